@@ -85,6 +85,11 @@ class Manifest:
             return None
         return np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
 
+    def blocks(self, split: str) -> Ints | None:
+        """Returns the first example of each block that records are read by, int64 with the end; `None` where each is by itself."""
+        starts, rows = self.listing.reader(split).starts, self.rows(split)
+        return None if starts is None or rows is None else np.searchsorted(rows, starts).astype(np.int64)
+
     def in_shards(self, split: str) -> InShards | None:
         """Returns where the records of a split are, if they lie many in a file; else `None`."""
         return None

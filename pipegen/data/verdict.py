@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipegen.data.windows import judge_windows
 from pipegen.diagnostics.catalog import make
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.spec.models import ColumnMethod, Epoch
@@ -30,7 +31,7 @@ def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagno
         endless = split == "train" and isinstance(spec.epoch, Epoch)
         if n < spec.batch.size and spec.batch.remainder_for(split) == "drop" and not endless:
             found.append(_zero_steps(spec, split, n, locate))
-    return [*found, *_unused(spec, manifest, locate), *_empty_files(spec, manifest, locate)]
+    return [*found, *_unused(spec, manifest, locate), *_empty_files(spec, manifest, locate), *judge_windows(spec, manifest, locate)]
 
 
 def place_of(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:

@@ -124,6 +124,8 @@ _TABLE = (
     Code("PG422", "repeated-file", _W, "A file stands in several rows of a table"),
     Code("PG423", "no-number", _E, "A cell of a table holds no number where one is due"),
     Code("PG424", "unpaired-files", _E, "The files of a record do not fit together by their names"),
+    Code("PG445", "window-exceeds-budget", _W, "The windows of the order do not fit in memory, so that blocks are read many times"),
+    Code("PG446", "pictures-apart", _E, "Some pictures of a row stand in the table itself, and others in files"),
     Code("PG450", "unjoined-row", _E, "A row of a table has no partner in the joined table, or several"),
     Code("PG451", "class-not-stored", _W, "A class that `map` or `ignore` names is in no row"),
     Code("PG452", "not-comparable", _E, "A cell of a table cannot be compared as `where` asks"),

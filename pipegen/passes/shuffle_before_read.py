@@ -17,7 +17,7 @@ def shuffle_before_read(plan: Plan, context: PassContext, note: Note) -> Plan:
     shuffle = next((n for n in plan.nodes if isinstance(n, Shuffle)), None)
     if shuffle is None:
         return plan
-    index = replace(plan.index, order=shuffle.order, window_bytes=shuffle.window_bytes, files=shuffle.files)
+    index = replace(plan.index, order=shuffle.order, window_bytes=shuffle.window_bytes, blocks=shuffle.blocks)
     note(f"the {shuffle.order} shuffle permutes positions and holds no examples")
     return plan.with_nodes([index, *(n for n in plan.nodes[1:] if n is not shuffle)])
 

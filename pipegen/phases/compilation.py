@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.arguments import got, is_path, values_by_name
+from pipegen.data.windows import window_bytes
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from pipegen.spec.load import Loaded
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
-
-_WINDOW = 2**30
-"""Bytes of a window where a spec shuffles globally and a record cannot be read by itself."""
 
 
 def inspect(
@@ -167,18 +165,16 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
 
 
 def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
-    """Lets shuffles whose records lie many in a file go by file, where they have windows or one record cannot be read by itself."""
-    if manifest.listing.shards is None:
-        return plans
+    """Lets shuffles go by file, or by what files are read by, where records lie many in one and have windows or no access of their own."""
 
-    def by_file(node: Node, split: str) -> Node:
-        at_once = manifest.listing.reader(split).at_once
-        if not isinstance(node, Shuffle) or (node.order == "global" and at_once == 1):
+    def by_block(node: Node, split: str) -> Node:
+        reader = manifest.listing.reader(split)
+        alone = reader.at_once == 1
+        if not isinstance(node, Shuffle) or (alone and (node.order == "global" or manifest.listing.shards is None)):
             return node
-        window = node.window_bytes or max(_WINDOW, int(at_once * manifest.mean_bytes(split)))
-        return replace(node, order="window", window_bytes=window, files=True)
+        return replace(node, order="window", window_bytes=window_bytes(node.window_bytes, manifest, split), blocks=reader.called)
 
-    return {split: plan.with_nodes([by_file(node, split) for node in plan.nodes]) for split, plan in plans.items()}
+    return {split: plan.with_nodes([by_block(node, split) for node in plan.nodes]) for split, plan in plans.items()}
 
 
 def compile_spec(fitted: FittedSpec) -> CompiledSpec:

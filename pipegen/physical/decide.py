@@ -231,7 +231,7 @@ class _Choice:
         return p.Index(
             ordered.order,
             ordered.window_bytes,
-            ordered.files,
+            ordered.blocks,
             (0, 1) if self.filters else self.extent.shard,
             index.num_draws,
             self.wide,

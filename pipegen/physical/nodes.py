@@ -66,7 +66,7 @@ class Index:
     Attributes:
         order: `stored`, `global` or `window`.
         window_bytes: The window of `order: window`, in bytes of stored records.
-        files: Whether `order: window` permutes whole files of many examples first.
+        blocks: What `order: window` permutes whole first, in words; empty for nothing.
         shard: Which share of each global batch is named, and of how many.
         draws: Numbers drawn for each example.
         rows: The rows of a batch that is widened to whole mix groups, or `None`.
@@ -77,7 +77,7 @@ class Index:
 
     order: Literal["stored", "global", "window"]
     window_bytes: int | None
-    files: bool
+    blocks: str
     shard: tuple[int, int]
     draws: int
     rows: int | None

@@ -19,7 +19,8 @@ class Index:
         window_bytes: The window of `order: window`, in bytes of stored records.
         shard: Whether only this host's block of each global batch is named.
         draws: The steps that draw, in the order of the vector of draws.
-        files: Whether `order: window` permutes whole files of many examples, and then windows of what stands there one after another.
+        blocks: What `order: window` permutes whole, in words, before windows of what stands there one after another: `files` of many
+            examples, or what such files are read by, such as `row groups`; empty for nothing.
     """
 
     out: ElementType
@@ -28,7 +29,7 @@ class Index:
     window_bytes: int | None
     shard: bool
     draws: tuple[StepRef, ...]
-    files: bool = False
+    blocks: str = ""
 
     @property
     def num_draws(self) -> int:
@@ -55,7 +56,7 @@ class Shuffle:
     out: ElementType
     order: Literal["global", "window"]
     window_bytes: int | None
-    files: bool = False
+    blocks: str = ""
 
 
 @dataclass(frozen=True, slots=True)

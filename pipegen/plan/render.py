@@ -69,17 +69,17 @@ def _ref_json(ref: StepRef) -> dict[str, Any]:
     }
 
 
-def order_text(order: str, window_bytes: int | None, *, files: bool) -> str:
+def order_text(order: str, window_bytes: int | None, *, blocks: str) -> str:
     """Says in which order examples are named."""
     window = f"in windows of {format_bytes(window_bytes or 0)}"
-    shuffled = f"shuffle of whole files, then {window}" if files else f"shuffle {window}"
+    shuffled = f"shuffle of whole {blocks}, then {window}" if blocks else f"shuffle {window}"
     return {"stored": "stored order", "global": "global shuffle", "window": shuffled}[order]
 
 
 def _node(node: Node) -> str:
     match node:
         case Index():
-            order = order_text(node.order, node.window_bytes, files=node.files)
+            order = order_text(node.order, node.window_bytes, blocks=node.blocks)
             shard = ", this host's block" if node.shard else ""
             draws = f", {node.num_draws} draw{'s' if node.num_draws > 1 else ''} for each example" if node.num_draws else ""
             return f"index    split {node.split}, {order}{shard}{draws}"
@@ -90,7 +90,7 @@ def _node(node: Node) -> str:
             return (
                 f"shuffle  {node.order}, holding every example"
                 if node.window_bytes is None
-                else f"shuffle  {'whole files, then ' if node.files else ''}windows of {format_bytes(node.window_bytes)}"
+                else f"shuffle  {f'whole {node.blocks}, then ' if node.blocks else ''}windows of {format_bytes(node.window_bytes)}"
             )
         case Shard():
             return "shard    this host's block of each global batch"

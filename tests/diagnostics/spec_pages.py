@@ -4,7 +4,8 @@ Three more fences than the `yaml` ones may stand on a page:
 
 - `files`: one line for each file, `PATH  KIND`. The kinds are `npz ARRAYS`, `jpeg WxH`, `png WxH`, `png16 WxH` (16 bits), `webp WxH`,
   `scene WxH SEED [EDIT]` (a PNG of squares that the seed chooses; `dark`, `blurred` or `recoloured`), `truncated` (half a JPEG),
-  `empty` (0 bytes), `dir` (an empty folder) and `text CONTENT`, where `\n` in the content is a new line. A count, as in
+  `parquet ROWS COLUMNS` (row groups of 4; columns such as `image:bytes mask:path label:class`), `empty` (0 bytes), `dir` (an empty folder)
+  and `text CONTENT`, where `\n` in the content is a new line. A count, as in
   `jpeg*12 8x8`, repeats the file; `{i}` in the path is then 0, 1, 2 and so on, and added to the seed.
 - `bytes` in place of the bad `yaml`: the spec's bytes, written with Python's escapes (`caf\xe9`).
 - `absent` in place of the bad `yaml`: there is no spec at all.
@@ -24,7 +25,7 @@ class PageFile:
 
     Attributes:
         path: Relative to the spec; `{i}` stands for a number when there are several.
-        kind: `jpeg`, `png`, `png16`, `webp`, `scene`, `truncated`, `empty`, `dir`, `text` or `npz`.
+        kind: `jpeg`, `png`, `png16`, `webp`, `scene`, `truncated`, `empty`, `dir`, `text`, `parquet` or `npz`.
         size: `(width, height)` in pixels for images, else `None`.
         count: How many times the file is repeated.
         content: The text of a `text` file; what a `scene` shows; the arrays of a `npz` file, as `NAME=DTYPE:SHAPE` such as `y=int64:24x1`.
@@ -115,12 +116,12 @@ def parse_page(code: str, text: str) -> SpecPage:
 
 def _parse_file(code: str, line: str) -> PageFile:
     match = _FILE.match(line.strip())
-    kinds = ("jpeg", "png", "png16", "webp", "scene", "truncated", "empty", "dir", "text", "npz")
+    kinds = ("jpeg", "png", "png16", "webp", "scene", "truncated", "empty", "dir", "text", "npz", "parquet")
     if match is None or match["kind"] not in kinds:
         raise ValueError(f"the page of {code} has a file line that is no `PATH  KIND`: {line!r}")
     rest = match["rest"] or ""
     count = int(match["count"] or 1)
-    if match["kind"] in ("text", "npz", "scene"):
+    if match["kind"] in ("text", "npz", "scene", "parquet"):
         return PageFile(match["path"], match["kind"], count=count, content=rest.replace("\\n", "\n"))
     size = re.fullmatch(r"(\d+)x(\d+)", rest.strip())
     if (size is None) == (match["kind"] in kinds[:4]):

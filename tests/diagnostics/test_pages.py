@@ -101,6 +101,19 @@ def scene(told: str) -> bytes:
     return stream.getvalue()
 
 
+def parquet(content: str) -> bytes:
+    """A Parquet file of rows whose cells are the bytes of images, the path of one, or one of two classes."""
+    pa = pytest.importorskip("pyarrow", exc_type=ImportError)  # as in `test_columnar.py`
+    pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+    rows, *columns = content.split()
+    cells = {"bytes": [image("png", (8, 8))], "path": ["a.png"], "class": ["cat", "dog"]}
+    named = (column.split(":") for column in columns)
+    stream = pa.BufferOutputStream()
+    whole = {name: [cells[kind][i % len(cells[kind])] for i in range(int(rows))] for name, kind in named}
+    pq.write_table(pa.table(whole), stream, row_group_size=4)
+    return bytes(stream.getvalue().to_pybytes())
+
+
 def write(folder: Path, file: PageFile) -> None:
     for i, name in enumerate(file.paths()):
         target = folder / name
@@ -115,6 +128,8 @@ def write(folder: Path, file: PageFile) -> None:
             target.write_bytes(scene(" ".join([size, str(int(seed) + i), *edit])))
         elif file.kind == "npz":
             target.write_bytes(arrays(file.content))
+        elif file.kind == "parquet":
+            target.write_bytes(parquet(file.content))
         elif file.kind == "empty":
             target.write_bytes(b"")
         elif file.kind == "truncated":

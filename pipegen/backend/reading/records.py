@@ -47,6 +47,7 @@ class Records:
         columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
         beside: Where a record has several files: the absolute paths of the others, by feature.
         members: Which of the records that have `ids` and `labels` these are; `None` for all.
+        blocks: The first record of each block that records lie in or are read by, int64 with the end; `None` where each is by itself.
         in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie.
     """
 
@@ -61,6 +62,7 @@ class Records:
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     members: Ints | None = None
+    blocks: Ints | None = None
     in_shards: InShards | None = None
 
     def locate(self, record: int, features: Iterable[str] = ()) -> str:
@@ -92,6 +94,7 @@ class RecordTensors:
             members = None if records.members is None else Column(records.members)
             self._places = _Table(records, members) if records.in_shards is None else _Shards(records.in_shards)
         self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in records.features}
+        self._batched = records.reader.batched
         self._columns = {name: Column(values) for name, values in records.columns.items() if name not in self._ragged}
         self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32), members)
         self.words = self._places.words
@@ -107,6 +110,8 @@ class RecordTensors:
         """Returns the same of `count` records, one by one: what each is looked up by is gathered for all at once."""
 
         def each(name: str) -> list[tf.Tensor]:
+            if self._batched:
+                return tf.unstack(self._reads[name](*self._places.at(name, records)), num=count)
             places = zip(*(tf.unstack(part, num=count) for part in self._places.at(name, records)), strict=True)
             return [self._reads[name](*place) for place in places]
 
@@ -203,10 +208,11 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     about = manifest.mean_bytes(split), manifest.listing.reader(split), features, ram_budget(runtime)
     held = manifest.in_shards(split)
     if held is not None:
-        return Records(manifest.files(split), (), None, *about, in_shards=held)
+        return Records(manifest.files(split), (), None, *about, blocks=manifest.blocks(split), in_shards=held)
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
             raise InternalError(f"an example has more of `{name}` than its type has room for")
     # Tensors share the memory of these columns, so that no split holds one of its own.
     beside, members = manifest.beside(split), manifest.members[split]
-    return Records(manifest.files(split), manifest.all_ids, labels, *about, manifest.rows(split), columns, beside, members)
+    rows, blocks = manifest.rows(split), manifest.blocks(split)
+    return Records(manifest.files(split), manifest.all_ids, labels, *about, rows, columns, beside, members, blocks)

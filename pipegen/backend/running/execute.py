@@ -85,7 +85,8 @@ class Executor:
         python = records.reader.python(records.features, records.ram_budget)
         self.setting = Setting(extent, threads(spec.runtime), jit, quarantine is not None, python, columns)
         window = window_size(index.window_bytes, records.mean_bytes)
-        blocks = None if records.in_shards is None else tf.constant(records.in_shards.selected.starts)
+        blocks = None if records.blocks is None else tf.constant(records.blocks)
+        records.reader.hold_window(index.window_bytes or 0, records.ram_budget)
         self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=blocks)
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""

@@ -59,6 +59,10 @@ class ShardedManifest(Manifest):
         """Returns where the records of a split are."""
         return InShards(self.members[split], self.bases, shards_of(self.listing).numbers, self.listing.files())
 
+    def blocks(self, split: str) -> Array:
+        """Returns the first example of each file, or of each block of a file, int64 with the end."""
+        return self.members[split].blocks(shards_of(self.listing).block_rows)
+
     def columns(self, split: str) -> dict[str, Array]:
         """Returns none: what a record holds is read with it."""
         return {}

@@ -55,6 +55,18 @@ class Selected:
             return shard, member - self.starts[at]
         return shard, self.bitmap.select(member) - self.first[shard]
 
+    def blocks(self, block_rows: Array | None) -> Array:
+        """Returns the first member of each block, int64 with the end: of each shard, or of `block_rows` records of one."""
+        if block_rows is None:
+            return self.starts
+        rows = self.rows[self.shards]
+        counts = -(-rows // np.maximum(block_rows[self.shards], 1))
+        number = np.arange(counts.sum()) - np.repeat(_cumulative(counts)[:-1], counts)
+        within = number * np.repeat(block_rows[self.shards], counts)
+        if self.bitmap is None:
+            return np.append(np.repeat(self.starts[:-1], counts) + within, self.starts[-1])
+        return np.append(self.bitmap.rank(np.repeat(self.first[self.shards], counts) + within), len(self.bitmap))
+
     def gather(self, column: Array) -> Array:
         """Takes the split's part of a column with an entry for each record of the source."""
         if self.bitmap is not None:

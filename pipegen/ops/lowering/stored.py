@@ -1,11 +1,15 @@
-"""Reads what is stored of records: a file, rows of a mapped array."""
+"""Reads what is stored of records: a file, rows of a mapped array, whatever Python reads."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import tensorflow as tf
+
+    from pipegen.ops.sources.reader import Read
 
 
 def read_file(path: tf.Tensor) -> tf.Tensor:
@@ -33,3 +37,21 @@ class Mapped:
         import numpy as np
 
         return np.ascontiguousarray(self._array[row])
+
+
+def called(take: Callable[..., Any], dtype: str, shape: tuple[int | None, ...]) -> Read:
+    """Returns what reads values of records by a call into Python, of one record or of several at once.
+
+    Args:
+        take: From places, as NumPy scalars or arrays `(n,)`, to values stacked as these are.
+        dtype: The dtype of a value.
+        shape: The shape of one.
+    """
+    import tensorflow as tf
+
+    def read(*place: tf.Tensor) -> tf.Tensor:
+        found = tf.numpy_function(take, list(place), tf.as_dtype(dtype), stateful=False)
+        found.set_shape([*place[0].shape, *shape])
+        return found
+
+    return read

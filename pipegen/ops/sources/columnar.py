@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
@@ -11,6 +12,11 @@ from pipegen.ops.sources.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from pipegen.ops.sources.blocks import BlockReader
+
+_INNER = "bytes"
+"""The field of a struct that holds the bytes of a file, as the Hugging Face Hub has it."""
 
 
 def from_memory(data: Any, base: str) -> Table:
@@ -83,4 +89,40 @@ def read_parquet(file: str) -> Table:
         return column
 
     rows = table.metadata.num_rows
-    return Table(repr(file), file, os.path.dirname(file), names, len(names), rows, values)
+    return ParquetFile(repr(file), file, os.path.dirname(file), names, len(names), rows, values, table.schema_arrow)
+
+
+@dataclass(frozen=True)
+class ParquetFile(Table):
+    """A Parquet file as a table.
+
+    Attributes:
+        schema: The types of its columns, as Arrow has them.
+    """
+
+    schema: Any
+
+    def holds_bytes(self, wanted: str | int, field: str) -> bool:
+        """Returns whether a column is of a binary type, or a struct with a field `bytes`, as the Hugging Face Hub stores images."""
+        return _bytes_in(self.schema.field(self._number(wanted, field)).type) is not None
+
+    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
+        """Returns what reads such columns, a row group at a time."""
+        from pipegen.ops.sources.row_groups import RowGroups
+
+        held = {}
+        for feature, wanted in columns.items():
+            field = self.schema.field(self._number(wanted, ""))
+            held[feature] = field.name, (_bytes_in(field.type) or None)
+        return RowGroups([self.file], held)
+
+
+def _bytes_in(type_: Any) -> str | None:
+    """Returns where the bytes of a column stand: empty for the column itself, the name of a field in it, or `None` where it has none."""
+    import pyarrow as pa
+
+    binary = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    if any(check(type_) for check in binary):
+        return ""
+    inner = type_.field(_INNER).type if pa.types.is_struct(type_) and type_.get_field_index(_INNER) >= 0 else None
+    return _INNER if inner is not None and any(check(inner) for check in binary) else None

@@ -129,8 +129,11 @@ def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
     held = [shards for shards in parts if shards is not None]
     if not held:
         return None
-    digests = Strings.join([shards.digests for shards in held])
-    return Shards(_all([shards.rows for shards in held]), _all([shards.numbers for shards in held]), digests)
+    rows, numbers = (_all([getattr(shards, name) for shards in held]) for name in ("rows", "numbers"))
+    blocks = None
+    if any(shards.block_rows is not None for shards in held):
+        blocks = _all([shards.rows if shards.block_rows is None else shards.block_rows for shards in held])
+    return Shards(rows, numbers, Strings.join([shards.digests for shards in held]), blocks)
 
 
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:

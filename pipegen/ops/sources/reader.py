@@ -26,8 +26,14 @@ class Reader:
 
     numbered: ClassVar[bool] = False
     """Whether records are rows that have no files, and are known by their numbers."""
+    batched: ClassVar[bool] = False
+    """Whether what it opens reads a feature of several records `(n,)` in one call also where that is encoded."""
     at_once: int = 1
     """Records that reading one takes along, which is what it costs. Above 1 access is not random: an order must not jump about."""
+    called: ClassVar[str] = "files"
+    """What is read whole where access is not random, in words: files, row groups, chunks."""
+    starts: Ints | None = None
+    """Of numbered records that are read block by block: the first number of each block, int64 `(blocks + 1,)` with the end."""
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         """Returns what reads a feature.
@@ -42,6 +48,9 @@ class Reader:
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         """Says in words what reading these features calls Python for. Without any it runs in every process that has TensorFlow."""
         return ""
+
+    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
+        """Learns that an order jumps about among so many bytes of records before it goes on; `open` is called after it."""
 
     def labels(self, files: Ints) -> Ints | None:
         """Lists the class of every record of shards, int32, one file after another; `None` without labels.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError
@@ -20,12 +20,15 @@ class Shards:
     Attributes:
         rows: How many: int64 `(files,)`.
         numbers: What the reader knows each file as: int64 `(files,)`. They stay as they are where files are left out.
+        block_rows: Of files that are read by blocks: how many records each block of a file holds, of which the last may hold fewer, int64
+            `(files,)`. Without it a file is a block.
         digests: What identifies the content of each file, as far as the source has looked: a hash, or when it was written.
     """
 
     rows: Ints
     numbers: Ints
     digests: Strings
+    block_rows: Ints | None = None
 
     def __post_init__(self) -> None:
         """Makes a column of digests that are none yet."""
@@ -38,7 +41,8 @@ class Shards:
 
     def take(self, files: Ints) -> Shards:
         """Returns those of some files."""
-        return replace(self, rows=self.rows[files], digests=self.digests.take(files), numbers=self.numbers[files])
+        blocks = None if self.block_rows is None else self.block_rows[files]
+        return Shards(self.rows[files], self.numbers[files], self.digests.take(files), blocks)
 
 
 def shards_of(listing: Listing) -> Shards:

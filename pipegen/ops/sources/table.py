@@ -12,7 +12,9 @@ from pipegen.ops.sources.columns import LIST
 from pipegen.ops.sources.reports import close_names, count, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pipegen.ops.sources.blocks import BlockReader
 
 WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")
@@ -40,6 +42,14 @@ class Table:
     width: int
     num_rows: int
     columns: Callable[[int], Iterable[Any]]
+
+    def holds_bytes(self, wanted: str | int, field: str) -> bool:
+        """Returns whether the cells of a column are the bytes of files, and not their paths; for errors, see `column`."""
+        return False
+
+    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
+        """Returns what reads the cells of columns that hold bytes, by the names of their features."""
+        raise NotImplementedError
 
     def place(self, row: int) -> str:
         """Says where a row stands, for messages: here its number, from 0, and the table's name."""

@@ -16,6 +16,7 @@ from pipegen.ops.sources.base import Files, Listing, Note, Source
 from pipegen.ops.sources.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.pictures import decoders, lives_on
 from pipegen.ops.sources.predicate_syntax import parse_predicate
+from pipegen.ops.sources.reader import FileReader
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.ops.sources.strings import Strings, as_sizes
 from pipegen.ops.sources.table_features import TableFeature
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.base import Transform
+    from pipegen.ops.sources.blocks import BlockReader
     from pipegen.ops.sources.strings import Ints
     from pipegen.ops.sources.table import Table
 
@@ -111,8 +113,10 @@ class TableSource(Source):
             table = self.join.joined(table, base)
         table, chosen = chosen_rows(table, self.where, {name: f for name, f in self.features.items() if kind_of(f).labels})
         tried = Attempts()
-        found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(self.pictures)}
-        records = tried.of(self._rows, table) if not self.pictures else found[self.pictures[0]]
+        reader = self._inside(table)
+        in_files = () if reader is not None else self.pictures
+        found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
+        records = tried.of(self._rows, table, reader) if not in_files else found[in_files[0]]
         columns: dict[str, Any] = {}
         classes: dict[str, tuple[str, ...]] = {}
         for name, feature in self.features.items():
@@ -126,7 +130,7 @@ class TableSource(Source):
             raise OpErrors(dict.fromkeys(tried.errors), table.column)
         files, notes = records
         notes = (*chosen, *notes)
-        beside = {name: further[0] for name, further in found.items() if further is not None and name != self.pictures[0]}
+        beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
         label = self.class_feature()
@@ -147,15 +151,37 @@ class TableSource(Source):
             cells=table.column,
             column_classes={n: c for n, c in classes.items() if n != label},
             type=self.infer().replace(**types),
+            readers={"": reader or FileReader()},
         )
 
-    def _rows(self, table: Table) -> tuple[Files, tuple[Note, ...]]:
+    def _inside(self, table: Table) -> BlockReader | None:
+        """Returns what reads the pictures that stand in the table themselves; `None` where its cells are paths.
+
+        Raises:
+            OpError: `PG446` where some stand in the table, and others in files.
+        """
+        own = {name: self.features[name].column for name in self.pictures}
+        columns = {name: name if column is None else column for name, column in own.items()}
+        inside = {name: column for name, column in columns.items() if table.holds_bytes(column, f"features.{name}.column")}
+        if not inside:
+            return None
+        if len(inside) < len(columns):
+            path = next(name for name in columns if name not in inside)
+            message = f"the cells of `{path}` are paths of files, and those of `{next(iter(inside))}` are the bytes of files"
+            help_ = "store both in one way: records of a table are either read with their rows or are files"
+            raise OpError("PG446", message, field=f"features.{path}", help=help_)
+        return table.reader(inside)
+
+    def _rows(self, table: Table, reader: BlockReader | None = None) -> tuple[Files, tuple[Note, ...]]:
         """Rows without files are known by their numbers, from 0; what they are called in messages is where they stand."""
         import numpy as np
 
         n = table.num_rows
         if not n:
             raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
+        if reader is not None:
+            numbers = Strings.hold(map(str, range(n)))
+            return Files(numbers, numbers.below(f"{table.file}#"), reader.row_sizes()), ()
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
         return Files(Strings.hold(map(str, table.kept)), Strings.hold(map(table.place, range(n))), np.full(n, size)), ()
 
