@@ -23,6 +23,8 @@ _WINDOWS = 2
 """Windows that are in memory at a time: batches of one are on their way while the first of the next are read."""
 _BESIDE = 4
 """Blocks that are kept whatever their size, since several threads each read one."""
+_USUAL = 2**28
+"""Bytes of blocks that are kept where no order jumps about, as far as the budget goes."""
 
 
 class Block(Protocol):
@@ -184,7 +186,7 @@ class BlockReader(Reader):
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         """Makes room for the blocks of a window of so many bytes of records, and of the one that follows it, within the budget."""
-        self._window.limit = max(self._window.limit, min(_WINDOWS * num_bytes, ram_budget))
+        self._window.limit = max(self._window.limit, min(max(_USUAL, _WINDOWS * num_bytes), ram_budget))
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         """Returns what reads a feature, of one record or of several in one call."""

@@ -104,7 +104,7 @@ class ParquetFile(Table):
 
     def holds_bytes(self, wanted: str | int, field: str) -> bool:
         """Returns whether a column is of a binary type, or a struct with a field `bytes`, as the Hugging Face Hub stores images."""
-        return _bytes_in(self.schema.field(self._number(wanted, field)).type) is not None
+        return _bytes_in(self.schema.field(self.number(wanted, field)).type) is not None
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
         """Returns what reads such columns, a row group at a time."""
@@ -112,7 +112,7 @@ class ParquetFile(Table):
 
         held = {}
         for feature, wanted in columns.items():
-            field = self.schema.field(self._number(wanted, ""))
+            field = self.schema.field(self.number(wanted, ""))
             held[feature] = field.name, (_bytes_in(field.type) or None)
         return RowGroups([self.file], held)
 

@@ -12,6 +12,8 @@ class Parquet(ParquetTable, TableSource):
     """A Parquet file; each row is an example, as with `csv`. It is read by PyArrow: `pip install 'pipegen[parquet]'`.
 
     Only the columns that the spec names are read. A cell with a list holds several labels, where the feature has a `separator`.
+    A picture is the path of a file; or its bytes, by themselves or in the field `bytes` of a struct, and is then read a row group at a
+    time.
     """
 
     op: ClassVar[str] = "parquet"

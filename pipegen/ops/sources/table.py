@@ -43,6 +43,12 @@ class Table:
     num_rows: int
     columns: Callable[[int], Iterable[Any]]
 
+    def has(self, wanted: str | int) -> bool:
+        """Returns whether there is one column of this name or number."""
+        if isinstance(wanted, int):
+            return wanted < self.width
+        return self.names is not None and self.names.count(wanted) == 1
+
     def holds_bytes(self, wanted: str | int, field: str) -> bool:
         """Returns whether the cells of a column are the bytes of files, and not their paths; for errors, see `column`."""
         return False
@@ -151,6 +157,14 @@ class SomeRows(Table):
     def place(self, row: int) -> str:
         """Says where it stands in the whole table."""
         return self.table.place(self.rows[row])
+
+    def holds_bytes(self, wanted: str | int, field: str) -> bool:
+        """As the whole table does."""
+        return self.table.holds_bytes(wanted, field)
+
+    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
+        """Returns what reads the whole table."""
+        return self.table.reader(columns)
 
     def place_in(self, column: str | int) -> Callable[[int], str]:
         """Returns what says where the cell stands in the whole table."""

@@ -17,9 +17,10 @@ from pipegen.ops.sources.table import Table, text_of
 from pipegen.ops.sources.table_features import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from pipegen.ops.sources.blocks import BlockReader
     from pipegen.ops.sources.table_reading import TableReading
 
 _NONE, _SEVERAL = -1, -2
@@ -137,6 +138,24 @@ class Joined(Table):
             return self.left.place_in(number)
         place = self.right.place_in(self.shown[number - self.left.width])
         return lambda row: place(self.partner[row]) if self.partner[row] >= 0 else self.left.place(row)
+
+    def holds_bytes(self, wanted: str | int, field: str) -> bool:
+        """Returns whether a column of the first table does.
+
+        Raises:
+            OpError: `PG446` for such a column of the second table, whose rows are in another order.
+        """
+        number = self.number(wanted, field)
+        if number < self.left.width:
+            return self.left.holds_bytes(number, field)
+        if self.right.holds_bytes(self.shown[number - self.left.width], field):
+            message = f"the pictures in {wanted!r} stand in the joined table, and are read in the order of the first one"
+            raise OpError("PG446", message, field=field, help="make the table with the pictures the source, and join the other one to it")
+        return False
+
+    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
+        """Returns what reads the first table."""
+        return self.left.reader({feature: self.number(wanted, "") for feature, wanted in columns.items()})
 
     def folder_of(self, column: str | int) -> str:
         """That of the table which the column is from."""

@@ -113,7 +113,7 @@ class TableSource(Source):
             table = self.join.joined(table, base)
         table, chosen = chosen_rows(table, self.where, {name: f for name, f in self.features.items() if kind_of(f).labels})
         tried = Attempts()
-        reader = self._inside(table)
+        reader = tried.of(self._inside, table)
         in_files = () if reader is not None else self.pictures
         found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
         records = tried.of(self._rows, table, reader) if not in_files else found[in_files[0]]
@@ -162,7 +162,8 @@ class TableSource(Source):
         """
         own = {name: self.features[name].column for name in self.pictures}
         columns = {name: name if column is None else column for name, column in own.items()}
-        inside = {name: column for name, column in columns.items() if table.holds_bytes(column, f"features.{name}.column")}
+        known = {name: column for name, column in columns.items() if table.has(column)}  # others are reported with all that is missing
+        inside = {name: column for name, column in known.items() if table.holds_bytes(column, f"features.{name}.column")}
         if not inside:
             return None
         if len(inside) < len(columns):
@@ -180,8 +181,8 @@ class TableSource(Source):
         if not n:
             raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
         if reader is not None:
-            numbers = Strings.hold(map(str, range(n)))
-            return Files(numbers, numbers.below(f"{table.file}#"), reader.row_sizes()), ()
+            numbers = Strings.hold(map(str, table.kept))
+            return Files(numbers, numbers.below(f"{table.file}#"), reader.row_sizes()[list(table.kept)]), ()
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
         return Files(Strings.hold(map(str, table.kept)), Strings.hold(map(table.place, range(n))), np.full(n, size)), ()
 

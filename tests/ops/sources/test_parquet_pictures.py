@@ -13,6 +13,7 @@ from PIL import Image
 import pipegen
 from pipegen.data.fingerprint import fingerprint
 from pipegen.errors import DataError, OpError, SpecError
+from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.parquet import Parquet
 
 # As in `test_columnar.py`.
@@ -138,6 +139,22 @@ def test_the_fingerprint_is_that_of_the_content(tmp_path: Path) -> None:
     held = listing(written(tmp_path)).reader()
     assert held.digest(whole=True) != held.digest()
     np.testing.assert_array_equal(held.starts, [*range(0, ROWS, GROUP), ROWS])
+
+
+def test_some_rows_alone_keep_their_ids_and_pictures(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("number,weight\n" + "".join(f"{row},{row / 2}\n" for row in range(ROWS)))
+    whole, some = listing(file), listing(file, where="number >= 30 and breed != 'owl'")
+    assert some.keys == [str(row) for row in range(30, ROWS) if row % 3 != 2]
+    assert some.path(0) == f"{file}#30"
+    assert some.reader().take("image", np.array([int(key) for key in some.keys[:2]])).tolist() == [picture(30), picture(31)]
+    joined = listing(file, join={"table": {"csv": {"path": str(tmp_path / "more.csv")}}, "on": "number"})
+    assert joined.keys == whole.keys
+    features: dict[str, Any] = {"image": {"kind": "image"}, "weight": {"kind": "tensor"}}
+    second: Any = {"table": {"parquet": {"path": str(file)}}, "on": "number"}
+    turned = Csv(path=str(tmp_path / "more.csv"), features=features, join=second)
+    with pytest.raises(OpError, match="stand in the joined table") as error:
+        turned.list(tmp_path)
+    assert error.value.code == "PG446"
 
 
 def test_what_is_wrong(tmp_path: Path) -> None:
