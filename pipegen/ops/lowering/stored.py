@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
-    from pipegen.ops.sources.reader import Read
-
 
 def read_file(path: tf.Tensor) -> tf.Tensor:
     """Returns the bytes of a file: a string scalar."""
@@ -39,7 +37,7 @@ class Mapped:
         return np.ascontiguousarray(self._array[row])
 
 
-def called(take: Callable[..., Any], dtype: str, shape: tuple[int | None, ...]) -> Read:
+def called(take: Callable[..., Any], dtype: str, shape: tuple[int | None, ...]) -> Callable[..., tf.Tensor]:
     """Returns what reads values of records by a call into Python, of one record or of several at once.
 
     Args:

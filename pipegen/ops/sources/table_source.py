@@ -113,7 +113,7 @@ class TableSource(Source):
             table = self.join.joined(table, base)
         table, chosen = chosen_rows(table, self.where, {name: f for name, f in self.features.items() if kind_of(f).labels})
         tried = Attempts()
-        reader = tried.of(self._inside, table)
+        reader = self._inside(table)
         in_files = () if reader is not None else self.pictures
         found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
         records = tried.of(self._rows, table, reader) if not in_files else found[in_files[0]]
