@@ -6,15 +6,12 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol
 
 from pipegen.regular import open_folder, open_owned
-from pipegen.spec.models import DiskCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from pipegen.spec.models import Runtime
 
 SPLITS = "splits"
 """The folder, and the ending of the files, of split assignments that take long to count."""
@@ -22,15 +19,23 @@ LOOKS = "looks"
 """Likewise of what was seen of each picture (`pipegen report`)."""
 COLUMNS = "columns"
 """Likewise of columns of the data that are too large for a graph."""
+INDEXES = "index"
+"""Likewise of where in its file each record stands, and what its label is."""
 STATISTICS = "statistics"
 """The folder of what steps have learned from a training split; how a file ends says what it is."""
 
 
-def kept_folder(runtime: Runtime, name: str) -> Path | None:
+class Caching(Protocol):
+    """Says where caches lie: the section `runtime` of a spec."""
+
+    @property
+    def cache(self) -> object: ...
+
+
+def kept_folder(runtime: Caching, name: str) -> Path | None:
     """Returns a folder of this name in that of the spec's caches, else in the user's cache folder, if there is one."""
-    if isinstance(runtime.cache, DiskCache):
-        return Path(runtime.cache.disk) / name
-    return user_folder(name)
+    disk: str | None = getattr(runtime.cache, "disk", None)
+    return Path(disk) / name if disk is not None else user_folder(name)
 
 
 def user_folder(name: str) -> Path | None:

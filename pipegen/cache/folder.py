@@ -11,7 +11,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from pipegen.cache.store import About, read_about, read_store
-from pipegen.kept import COLUMNS, LOOKS, SPLITS, STATISTICS
+from pipegen.kept import COLUMNS, INDEXES, LOOKS, SPLITS, STATISTICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ class Kept:
     """Holds what is known of a file or folder among caches.
 
     Attributes:
-        kind: `splits`, `columns`, `looks`, `statistics`, or for a `Held` cache `cache`.
+        kind: `splits`, `index`, `columns`, `looks`, `statistics`, or for a `Held` cache `cache`.
         key: Its name.
         path: Its file, or the cache's own folder.
         bytes: What it takes on the disk.
@@ -73,9 +73,10 @@ def caches_in(folder: Path) -> list[Held]:
 
 
 def files_in(folder: Path) -> list[Kept]:
-    """Files beside the caches (split assignments, columns, looks at pictures, what steps have learned), the one written last first."""
+    """Lists the files beside the caches (split assignments, indexes of records, columns, looks at pictures, what steps have learned), of
+    each kind the one written last first."""
     found = []
-    names = {kind: f"*.{kind}" for kind in (SPLITS, COLUMNS, LOOKS)} | {STATISTICS: "[0-9a-f]" * 32 + ".*"}
+    names = {kind: f"*.{kind}" for kind in (SPLITS, INDEXES, COLUMNS, LOOKS)} | {STATISTICS: "[0-9a-f]" * 32 + ".*"}
     kinds = [*names]
     for kind, name in names.items():
         for path in (folder / kind).glob(name):

@@ -22,6 +22,7 @@ _SPANS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
 _SHOWN = 10
 _FILES = {
     "splits": "which record is in which split",
+    "index": "where each record stands in its file, or the labels of all",
     "columns": "a column of all records, for datasets that run anywhere",
     "looks": "what `pipegen report` has seen of each picture",
     "statistics": "what a step has learned from the training split",
@@ -40,8 +41,9 @@ def table(folder: Path, found: list[Kept]) -> str:
 def counted(found: Sequence[Kept]) -> str:
     """Says how much is kept: `2 caches and 1 split assignment`."""
     counts = Counter(kept.kind for kept in found)
-    nouns = {"cache": "cache", "splits": "split assignment", "columns": "column", "looks": "picture survey", "statistics": "fitted step"}
-    parts = [f"{n} {noun}{'s' if n != 1 else ''}" for kind, noun in nouns.items() if (n := counts[kind])]
+    nouns = {"cache": "cache", "splits": "split assignment", "index": "record index", "columns": "column", "looks": "picture survey"}
+    nouns |= {"statistics": "fitted step"}
+    parts = [f"{n} {noun}{('es' if noun.endswith('x') else 's') if n != 1 else ''}" for kind, noun in nouns.items() if (n := counts[kind])]
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 

@@ -17,6 +17,7 @@ from pipegen.data.verdict import judge
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError, OpErrors
+from pipegen.kept import INDEXES, kept_folder
 from pipegen.memory import ram_budget
 from pipegen.spec.units import format_bytes
 
@@ -60,6 +61,7 @@ def collect(
         data: The arrays of a source that takes them from Python.
     """
     base = base or Path.cwd()
+    spec.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
     diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])
     if diagnostics.has_errors:
         return Collected(None, diagnostics)

@@ -69,6 +69,8 @@ def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: 
         broken |= {"source", "output"}
     kept = {name: value for name, value in values.items() if value is not None and name not in broken}
     kept |= {"pipegen": 1, "source": source, "tests": values.get("tests", ())}
+    if "splits" in kept and source is not None:
+        kept["splits"] = kept["splits"].by_default(source.split_method())
     several = _steps(raw["transforms"], steps, wrong) if listed and steps else [()]
     first, *others = (PipelineSpec.model_construct(**{**kept, "transforms": chosen}) for chosen in several)
     return Draft(first, frozenset(broken), tuple(others), guessed)

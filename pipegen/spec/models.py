@@ -78,7 +78,8 @@ class Splits(Model):
     value that names the split in the data."""
     method: Literal["random", "hash", "folder", "keras"] | ColumnMethod = "random"
     """How records are assigned to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold
-    on the hash, so that adding data moves nothing. `folder`: the first folder names the split. `keras`: the first files
+    on the hash, so that adding data moves nothing; it is the default of sources whose files hold many records each, for sizes that are
+    fractions. `folder`: the first folder names the split. `keras`: the first files
     of each class are validation, as Keras does."""
     stratify: Literal["label"] | None = None
     """Keep the share of each class the same in every split, exact to one example per class."""
@@ -91,6 +92,12 @@ class Splits(Model):
     exclude: str | None = None
     """A file of relative paths, one a line, to leave out of the split that each is in: no other record moves. `pipegen report` writes one
     of copies that leak from split to split. What `errors: {exclude: FILE}` names is left out before records are assigned."""
+
+    def by_default(self, method: Literal["random", "hash"]) -> Splits:
+        """Returns splits that say no method with that of the source, where it goes with what they say."""
+        fractions = bool(self.parts) and all(isinstance(size, float) for size in self.parts.values())
+        stays = "method" in self.model_fields_set or not fractions or self.folds is not None or self.stratify is not None
+        return self if stays or method == "random" else self.model_copy(update={"method": method})
 
 
 class WindowShuffle(Model):

@@ -4,9 +4,10 @@ Three more fences than the `yaml` ones may stand on a page:
 
 - `files`: one line for each file, `PATH  KIND`. The kinds are `npz ARRAYS`, `jpeg WxH`, `png WxH`, `png16 WxH` (16 bits), `webp WxH`,
   `scene WxH SEED [EDIT]` (a PNG of squares that the seed chooses; `dark`, `blurred` or `recoloured`), `truncated` (half a JPEG),
-  `parquet ROWS COLUMNS` (row groups of 4; columns such as `image:bytes mask:path label:class`), `empty` (0 bytes), `dir` (an empty folder)
-  and `text CONTENT`, where `\n` in the content is a new line. A count, as in
-  `jpeg*12 8x8`, repeats the file; `{i}` in the path is then 0, 1, 2 and so on, and added to the seed.
+  `parquet ROWS COLUMNS` (row groups of 4; columns such as `image:bytes mask:path label:class`), `tfrecord COUNT KEY=WHAT … [cut]` (records
+  whose keys hold `jpeg:WxH`, `int:N`, which is the row modulo N, or `float:N`, so many numbers; `cut` takes the last bytes away), `empty`
+  (0 bytes), `dir` (an empty folder) and `text CONTENT`, where `\n` in the content is a new line. A count, as in `jpeg*12 8x8`, repeats the
+  file; `{i}` in the path is then 0, 1, 2 and so on, and added to the seed.
 - `bytes` in place of the bad `yaml`: the spec's bytes, written with Python's escapes (`caf\xe9`).
 - `absent` in place of the bad `yaml`: there is no spec at all.
 """
@@ -80,6 +81,8 @@ class SpecPage:
         return self.bad.encode()
 
 
+RECORDS = ("tfrecord",)
+"""Files that hold many records each."""
 _FENCE = re.compile(r"^```(\w+) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^(?P<path>\S+) +(?P<kind>\w+)(?:\*(?P<count>\d+))?(?: +(?P<rest>.*))?$")
 
@@ -116,12 +119,12 @@ def parse_page(code: str, text: str) -> SpecPage:
 
 def _parse_file(code: str, line: str) -> PageFile:
     match = _FILE.match(line.strip())
-    kinds = ("jpeg", "png", "png16", "webp", "scene", "truncated", "empty", "dir", "text", "npz", "parquet")
+    kinds = ("jpeg", "png", "png16", "webp", "scene", "truncated", "empty", "dir", "text", "npz", "parquet", *RECORDS)
     if match is None or match["kind"] not in kinds:
         raise ValueError(f"the page of {code} has a file line that is no `PATH  KIND`: {line!r}")
     rest = match["rest"] or ""
     count = int(match["count"] or 1)
-    if match["kind"] in ("text", "npz", "scene", "parquet"):
+    if match["kind"] in ("text", "npz", "scene", "parquet", *RECORDS):
         return PageFile(match["path"], match["kind"], count=count, content=rest.replace("\\n", "\n"))
     size = re.fullmatch(r"(\d+)x(\d+)", rest.strip())
     if (size is None) == (match["kind"] in kinds[:4]):

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from spec_pages import PageFile, SpecPage, spec_page
+from record_files import write_described
+from spec_pages import RECORDS, PageFile, SpecPage, spec_page
 
 from pipegen.api.lock_check import check_specs
 from pipegen.api.locking import lock_specs
@@ -130,6 +131,8 @@ def write(folder: Path, file: PageFile) -> None:
             target.write_bytes(arrays(file.content))
         elif file.kind == "parquet":
             target.write_bytes(parquet(file.content))
+        elif file.kind in RECORDS:
+            write_described(target, file.kind, file.content)
         elif file.kind == "empty":
             target.write_bytes(b"")
         elif file.kind == "truncated":

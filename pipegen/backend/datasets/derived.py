@@ -27,6 +27,7 @@ class Explains(tf.data.Dataset):
 
     _pipegen_translate: Translate
     _pipegen_waiting: Waiting
+    _pipegen_check: Callable[[], None]
 
     def _pipegen_source(self) -> tf.data.Dataset:
         """Returns what to build on: of a length that is not asserted, since the first epoch after a resume is shorter."""
@@ -63,6 +64,7 @@ class DerivedDataset(Explains):
         self._pipegen_inner = inner
         self._pipegen_length = inner.cardinality() if length is None else length
         self._pipegen_translate, self._pipegen_waiting = source._pipegen_translate, source._pipegen_waiting
+        self._pipegen_check = source._pipegen_check
         super().__init__(inner._variant_tensor)
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -95,6 +97,7 @@ class DerivedDataset(Explains):
 class _DerivedIterator(TranslatingIterator):
     def __init__(self, dataset: DerivedDataset) -> None:
         super().__init__(dataset)
+        dataset._pipegen_check()
         self._inner = iter(dataset._pipegen_inner)
 
     def _take(self) -> Any:

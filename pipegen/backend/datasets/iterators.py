@@ -76,6 +76,7 @@ class EpochIterator(TranslatingIterator):
 
     def __init__(self, dataset: PipelineDataset) -> None:
         super().__init__(dataset)
+        dataset._pipegen_check()
         self._inner: BareIterator | None = dataset._pipegen_lend()
         self._at: tuple[int, int] | None = None
         """The epoch and the step that come next; not known before the first batch."""
@@ -149,6 +150,7 @@ class CountingIterator(TranslatingIterator):
         if not self._counts:
             return self._take_uncounted(self._inner)
         if self._at is None:  # read when the first batch of an epoch is asked for, as the graph does
+            self._dataset._pipegen_check()
             self._at = self._dataset._pipegen_first()
         epoch, step = self._at
         try:

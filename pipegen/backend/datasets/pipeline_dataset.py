@@ -55,6 +55,8 @@ class PipelineDataset(Explains):
         self._pipegen_end = executor.steps
         self._pipegen_first = first
         self._pipegen_translate = executor.explain
+        self._pipegen_check = executor.records.reader.check
+        """Called at the start of an epoch that Python iterates: raises where files have changed."""
         self._pipegen_waiting = executor.waiting
         self._pipegen_commit = progress.note if progress is not None and form.device is not None else None
         """Called for each batch that Python iteration hands over, where the graph cannot note it: it takes batches ahead for a device."""

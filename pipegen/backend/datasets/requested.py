@@ -61,6 +61,8 @@ class RequestedBatches:
         at = (epoch, step)
         with self._lock:
             follows = self._last == (epoch, step - 1)
+            if self._last is None or self._last[0] != epoch:
+                self._executor.records.reader.check()
             self._last = at
             self._leave_out(self._asked.index(at) if at in self._asked else len(self._asked))
             if at not in self._asked:

@@ -93,7 +93,10 @@ class RecordTensors:
             self._ragged = {name: _ragged(values) for name, values in records.columns.items() if isinstance(values, Ragged)}
             members = None if records.members is None else Column(records.members)
             self._places = _Table(records, members) if records.in_shards is None else _Shards(records.in_shards)
-        self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in records.features}
+        together = records.reader.open_together(records.features, records.ram_budget, _held) if records.features else None
+        self._together, self._read_together = together, frozenset(records.features if together is not None else ())
+        alone = [name for name in records.features if name not in self._read_together]
+        self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in alone}
         self._batched = records.reader.batched
         self._columns = {name: Column(values) for name, values in records.columns.items() if name not in self._ragged}
         self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32), members)
@@ -104,19 +107,43 @@ class RecordTensors:
 
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
         """Returns the stored features of one record; where no record is a file, also of records `(n,)` at once."""
-        return self._every(out, lambda name: self._reads[name](*self._places.at(name, record)), record, lambda values: values)
+        together = self._of_records(out, tf.reshape(record, [-1]))
+
+        def one(name: str) -> tf.Tensor:
+            if name not in together:
+                return self._reads[name](*self._places.at(name, record))
+            values = tf.stack(together[name]) if record.shape.rank and isinstance(together[name], list) else together[name]
+            return values if record.shape.rank else values[0]
+
+        return self._every(out, one, record, lambda values: values)
 
     def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
         """Returns the same of `count` records, one by one: what each is looked up by is gathered for all at once."""
 
         def each(name: str) -> list[tf.Tensor]:
+            if name in together:
+                return together[name] if isinstance(together[name], list) else tf.unstack(together[name], num=count)
             if self._batched:
                 return tf.unstack(self._reads[name](*self._places.at(name, records)), num=count)
             places = zip(*(tf.unstack(part, num=count) for part in self._places.at(name, records)), strict=True)
             return [self._reads[name](*place) for place in places]
 
         with tf.name_scope("read"):
+            together = self._of_records(out, tf.ensure_shape(records, [count]))
             return self._every(out, each, records, lambda values: tf.unstack(values, num=count))
+
+    def _of_records(self, out: ElementType, records: tf.Tensor) -> dict[str, Any]:
+        """Returns those features of records `(n,)` that are read in one go, lists of n tensors or `(n, ...)`, with their shapes."""
+        names = [name for name, t in out.items() if name in self._read_together]
+        if self._together is None or not names:
+            return {}
+        found = self._together(names, *self._places.at(names[0], records))
+        for name in names:
+            for value in found[name] if isinstance(found[name], list) else ():
+                value.set_shape(out[name].shape)
+            if not isinstance(found[name], list):
+                found[name].set_shape([records.shape[0], *out[name].shape])
+        return found
 
     def _every(self, out: ElementType, read: Callable[[str], Any], records: tf.Tensor, part: Callable[[tf.Tensor], Any]) -> dict[str, Any]:
         """The features of records: what is in a column is looked up and parted, what is not is read."""

@@ -40,7 +40,7 @@ class FeatureKind:
     Class attributes:
         name: The name in a spec.
         plural: Several of them, for messages.
-        arguments: Of each source that can give one (`arrays`, `files`, `table`), the arguments that not every kind has.
+        arguments: Of each source that can give one (`arrays`, `files`, `table`, `records`), the arguments that not every kind has.
         picture_arguments: Those of them that belong to this kind alone among what has pixels.
         storage: How an example's is stored: `encoded` in a file of its own, unless it is a row of an array; `dense`, where every
             example has the same shape; or `ragged`, where it has any number of items.

@@ -16,7 +16,10 @@ class Image(FeatureKind):
 
     name = "image"
     plural = "images"
-    arguments = {"arrays": ("size", "channels", "bits", "range"), "files": (), "table": ("root", "channels", "bits")}
+    arguments = {
+        "arrays": ("size", "channels", "bits", "range"), "files": (), "records": ("channels", "bits"),
+        "table": ("root", "channels", "bits"),
+    }  # fmt: skip
     picture_arguments = ("channels", "bits")
     storage = "encoded"
     pictured = levels = True

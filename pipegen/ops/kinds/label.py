@@ -13,7 +13,11 @@ class Label(FeatureKind):
 
     name = "label"
     plural = "labels"
-    arguments = {"arrays": ("classes", "offset"), "table": ("classes", "offset", "separator", "map", "ignore")}
+    arguments = {
+        "arrays": ("classes", "offset"),
+        "records": ("classes", "offset"),
+        "table": ("classes", "offset", "separator", "map", "ignore"),
+    }
     labels = True
     output = "output: {{y: {}}}"
 

@@ -18,7 +18,7 @@ class Mask(FeatureKind):
 
     name = "mask"
     plural = "masks"
-    arguments = {"arrays": ("classes", "size"), "files": (), "table": ("root", "classes")}
+    arguments = {"arrays": ("classes", "size"), "files": (), "table": ("root", "classes"), "records": ("classes",)}
     picture_arguments = ("ignore", "values")
     storage = "encoded"
     pictured = categorical = lives = True

@@ -13,11 +13,11 @@ class Tensor(FeatureKind):
 
     name = "tensor"
     plural = "tensors"
-    arguments = {"arrays": (), "table": ("columns",)}
+    arguments = {"arrays": (), "table": ("columns",), "records": ("shape",)}
     numbers = True
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
-        return FeatureType(self.name, "float32", (len(feature.columns),) if feature.columns is not None else ())
+        return FeatureType(self.name, "float32", feature.stored_shape)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (FeatureType(self.name, "float32", (), uniform=True),)

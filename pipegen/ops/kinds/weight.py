@@ -10,6 +10,6 @@ class Weight(Tensor):
 
     name = "weight"
     plural = "weights"
-    arguments = {"arrays": (), "table": ()}
+    arguments = {"arrays": (), "table": (), "records": ()}
     weighs = True
     output = "output: {{sample_weight: {}}}"

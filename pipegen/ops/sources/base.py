@@ -246,6 +246,13 @@ class Source(Model):
     def without_looking(self) -> None:
         """Lets the listing pass over files that do not exist, where it looks for them at all."""
 
+    def keep_index_in(self, folder: Path | None) -> None:
+        """Lets the listing keep in a folder what takes long to find out about files that hold many records."""
+
+    def split_method(self) -> Literal["random", "hash"]:
+        """Returns the method of splits that say none."""
+        return "random"
+
     def unpacked(self, base: Path) -> int:
         """Returns the bytes of memory that listing takes because files have to be unpacked, as far as the files themselves say.
 

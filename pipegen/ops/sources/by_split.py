@@ -140,6 +140,11 @@ class BySplit(Source):
         """Returns whether one of the parts does."""
         return any(source.needs_data() for source in self.parts.values())
 
+    def keep_index_in(self, folder: Path | None) -> None:
+        """Passes the folder on to the parts."""
+        for source in self.parts.values():
+            source.keep_index_in(folder)
+
     def unpacked(self, base: Path) -> int:
         """Sums what the parts take."""
         return sum(source.unpacked(base) for source in self.parts.values())

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     """From the places of records to a feature of theirs, as TensorFlow ops: scalars where it is encoded, else `(..., *shape)`."""
     Hold: TypeAlias = Callable[[Any], Read]
     """Holds an array `(n, ...)` where TensorFlow reads it, and returns what takes rows of it."""
+    Together: TypeAlias = Callable[..., dict[str, Any]]
+    """From the names of features and the places of records, int64 `(n,)` each, to these features: lists of n tensors, or tensors
+    `(n, ...)`, strings where they are encoded."""
 
 
 class Reader:
@@ -44,6 +47,23 @@ class Reader:
             hold: What to hold an array with, so that it is no part of a graph.
         """
         raise NotImplementedError
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together | None:
+        """Returns what reads several features of records in one go, where a record holds all of them; `None` where each has its own `open`.
+
+        Args:
+            features: The names of all that will be asked for.
+            ram_budget: Bytes of memory that may be used.
+            hold: What to hold an array with, so that it is no part of a graph.
+        """
+        return None
+
+    def check(self) -> None:
+        """Looks whether the files are still what they were when they were listed. Asked when they are opened, and at each epoch.
+
+        Raises:
+            DataError: When one has changed.
+        """
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         """Says in words what reading these features calls Python for. Without any it runs in every process that has TensorFlow."""

@@ -92,6 +92,11 @@ class TableFeature(StoredPicture):
         """Returns whether an example has any number of labels."""
         return self.separator is not None
 
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """Returns the shape of a tensor."""
+        return (len(self.columns),) if self.columns is not None else ()
+
     def type(self, of: str | None = None) -> FeatureType:
         """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""
         return kind_of(self).stored_type(self, of, self.num_classes)

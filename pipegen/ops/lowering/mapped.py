@@ -1,0 +1,119 @@
+"""Reads parts of files that are mapped into memory, by TensorFlow ops alone.
+
+`ImmutableConst` maps a file; a record is cut out of it by `slice`, and becomes a string by way of a serialised tensor, whose last bytes
+are its content: TensorFlow has no other op from uint8 to string. The maps lie in one list, out of which one is taken at no cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.lazy import tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.ops.sources.reader import Hold, Read, Together
+    from pipegen.ops.sources.records.index import RecordIndex
+
+
+class Maps:
+    """Files mapped into memory, once for all graphs.
+
+    Args:
+        files: The path and the bytes of each. They must not get shorter while they are read: the system would end the process.
+    """
+
+    def __init__(self, files: Sequence[tuple[str, int]]) -> None:
+        with tf.init_scope(), tf.device("CPU:0"):
+            maps = tf.raw_ops.TensorListReserve(element_shape=tf.constant([-1]), num_elements=len(files), element_dtype=tf.uint8)
+            for number, (path, size) in enumerate(files):
+                # An empty file cannot be mapped, and has no record.
+                mapped = (
+                    tf.raw_ops.ImmutableConst(dtype=tf.uint8, shape=[size], memory_region_name=path) if size else tf.zeros([0], tf.uint8)
+                )
+                maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=mapped)
+            # A graph writes down the tensors that it holds, and knows a resource by its handle.
+            self._held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=ANONYMOUS)
+            tf.raw_ops.AssignVariableOp(resource=self._held, value=maps)
+
+    def every(self) -> tf.Tensor:
+        """Returns the list of all maps."""
+        return tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
+
+    @staticmethod
+    def cut(maps: tf.Tensor, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        """Cuts bytes out of one file: a string scalar. `offset` and `length` are int64 scalars; the length is below 2 GiB."""
+        shape, number = tf.constant([-1]), tf.cast(file, tf.int32)
+        mapped = tf.raw_ops.TensorListGetItem(input_handle=maps, index=number, element_shape=shape, element_dtype=tf.uint8)
+        serialised = tf.io.serialize_tensor(tf.slice(mapped, offset[None], length[None]))
+        count = tf.cast(length, tf.int32)
+        return tf.strings.substr(serialised, tf.strings.length(serialised) - count, count)
+
+
+ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+"""The name by which TensorFlow makes a resource that goes with its last handle (`ResourceHandle::ANONYMOUS_NAME`)."""
+
+_AT_ONCE = 16
+"""Records of a batch of varying size that are read at a time."""
+
+
+def alone(together: Together, feature: str) -> Read:
+    """Returns what reads one feature of records, of one or of `(n,)` as their places are."""
+
+    def read(shard: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
+        values = together((feature,), tf.reshape(shard, [-1]), tf.reshape(row, [-1]))[feature]
+        values = tf.stack(values) if isinstance(values, list) else values
+        return values if shard.shape.rank else values[0]
+
+    return read
+
+
+class MappedRecords:
+    """Reads features of records in mapped files; see `Reader.open_together`.
+
+    Args:
+        files: The path and the bytes of each file.
+        index: Where the parts of each record are.
+        parts: The names of the parts.
+        hold: What to hold arrays with.
+        parts_of: From features to the parts that they are read from.
+        parse: From features and the parts of one record to these.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[tuple[str, int]],
+        index: RecordIndex,
+        parts: Sequence[str],
+        hold: Hold,
+        parts_of: Callable[[Sequence[str]], Sequence[str]],
+        parse: Callable[[Sequence[str], dict[str, Any]], dict[str, Any]],
+    ) -> None:
+        self._maps = Maps(files)
+        self._first, self._offsets, self._lengths = hold(index.first), hold(index.offsets), hold(index.lengths)
+        self._parts, self._parts_of, self._parse = tuple(parts), parts_of, parse
+
+    def __call__(self, features: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> dict[str, Any]:
+        """Returns features of records, whose places are int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)` where n varies."""
+        number = self._first(shard) + row
+        offsets, lengths = self._offsets(number), tf.cast(self._lengths(number), tf.int64)
+        maps = self._maps.every()
+        wanted = [(self._parts.index(part), part) for part in self._parts_of(features)]
+
+        def one(place: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
+            file, offset, length = place
+            return self._parse(features, {part: Maps.cut(maps, file, offset[i], length[i]) for i, part in wanted})
+
+        count = shard.shape[0]
+        if count is None:
+            like = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), self._like(features))
+            return tf.map_fn(one, (shard, offsets, lengths), fn_output_signature=like, parallel_iterations=_AT_ONCE)
+        each = [one(place) for place in zip(tf.unstack(shard), tf.unstack(offsets), tf.unstack(lengths), strict=True)]
+        return {name: [record[name] for record in each] for name in features}
+
+    def _like(self, features: Sequence[str]) -> dict[str, Any]:
+        """The dtypes and shapes of features."""
+        graph = tf.Graph()
+        with graph.as_default():
+            return self._parse(features, {part: tf.constant("") for part in self._parts_of(features)})

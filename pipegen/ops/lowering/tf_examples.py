@@ -1,0 +1,46 @@
+"""Parses `tf.Example` messages in the graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.lazy import tf
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.record_values import checked_weight, class_index
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.tf_example import Held
+
+
+def parse_example(
+    record: tf.Tensor, features: Mapping[str, RecordFeature], held: Mapping[str, Held | None], classes: Mapping[str, tuple[str, ...]]
+) -> dict[str, tf.Tensor]:
+    """Returns features of one record.
+
+    Args:
+        record: The message, a string scalar.
+        features: Those that are wanted, each with its key.
+        held: The type of the list that each key holds.
+        classes: The classes of each label.
+
+    Returns:
+        Encoded features as string scalars, labels as int64 class indices, others as float32 of their shapes.
+    """
+    dtypes = {"bytes": tf.string, "float": tf.float32, "int": tf.int64}
+    keys = {name: feature.key or name for name, feature in features.items()}
+    asked = {key: tf.io.FixedLenFeature(features[name].stored_shape, dtypes[held.get(key) or "bytes"]) for name, key in keys.items()}
+    found = tf.io.parse_single_example(record, asked)
+    values = {}
+    for name, key in keys.items():
+        feature, value = features[name], found[key]
+        kind = kind_of(feature)
+        if kind.labels:
+            value = class_index(name, value, classes[name], feature.offset, by_name=value.dtype == tf.string)
+        elif kind.numbers:
+            value = tf.cast(value, tf.float32)
+            value = checked_weight(name, value) if kind.weighs else value
+        values[name] = value
+    return values

@@ -1,0 +1,290 @@
+"""The index of records: where in its shard each part of a record begins, and how many bytes it has. It is built once a shard and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+from pipegen.kept import INDEXES, keep, open_kept
+from pipegen.log import log
+from pipegen.memory import available_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.strings import Ints
+
+FORMAT = 1
+_EVERY = 5.0
+"""Seconds between two writes of what has been indexed: so much is lost where indexing is interrupted."""
+_THREADS = 16
+_ALIGNED = 64
+_MAGIC = b"pipegen index\n"
+LONGEST = 2**31 - 1
+"""Bytes of the longest part of a record: TensorFlow counts the bytes of a text with 31 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShardRecords:
+    """Holds the records of one shard.
+
+    Attributes:
+        offsets: Where each part of each record begins, int64 `(n, parts)`.
+        lengths: Bytes of each, int32 `(n, parts)`.
+        damage: What is wrong with the shard behind those records, as `at byte N, record M: WHY`; empty where nothing is.
+    """
+
+    offsets: Ints
+    lengths: Ints
+    damage: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class RecordIndex:
+    """Holds the records of all shards of a source, one shard after another.
+
+    Attributes:
+        first: The number of each shard's first record: int64 `(shards + 1,)`, with the end.
+        offsets: int64 `(n, parts)`.
+        lengths: int32 `(n, parts)`.
+        damage: What is wrong with each shard; mostly nothing.
+        digests: What identifies the layout of each shard, in hexadecimal.
+    """
+
+    first: Ints
+    offsets: Ints
+    lengths: Ints
+    damage: tuple[str, ...]
+    digests: tuple[str, ...]
+
+    @property
+    def rows(self) -> Ints:
+        """Counts the records of each shard, int64."""
+        return self.first[1:] - self.first[:-1]
+
+    def of(self, shard: int) -> tuple[Ints, Ints]:
+        """Returns the offsets and lengths of one shard's records."""
+        own = slice(int(self.first[shard]), int(self.first[shard + 1]))
+        return self.offsets[own], self.lengths[own]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One shard in a file of an index: what it was when it was indexed, and where its records stand."""
+
+    key: str
+    size: int
+    mtime: int
+    rows: int
+    damage: str
+    digest: str
+
+
+def build_index(
+    shards: Sequence[Found],
+    index: Callable[[str, int], ShardRecords],
+    *,
+    parts: int,
+    name: str,
+    folder: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> RecordIndex:
+    """Indexes shards, or reads what was kept of those whose size and time of writing are the same.
+
+    Args:
+        shards: The files.
+        index: From a path and its size to the records; it runs in threads.
+        parts: How many parts a record has.
+        name: Identifies the source and what of it is indexed.
+        folder: Where indexes are kept; `None` for nowhere.
+        progress: Called with the number of shards done, now and then.
+
+    Raises:
+        OpError: `PG430` for a shard that cannot be read at all.
+    """
+    kept = _Kept(folder, hashlib.blake2b(f"{FORMAT}\0{name}\0{parts}".encode(), digest_size=16).hexdigest(), parts)
+    known = kept.read()
+    found: dict[int, tuple[_Entry, ShardRecords]] = {}
+    for place, shard in enumerate(shards):
+        if (shard.key, shard.size, shard.mtime) in known:
+            found[place] = known[shard.key, shard.size, shard.mtime]
+    missing = [place for place in range(len(shards)) if place not in found]
+    fresh: list[tuple[_Entry, ShardRecords]] = []
+    written = time.monotonic()
+
+    def of(place: int) -> tuple[int, ShardRecords]:
+        return place, _indexed(shards[place], index)
+
+    pool = ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores())))
+    try:
+        for place, records in pool.map(of, missing):
+            shard = shards[place]
+            entry = _Entry(shard.key, shard.size, shard.mtime, len(records.offsets), records.damage, _digest(records))
+            found[place] = entry, records
+            fresh.append(found[place])
+            if progress is not None:
+                progress(len(found))
+            if time.monotonic() - written > _EVERY:
+                kept.add(fresh)
+                fresh, written = [], time.monotonic()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if fresh and len(found) < len(shards):
+            kept.add(fresh)
+    every = [found[place] for place in range(len(shards))]
+    if missing or kept.scattered:
+        kept.replace(every)
+        if len(missing) == len(shards) and (again := kept.read()):  # mapped from the file, in place of memory
+            every = [again.get((e.key, e.size, e.mtime), (e, r)) for e, r in every]
+    return _together(every, parts, kept.whole(every))
+
+
+def _indexed(shard: Found, index: Callable[[str, int], ShardRecords]) -> ShardRecords:
+    try:
+        return index(shard.path, shard.size)
+    except OSError as error:
+        message = f"{shard.path!r} cannot be read: {(error.strerror or str(error)).lower()}"
+        raise OpError("PG430", message, field="path") from None
+
+
+def _digest(records: ShardRecords) -> str:
+    found = hashlib.blake2b(digest_size=8)
+    found.update(records.lengths.astype("<i4", copy=False).tobytes())
+    return found.hexdigest()
+
+
+def _together(every: Sequence[tuple[_Entry, ShardRecords]], parts: int, whole: tuple[Ints, Ints] | None) -> RecordIndex:
+    """The records of all shards; `whole` where a file has them in one piece already."""
+    import numpy as np
+
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum([entry.rows for entry, _ in every], dtype=np.int64)])
+    if whole is None:
+        offsets = np.concatenate([records.offsets for _, records in every] or [np.zeros((0, parts), np.int64)])
+        lengths = np.concatenate([records.lengths for _, records in every] or [np.zeros((0, parts), np.int32)])
+        whole = offsets, lengths
+    entries = [entry for entry, _ in every]
+    return RecordIndex(first, *whole, tuple(entry.damage for entry in entries), tuple(entry.digest for entry in entries))
+
+
+class _Kept:
+    """The files of one index in a folder: one where it is whole, and before that one for what was indexed since the last."""
+
+    def __init__(self, folder: Path | None, key: str, parts: int) -> None:
+        self._folder, self._key, self._parts = folder, key, parts
+        self._names: list[str] = []
+        self._whole: tuple[list[tuple[str, int, int]], Ints, Ints] | None = None
+
+    @property
+    def scattered(self) -> bool:
+        """Returns whether it lies in several files."""
+        return len(self._names) > 1
+
+    def read(self) -> dict[tuple[str, int, int], tuple[_Entry, ShardRecords]]:
+        """Reads what is kept, by the key, the size and the time of writing of each shard."""
+        found: dict[tuple[str, int, int], tuple[_Entry, ShardRecords]] = {}
+        self._names, self._whole = [], None
+        if self._folder is None:
+            return found
+        with suppress(OSError):
+            self._names = sorted(name for name in os.listdir(self._folder) if name.startswith(self._key) and name.endswith(f".{INDEXES}"))
+        for name in self._names:
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                entries, offsets, lengths = self._mapped(name)
+                at = 0
+                for entry in entries:
+                    own = slice(at, at + entry.rows)
+                    found[entry.key, entry.size, entry.mtime] = entry, ShardRecords(offsets[own], lengths[own], entry.damage)
+                    at += entry.rows
+                self._whole = [(e.key, e.size, e.mtime) for e in entries], offsets, lengths
+        return found
+
+    def whole(self, every: Sequence[tuple[_Entry, ShardRecords]]) -> tuple[Ints, Ints] | None:
+        """Returns the arrays of the one file that has just these shards, in this order."""
+        if self._whole is None or self.scattered or self._whole[0] != [(e.key, e.size, e.mtime) for e, _ in every]:
+            return None
+        return self._whole[1], self._whole[2]
+
+    def _mapped(self, name: str) -> tuple[list[_Entry], Ints, Ints]:
+        """The entries of a file and its arrays, mapped; `ValueError` where it is not whole."""
+        import numpy as np
+
+        assert self._folder is not None  # noqa: S101 - asked for by `read` alone
+        with open_kept(self._folder, name) as stream:
+            if stream.read(len(_MAGIC)) != _MAGIC:
+                raise ValueError(name)
+            length = int.from_bytes(stream.read(8), "little")
+            size = os.fstat(stream.fileno()).st_size
+            if length > size:
+                raise ValueError(name)
+            entries = [_Entry(*entry) for entry in json.loads(stream.read(length))]
+            rows, start = sum(entry.rows for entry in entries), _up(len(_MAGIC) + 8 + length)
+            second = start + _up(8 * rows * self._parts)
+            if size != second + 4 * rows * self._parts:
+                raise ValueError(name)
+            if not rows * self._parts:
+                return entries, np.zeros((rows, self._parts), np.int64), np.zeros((rows, self._parts), np.int32)
+            shape = rows, self._parts
+            return entries, np.memmap(stream, "<i8", "r", start, shape), np.memmap(stream, "<i4", "r", second, shape)
+
+    def add(self, entries: Sequence[tuple[_Entry, ShardRecords]]) -> None:
+        """Writes a file more, for what has been indexed since the last one."""
+        self._write(f"{self._key}-{secrets.token_hex(4)}.{INDEXES}", entries)
+
+    def replace(self, entries: Sequence[tuple[_Entry, ShardRecords]]) -> None:
+        """Writes one file for all shards, and removes the others."""
+        if self._folder is None:
+            return
+        name = f"{self._key}.{INDEXES}"
+        if self._write(name, entries):
+            for other in self._names:
+                if other != name:
+                    with suppress(OSError):
+                        os.unlink(self._folder / other)
+            self._names = [name]
+            self._whole = None
+
+    def _write(self, name: str, entries: Sequence[tuple[_Entry, ShardRecords]]) -> bool:
+        if self._folder is None:
+            return False
+        try:
+            keep(self._folder, name, _content(entries))
+        except OSError as error:
+            log.warning("the index of the records cannot be kept in %s: %s", self._folder, (error.strerror or str(error)).lower())
+            return False
+        self._names = [*dict.fromkeys([*self._names, name])]
+        return True
+
+
+def _content(entries: Sequence[tuple[_Entry, ShardRecords]]) -> Iterator[bytes]:
+    head = json.dumps([[*vars(entry).values()] for entry, _ in entries]).encode()
+    yield _MAGIC + len(head).to_bytes(8, "little") + head
+    start = len(_MAGIC) + 8 + len(head)
+    yield bytes(_up(start) - start)
+    size = 0
+    for _, records in entries:
+        size += records.offsets.nbytes
+        yield records.offsets.astype("<i8", copy=False).tobytes()
+    yield bytes(_up(size) - size)
+    for _, records in entries:
+        yield records.lengths.astype("<i4", copy=False).tobytes()
+
+
+def _up(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
+
+
+def counted(rows: int) -> ShardRecords:
+    """Returns what an index knows of a shard whose library finds its records by their numbers."""
+    import numpy as np
+
+    return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32))

@@ -1,0 +1,161 @@
+"""Finds the shards of a source: a file, a folder, a pattern, a brace range such as `train-{000..099}.tar`, or a list of these."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from glob import glob, has_magic
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.reports import close_names, count, nearest_folder, quoted
+from pipegen.ops.sources.scan import is_hidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_RANGE = re.compile(r"(\d+)\.\.(\d+)\Z")
+MOST = 1_000_000
+"""The most paths that braces stand for."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A shard.
+
+    Attributes:
+        key: Its path relative to the root, with slashes.
+        path: Its absolute path.
+        size: Bytes.
+        mtime: When it was last written, in nanoseconds since the epoch.
+    """
+
+    key: str
+    path: str
+    size: int
+    mtime: int
+
+
+def expand(pattern: str) -> Iterator[str]:
+    """Yields what the braces of a path stand for: `{000..099}` numbers of one width, `{a,b}` either text.
+
+    Raises:
+        ValueError: For braces that are neither, a range that runs backwards, or more than a million paths.
+    """
+    parts: list[tuple[str, ...]] = []
+    at = 0
+    total = 1
+    for braces in _BRACES.finditer(pattern):
+        parts += [(pattern[at : braces.start()],), _choices(braces[1], pattern)]
+        total *= len(parts[-1])
+        at = braces.end()
+        if total > MOST:
+            raise ValueError(f"the braces of {pattern!r} stand for more than {MOST:,} paths")
+    parts.append((pattern[at:],))
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    if not parts:
+        yield ""
+        return
+    for first in parts[0]:
+        for rest in _joined(parts[1:]):
+            yield first + rest
+
+
+def _choices(inside: str, pattern: str) -> tuple[str, ...]:
+    numbers = _RANGE.match(inside)
+    if numbers is None:
+        if "," not in inside:
+            raise ValueError(f"`{{{inside}}}` in {pattern!r} is neither a range such as `{{000..099}}` nor a choice such as `{{a,b}}`")
+        return tuple(inside.split(","))
+    first, last = int(numbers[1]), int(numbers[2])
+    if last < first:
+        raise ValueError(f"the range `{{{inside}}}` in {pattern!r} runs backwards")
+    if last - first >= MOST:
+        raise ValueError(f"the braces of {pattern!r} stand for more than {MOST:,} paths")
+    width = len(numbers[1]) if numbers[1].startswith("0") or len(numbers[1]) == len(numbers[2]) else 0
+    return tuple(f"{number:0{width}d}" for number in range(first, last + 1))
+
+
+def find_shards(base: str, given: str | Sequence[str], suffixes: tuple[str, ...]) -> tuple[str, list[Found]]:
+    """Finds the shards of a source, in the order of their paths; each counts once, however often it is named.
+
+    Args:
+        base: What relative paths are relative to.
+        given: A path, or several; of a folder, each file below it with one of the `suffixes` counts.
+        suffixes: Such as `(".tar",)`.
+
+    Returns:
+        The folder that all of them lie in, and the shards.
+
+    Raises:
+        OpError: `PG401` for a path that does not exist, `PG402` where there is no shard.
+    """
+    several = not isinstance(given, str)
+    paths: dict[str, None] = {}
+    for place, pattern in enumerate([given] if isinstance(given, str) else given):
+        field = f"path.{place}" if several else "path"
+        for one in expand(pattern):
+            paths |= dict.fromkeys(_matched(base, one, field, suffixes))
+    root = os.path.commonpath([os.path.dirname(path) for path in paths])
+    found = []
+    for path in sorted(paths):
+        about = os.stat(path)
+        found.append(Found(os.path.relpath(path, root).replace(os.sep, "/"), path, about.st_size, about.st_mtime_ns))
+    return root, found
+
+
+def _matched(base: str, pattern: str, field: str, suffixes: tuple[str, ...]) -> list[str]:
+    """The absolute paths of the files that one path names."""
+    if "://" in pattern:
+        raise OpError("PG401", f"{pattern!r} is an address and not a file", field=field, help="copy or mount the data")
+    whole = os.path.abspath(os.path.join(base, os.path.expanduser(pattern)))
+    if os.path.isdir(whole):
+        below = [os.path.join(folder, name) for folder, _, names in os.walk(whole) for name in names]
+        matching = [path for path in below if _is_shard(path, whole, suffixes)]
+        if not matching:
+            what = f"{count(len(below), 'file')} below {whole!r}" if below else f"{whole!r} is empty"
+            message = f"{what}, of which none ends in {' or '.join(suffixes)}" if below else what
+            raise OpError("PG402", message, field=field, help="give a pattern such as `data/train-*`, for files of other names")
+        return matching
+    if os.path.isfile(whole):
+        return [whole]
+    if not has_magic(pattern):
+        folder, name = os.path.split(whole)
+        if os.path.isdir(folder):
+            close = close_names(name, os.listdir(folder))
+            help_ = f"{folder!r} holds {quoted(close)}: is that the one?" if close else f"{folder!r} exists, but not {name!r}"
+        else:
+            help_ = nearest_folder(folder)
+        raise OpError("PG401", f"there is no file {whole!r}", field=field, help=help_)
+    matching = [path for path in glob(whole, recursive=True) if _is_file(path)]
+    if not matching:
+        raise OpError("PG402", f"no file matches {whole!r}", field=field, help=_near(whole))
+    return matching
+
+
+def _near(pattern: str) -> str:
+    folder = os.path.dirname(pattern)
+    while has_magic(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        return nearest_folder(folder)
+    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    return f"{folder!r} holds {quoted(names)}" if names else f"{folder!r} is empty"
+
+
+def _is_shard(path: str, root: str, suffixes: tuple[str, ...]) -> bool:
+    inside = os.path.relpath(path, root).split(os.sep)
+    return path.endswith(suffixes) and not any(map(is_hidden, inside)) and _is_file(path)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False

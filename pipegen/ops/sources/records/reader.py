@@ -1,0 +1,100 @@
+"""Reads records: what readers of every format have in common, and the reader of shards that are mapped into memory."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import DataError
+from pipegen.ops.sources.base import main_label
+from pipegen.ops.sources.reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pipegen.ops.sources.reader import Hold, Read, Together
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.strings import Ints
+
+
+class RecordReader(Reader):
+    """Reads records that hold all of their features.
+
+    Args:
+        shards: The files, which must stay what they were when they were indexed.
+        labels: The column of each label.
+    """
+
+    def __init__(self, shards: Sequence[Found], labels: Mapping[str, LabelColumn]) -> None:
+        self.shards, self.label_columns = shards, labels
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        """Returns what reads one feature by itself."""
+        from pipegen.ops.lowering.mapped import alone
+
+        return alone(self.open_together((feature,), ram_budget, hold), feature)
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        """Returns what reads several features of records in one go."""
+        raise NotImplementedError
+
+    def labels(self, files: Ints) -> Ints | None:
+        """Lists the class of every record of shards."""
+        main = main_label(self.label_columns)
+        return None if main is None else self.label_columns[main].of(files)
+
+    def check(self) -> None:
+        """Compares the size and the time of writing of each shard with those that were indexed.
+
+        Raises:
+            DataError: When a shard has changed, or is gone.
+        """
+        for shard in self.shards:
+            try:
+                about = os.stat(shard.path)
+            except OSError as error:
+                raise DataError(f"cannot read {shard.path}: {(error.strerror or str(error)).lower()}") from None
+            if about.st_size != shard.size:
+                raise DataError(f"{shard.path} has {about.st_size:,} bytes and had {shard.size:,} when it was indexed; {_AGAIN}")
+            if about.st_mtime_ns != shard.mtime:
+                raise DataError(f"{shard.path} was written to after it was indexed; {_AGAIN}")
+
+
+_AGAIN = "build the pipeline again"
+
+
+class MappedReader(RecordReader):
+    """Reads records where they lie, in the graph: shards are mapped into memory, and no Python is called.
+
+    A format derives from it and says in `parse` what becomes of the bytes of a record.
+
+    Args:
+        shards: The files.
+        index: Where the parts of each record are.
+        parts: Their names.
+        labels: The column of each label.
+    """
+
+    def __init__(self, shards: Sequence[Found], index: RecordIndex, parts: Sequence[str], labels: Mapping[str, LabelColumn]) -> None:
+        super().__init__(shards, labels)
+        self.index, self.parts = index, tuple(parts)
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        from pipegen.ops.lowering.mapped import MappedRecords
+
+        self.check()
+        files = [(shard.path, shard.size) for shard in self.shards]
+        return MappedRecords(files, self.index, self.parts, hold, self.parts_of, self.parse)
+
+    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
+        """Returns the parts that features are read from; by default all."""
+        return self.parts
+
+    def parse(self, features: Sequence[str], parts: dict[str, Any]) -> dict[str, Any]:
+        """Returns features of one record, as TensorFlow ops, from its parts: string scalars.
+
+        What is encoded is a string scalar, a label an int64 class index, anything else float32 of its shape.
+        """
+        raise NotImplementedError

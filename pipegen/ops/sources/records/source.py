@@ -1,0 +1,210 @@
+"""The base of sources whose files hold many records each: finds the shards, keeps their index, and lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field, PrivateAttr, field_validator
+
+from pipegen.diagnostics.advice import write
+from pipegen.errors import OpError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.array_features import FeatureName
+from pipegen.ops.sources.base import Listing, Note, Source
+from pipegen.ops.sources.pictures import decoders, lives_on
+from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.records.index import RecordIndex, ShardRecords, build_index
+from pipegen.ops.sources.records.labels import LabelColumn
+from pipegen.ops.sources.records.paths import Found, expand, find_shards
+from pipegen.ops.sources.shards import Shards
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable
+
+    from pipegen.ops.base import Transform
+    from pipegen.ops.sources.reader import Reader
+    from pipegen.ops.sources.strings import Ints
+
+Path_ = Annotated[str, Field(min_length=1)]
+
+
+class RecordSource(Source):
+    """Files that hold many records each: shards. A record is known as `SHARD#NUMBER`, counted from 0.
+
+    A source of a format derives from it and says how a shard is indexed (`index_shard`) and what reads its records (`reader`). One whose
+    library finds records by their numbers has no `parts()`, and its `index_shard` counts them: `counted(rows)`.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]
+    """How the names of shards end, where `path` is a folder."""
+    indexed_from: ClassVar[int] = 1
+    """The version of what `index_shard` finds: raise it where that changes, and indexes that were kept are made again."""
+
+    path: Path_ | Annotated[tuple[Path_, ...], Field(min_length=1)]
+    """The shards, relative to the spec's file: a file, a folder, a pattern such as `data/train-*`, a range such as
+    `train-{000..099}.tar`, or a list of these."""
+    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1)]
+    """What each record holds, by the name of the feature: `{image: {kind: image, key: image/encoded}, label: {kind: label}}`."""
+
+    _folder: Path | None = PrivateAttr(default=None)
+    """Where the index is kept."""
+
+    @field_validator("path")
+    @classmethod
+    def _sound_braces(cls, path: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        for one in (path,) if isinstance(path, str) else path:
+            next(expand(one))
+        return path
+
+    @field_validator("features")
+    @classmethod
+    def _live_on_images(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
+        lives_on(features)
+        return features
+
+    # What every format has in common
+
+    def infer(self) -> ElementType:
+        """Infers the type of a record, from the arguments alone."""
+        of = lives_on(self.features)
+        return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """Those of masks."""
+        return decoders(self.features)
+
+    def has_rows(self) -> bool:
+        """No: records lie in files."""
+        return False
+
+    def has_folders(self) -> bool:
+        """Yes: shards may lie in a folder for each split."""
+        return True
+
+    def by_class(self) -> bool:
+        """No: a shard holds records of every class."""
+        return False
+
+    def split_method(self) -> Literal["random", "hash"]:
+        """Returns `hash`, which needs no order of all records."""
+        return "hash"
+
+    def keep_index_in(self, folder: Path | None) -> None:
+        """Lets indexes be kept in a folder."""
+        self._folder = folder
+
+    def key_of(self, name: str) -> str:
+        """Returns the key that holds a feature."""
+        return self.features[name].key or name
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """Index the shards; see `Source.list`. A shard that is damaged is an error note.
+
+        Raises:
+            OpError: `PG401` and `PG402` as `find_shards`, `PG402` where no shard holds a record, `PG430` for one that cannot be read,
+                `PG431` where the records hold something else than the features say, `PG420` for labels that name no class.
+        """
+        import numpy as np
+
+        root, shards = find_shards(str(base), self.path, self.suffixes)
+        index = build_index(
+            shards,
+            self.index_shard,
+            parts=len(self.parts()),
+            name=f"{self.op}\0{self.indexed_from}\0{root}\0{self.parts()}{self.index_options()}",
+            folder=self._folder,
+            progress=progress,
+        )
+        notes = [_damaged(shard, damage) for shard, damage in zip(shards, index.damage, strict=True) if damage]
+        if not int(index.first[-1]):
+            if notes:
+                raise OpError(notes[0].code, notes[0].message, field=notes[0].field, help=notes[0].help)
+            raise OpError("PG402", f"there is no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path")
+        self.examine(shards, index)
+        type_, main = self.infer(), self.class_feature()
+        columns = {name: self._labels(name, shards, index) for name, feature in self.features.items() if kind_of(feature).labels}
+        for name, column in columns.items():
+            type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
+            notes += self._scanned(name, column)
+        return Listing(
+            root,
+            [shard.key for shard in shards],  # type: ignore[arg-type]
+            None,
+            columns[main].names if main is not None else (),
+            np.array([shard.size for shard in shards], np.int64),
+            tuple(notes),
+            readers={"": self.reader(shards, index, columns)},
+            shards=Shards(index.rows, np.arange(len(shards)), index.digests),  # type: ignore[arg-type]
+            type=type_,
+        )
+
+    def _labels(self, name: str, shards: Sequence[Found], index: RecordIndex) -> LabelColumn:
+        def read(shard: int) -> Sequence[int] | Sequence[str]:
+            return self.stored_labels(name, shards[shard], *index.of(shard))
+
+        return LabelColumn(name, self.features[name], shards, index, read, self._folder)
+
+    def _scanned(self, name: str, column: LabelColumn) -> builtins.list[Note]:
+        """A note about labels that had to be read for their classes."""
+        if self.features[name].classes is not None:
+            return []
+        message = f"`{name}` does not say its classes, so the labels of all {column.total:,} records were read once to find them"
+        help_ = write(f"classes: {len(column.names)}", "arguments", "{} says how many there are, and a list what they are called")
+        return [Note("PG432", message, help_, f"features.{name}")]
+
+    # What each format says
+
+    def parts(self) -> tuple[str, ...]:
+        """Returns the names of the parts of a record that the index knows the places of; by default the record as a whole."""
+        return ("",)
+
+    def index_options(self) -> str:
+        """Returns what else `index_shard` depends on, as text."""
+        return ""
+
+    def index_shard(self, path: str, size: int) -> ShardRecords:
+        """Finds the records of one shard. It runs in threads, and reads as little as it can.
+
+        Raises:
+            OSError: Where it cannot be read.
+            OpError: Where it is something else altogether.
+        """
+        raise NotImplementedError
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        """Looks into the first record.
+
+        Raises:
+            OpError: `PG431` where it does not hold what the features say.
+        """
+
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+        """Reads what is stored of a label of each record of a shard: class indices, or the names of classes.
+
+        Args:
+            name: The label.
+            shard: The file.
+            offsets: As in `ShardRecords`.
+            lengths: Likewise.
+
+        Raises:
+            OpError: `PG431` where a record has no such label.
+        """
+        raise NotImplementedError
+
+    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+        """Returns what reads the records; `labels` has the column of each label."""
+        raise NotImplementedError
+
+
+def _damaged(shard: Found, damage: str) -> Note:
+    help_ = ("write the file again", "`errors: {exclude: FILE}` leaves out whole shards that FILE names")
+    return Note("PG430", f"{shard.path!r} is damaged {damage}", help_, "path", "error")
+
+
+def _others(n: int) -> str:
+    return f" nor in {n} other shard{'s' * (n > 1)}" if n else ""

@@ -1,0 +1,203 @@
+"""`tfrecord`: records of TFRecord files, each a `tf.Example` or the bytes of one feature."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import model_validator
+
+from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError, PartError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.records.crc32c import masked_crc32c
+from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.sources.records.reader import MappedReader
+from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.tf_example import read_example, read_key
+from pipegen.ops.sources.reports import count, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipegen.ops.sources.reader import Reader
+    from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.tf_example import Held, Value
+    from pipegen.ops.sources.strings import Ints
+
+_HEAD, _TAIL = 12, 4
+"""Bytes before a record, its length and the checksum of that, and behind it, its own checksum."""
+_SMALL = 4096
+"""Bytes of a record up to which a block of the file is read at a time, and above which only its head."""
+_BLOCK = 1 << 18
+
+
+class TFRecord(RecordSource):
+    """TFRecord files: each record is a `tf.Example`, whose keys hold the features, or with `content: bytes` the one feature itself.
+
+    The files are mapped into memory and read in the graph, in any order. The checksum of each record's length is compared when a file is
+    indexed; those of the records themselves are compared by `pipegen validate --data=all`.
+    """
+
+    op: ClassVar[str] = "tfrecord"
+    suffixes: ClassVar[tuple[str, ...]] = (".tfrecord", ".tfrecords", ".tfrec")
+
+    content: Literal["example", "bytes"] = "example"
+    """What a record is: a `tf.Example`, or the `bytes` of the one feature, such as a JPEG file."""
+
+    @model_validator(mode="after")
+    def _one_of_bytes(self) -> TFRecord:
+        if self.content == "bytes":
+            if len(self.features) > 1:
+                raise ValueError(f"with `content: bytes` a record is one feature, and `features` names {len(self.features)}")
+            name, feature = next(iter(self.features.items()))
+            if not kind_of(feature).pictured:
+                message = f"with `content: bytes` a record is an image file, and `{name}` is `kind: {feature.kind}`"
+                raise PartError(message, "features", name)
+            if feature.key is not None:
+                raise PartError("with `content: bytes` a record has no keys", "features", name, "key", help="leave `key` out")
+        return self
+
+    def index_shard(self, path: str, size: int) -> ShardRecords:
+        """Walk from length to length, and compare the checksums of all lengths at once."""
+        return index_tfrecord(path, size)
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        """Look into the first record for the keys of the features."""
+        if self.content == "example":
+            first = self._first(shards, index)
+            for name, feature in self.features.items():
+                problem = misfit(name, feature, self.key_of(name), first)
+                if problem is not None:
+                    raise problem
+
+    def _first(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Value]:
+        shard = int((index.rows > 0).argmax())
+        offsets, lengths = index.of(shard)
+        with open(shards[shard].path, "rb") as stream:
+            stream.seek(int(offsets[0, 0]))
+            record = stream.read(int(lengths[0, 0]))
+        try:
+            return read_example(record)
+        except ValueError as error:
+            message = f"record 0 of {shards[shard].path!r} is no `tf.Example`: {error}"
+            help_ = write("content: bytes", "arguments", "where each record is an image file, write {}")
+            raise OpError("PG431", message, field="features", help=help_) from None
+
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+        """Read the key of the label of each record."""
+        return _labels(shard, offsets, lengths, self.key_of(name).encode())
+
+    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+        """Return what reads mapped files."""
+        held = {name: value.held for name, value in self._first(shards, index).items()} if self.content == "example" else {}
+        return _Records(self, held, shards, index, self.parts(), labels)
+
+
+class _Records(MappedReader):
+    """Parses records that are mapped into memory."""
+
+    def __init__(self, source: TFRecord, held: dict[str, Held | None], *about: Any) -> None:
+        super().__init__(*about)
+        self.source, self.held = source, held
+
+    def parse(self, features: Sequence[str], parts: dict[str, Any]) -> dict[str, Any]:
+        from pipegen.ops.lowering.tf_examples import parse_example
+
+        if self.source.content == "bytes":
+            return dict.fromkeys(features, parts[""])
+        wanted = {name: self.source.features[name] for name in features}
+        return parse_example(parts[""], wanted, self.held, {name: column.names for name, column in self.label_columns.items()})
+
+
+def misfit(name: str, feature: RecordFeature, key: str, record: dict[str, Value]) -> OpError | None:
+    """Says what the first record lacks of a feature, or holds in place of it."""
+    field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
+    value = record.get(key)
+    if value is None:
+        near = closest(key, list(record))
+        help_: Any = f"its keys are {quoted(list(record))}" if record else "it has no keys"
+        if near is not None:
+            help_ = (write(f"key: {near}", "arguments", "is {} meant?"), help_)
+        return OpError("PG431", f"the first record has no key {key!r}", field=field, help=help_)
+    holds = f"{count(len(value.items), 'item')} of type {value.held}" if value.held else "nothing"
+    kind = kind_of(feature)
+    wanted = math.prod(feature.stored_shape)
+    if kind.pictured:
+        fits, due = value.held == "bytes", "the bytes of an image file"
+    elif kind.labels:
+        fits, due = value.held in ("int", "bytes"), "one class index, or the name of a class"
+    else:
+        fits, due = value.held in ("float", "int"), f"{count(wanted, 'number')}"
+    if fits and len(value.items) == wanted:
+        return None
+    help_ = None
+    if kind.numbers and fits and not kind.weighs and value.items:
+        help_ = write(f"shape: [{len(value.items)}]", "arguments", "{} takes them as a vector")
+    return OpError("PG431", f"{key!r} of the first record holds {holds}, and `{name}` is {due}", field=field, help=help_)
+
+
+def index_tfrecord(path: str, size: int) -> ShardRecords:
+    """Finds the records of a TFRecord file: each length leads to the next.
+
+    The format is `length, masked CRC-32C of it, bytes, masked CRC-32C of these`, see `tensorflow/tsl/lib/io/record_writer.h`.
+    """
+    import numpy as np
+
+    starts: list[int] = []
+    heads = bytearray()
+    number, at, damage = os.open(path, os.O_RDONLY), 0, ""
+    try:
+        block, begins, ahead = b"", 0, _HEAD
+        while at < size:
+            if at + _HEAD - begins > len(block):
+                block, begins = os.pread(number, ahead, at), at
+            head = block[at - begins : at - begins + _HEAD]
+            length = int.from_bytes(head[:8], "little")
+            after = at + _HEAD + length + _TAIL
+            if len(head) < _HEAD or after > size:
+                damage = f"at byte {at:,}, record {len(starts):,}: the file ends within it"
+                break
+            starts.append(at)
+            heads += head
+            ahead = _HEAD if length > _SMALL else _BLOCK
+            at = after
+    finally:
+        os.close(number)
+    table = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD)
+    lengths = np.ascontiguousarray(table[:, :8]).view("<u8").ravel()
+    wrong = masked_crc32c(table[:, :8]) != np.ascontiguousarray(table[:, 8:]).view("<u4").ravel()
+    offsets = np.array(starts, np.int64)[:, None] + _HEAD
+    if wrong.any() or damage.startswith("at byte 0,"):
+        first = int(wrong.argmax()) if len(wrong) else 0
+        begin = starts[first] if starts else 0
+        what = "it is no TFRecord file, or a compressed one" if first == 0 else "the checksum of its length is wrong"
+        return ShardRecords(offsets[:first], lengths[:first].astype(np.int32)[:, None], f"at byte {begin:,}, record {first:,}: {what}")
+    large = lengths > LONGEST
+    if large.any():
+        first = int(large.argmax())
+        damage = f"at byte {starts[first]:,}, record {first:,}: it has {int(lengths[first]):,} bytes, and {LONGEST:,} can be read"
+        offsets, lengths = offsets[:first], lengths[:first]
+    return ShardRecords(offsets, lengths.astype(np.int32)[:, None], damage)
+
+
+def _labels(shard: Found, offsets: Any, lengths: Any, key: bytes) -> list[int] | list[str]:
+    """The label of each record of a shard, as it is stored."""
+    found: list[Any] = []
+    with open(shard.path, "rb", buffering=0) as stream:
+        for row, (offset, length) in enumerate(zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)):
+            try:
+                value = read_key(memoryview(os.pread(stream.fileno(), length, offset)), key)
+            except ValueError as error:
+                raise OpError("PG431", f"{shard.path}#{row} is no `tf.Example`: {error}", field="path") from None
+            if value is None or len(value.items) != 1 or value.held == "float":
+                what = "no label" if value is None else f"{count(len(value.items), 'label')} of type {value.held}"
+                raise OpError("PG431", f"{shard.path}#{row} has {what} in {key.decode()!r}", field="features")
+            item = value.items[0]
+            found.append(item.decode("utf-8", "replace") if isinstance(item, bytes) else item)
+    return found

@@ -1,0 +1,116 @@
+"""Writes small files of records, byte by byte, as the formats say: no library that reads them has a part in it."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from pipegen.ops.sources.records.crc32c import masked_crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+
+def png(*pixel: int, size: tuple[int, int] = (2, 2)) -> bytes:
+    """A picture of one colour."""
+    stream = io.BytesIO()
+    Image.new("RGB", size, tuple(pixel)).save(stream, "PNG")  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def examples(shard: int, count: int, classes: int = 4) -> list[dict[str, Any]]:
+    """Records whose picture has one colour: the shard, the row and the class; they have numbers as well."""
+    found = []
+    for row in range(count):
+        label = (shard + row) % classes
+        found.append({"image": png(shard, row, label), "label": label, "name": f"class {label}", "point": [float(shard), float(row)]})
+    return found
+
+
+def checksum(content: bytes) -> bytes:
+    return struct.pack("<I", int(masked_crc32c(np.frombuffer(content, np.uint8)[None])[0]))
+
+
+def framed(record: bytes) -> bytes:
+    """A record as a TFRecord file holds it."""
+    length = struct.pack("<Q", len(record))
+    return length + checksum(length) + record + checksum(record)
+
+
+def write_tfrecord(path: Path, records: Iterable[Mapping[str, Any] | bytes]) -> Path:
+    """Writes a file of `tf.Example` messages, or of plain bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(framed(record if isinstance(record, bytes) else example(record)) for record in records))
+    return path
+
+
+def example(record: Mapping[str, Any]) -> bytes:
+    """A `tf.Example`."""
+    entries = b"".join(_message(1, _message(1, key.encode()) + _message(2, _feature(value))) for key, value in record.items())
+    return _message(1, entries)
+
+
+def _feature(value: Any) -> bytes:
+    items: Sequence[Any] = value if isinstance(value, (list, tuple)) else [value]
+    if not items:
+        return b""
+    if isinstance(items[0], (bytes, str)):
+        return _message(1, b"".join(_message(1, item if isinstance(item, bytes) else item.encode()) for item in items))
+    if isinstance(items[0], float):
+        return _message(2, _message(1, struct.pack(f"<{len(items)}f", *items)))
+    return _message(3, _message(1, b"".join(_varint(item) for item in items)))
+
+
+def _message(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def described(content: str) -> tuple[list[dict[str, Any]], bool]:
+    """The records that a page of the catalogue describes, see `tests/diagnostics/spec_pages.py`, and whether their file is cut."""
+    count, *words = content.split()
+    cut = words[-1:] == ["cut"]
+    keys = [re.fullmatch(r"([\w/.]+)=(jpeg|int|float):(\w+)", word).groups() for word in words[: len(words) - cut]]  # type: ignore[union-attr]
+    return [{key: _made(what, size, row) for key, what, size in keys} for row in range(int(count))], cut
+
+
+def _made(what: str, size: str, row: int) -> Any:
+    if what == "jpeg":
+        return jpeg(size)
+    return row % int(size) if what == "int" else [0.5] * int(size)
+
+
+@cache
+def jpeg(size: str) -> bytes:
+    """A photograph of no one, `WIDTHxHEIGHT`."""
+    gradient = Image.linear_gradient("L").resize((int(size.split("x")[0]), int(size.split("x")[1])))
+    stream = io.BytesIO()
+    Image.merge("RGB", (gradient, gradient, gradient)).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+WRITERS = {"tfrecord": write_tfrecord}
+"""By the name of a source, what writes a file of it."""
+
+
+def write_described(path: Path, kind: str, content: str) -> None:
+    """Writes a file of records that a page describes."""
+    records, cut = described(content)
+    WRITERS[kind](path, records)
+    if cut:
+        path.write_bytes(path.read_bytes()[:-9])
