@@ -81,12 +81,14 @@ def _varint(number: int) -> bytes:
     return bytes([*out, number])
 
 
-def described(content: str) -> tuple[list[dict[str, Any]], bool]:
-    """The records that a page of the catalogue describes, see `tests/diagnostics/spec_pages.py`, and whether their file is cut."""
+def described(content: str) -> tuple[list[Any], bool]:
+    """The records that a page of the catalogue describes, see `tests/diagnostics/spec_pages.py`, and whether their file is cut. A record
+    with the key `@` is what that holds."""
     count, *words = content.split()
     cut = words[-1:] == ["cut"]
-    keys = [re.fullmatch(r"([\w/.]+)=(jpeg|int|float):(\w+)", word).groups() for word in words[: len(words) - cut]]  # type: ignore[union-attr]
-    return [{key: _made(what, size, row) for key, what, size in keys} for row in range(int(count))], cut
+    keys = [re.fullmatch(r"([\w/.@]+)=(jpeg|int|float):(\w+)", word).groups() for word in words[: len(words) - cut]]  # type: ignore[union-attr]
+    records = [{key: _made(what, size, row) for key, what, size in keys} for row in range(int(count))]
+    return [record.get("@", record) for record in records], cut
 
 
 def _made(what: str, size: str, row: int) -> Any:

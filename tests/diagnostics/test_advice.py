@@ -387,17 +387,24 @@ def test_rare_advice(spec: dict[str, Any]) -> None:
     assert wrong_after(spec, found, in_memory, allowed=known) == []
 
 
+def _records(features: dict[str, Any]) -> dict[str, Any]:
+    return {"tfrecord": {"path": "a.tfrecord", "features": features}}
+
+
 @pytest.mark.parametrize(
     ("file", "kind", "content", "source"),
     [
         ("a.npz", "npz", "images=uint8:6x8x8x3", {"arrays": {"path": "a.npz", "features": {"image": {"kind": "image"}}}}),
         ("photos/{i}.jpg", "jpeg", "", {"image_folder": {"path": "photos"}}),
+        ("a.tfrecord", "tfrecord", "6 image=jpeg:8x8 at=float:2", _records({"image": {"kind": "image"}, "at": {"kind": "tensor"}})),
+        ("a.tfrecord", "tfrecord", "6 image=jpeg:8x8", _records({"image": {"kind": "image", "key": "imag"}})),
+        ("a.tfrecord", "tfrecord", "6 @=jpeg:8x8", _records({"image": {"kind": "image"}})),
     ],
 )
 def test_advice_on_data(file: str, kind: str, content: str, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 8}}], "output": {"y": None}}
-    size, count = ((8, 8) if kind == "jpeg" else None), (1 if kind == "npz" else 4)
+    size, count = ((8, 8) if kind == "jpeg" else None), (4 if kind == "jpeg" else 1)
     told = replace(spec_page("PG402"), files=(PageFile(file, kind, size, count, content),))
 
     def look(spec: Any) -> list[Diagnostic]:

@@ -87,7 +87,7 @@ class TFRecord(RecordSource):
         except ValueError as error:
             message = f"record 0 of {shards[shard].path!r} is no `tf.Example`: {error}"
             help_ = write("content: bytes", "arguments", "where each record is an image file, write {}")
-            raise OpError("PG431", message, field="features", help=help_) from None
+            raise OpError("PG431", message, field="path", help=help_) from None
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
         """Read the key of the label of each record."""
