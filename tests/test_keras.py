@@ -106,7 +106,7 @@ def crash_after(batches: int) -> Any:
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("callback", [False, True])
+@pytest.mark.parametrize("callback", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_fit_sees_epochs_0_1_2(pipe: Any, clean: Any, callback: bool) -> None:
     model = model_of()
     epochs, seen = watched(model)

@@ -424,7 +424,10 @@ def test_a_table_of_neither_images_nor_numbers(cli: Cli, tmp_path: Path) -> None
     ("header", "order", "says"),
     [
         (True, ("photo", "outline", "kind"), "mask: {kind: mask, column: outline, root: data/masks, values: {0: 0, 255: 1}}"),
-        (True, ("mask", "kind", "file"), "mask: {kind: mask, column: mask, root: data/masks, values: {0: 0, 255: 1}}"),
+        pytest.param(
+            *(True, ("mask", "kind", "file"), "mask: {kind: mask, column: mask, root: data/masks, values: {0: 0, 255: 1}}"),
+            marks=pytest.mark.nightly,
+        ),
         (False, ("photo", "outline", "kind"), "mask: {kind: mask, column: 1, root: data/masks, values: {0: 0, 255: 1}}"),
     ],
 )

@@ -283,8 +283,8 @@ def test_a_window_in_a_graph() -> None:
         np.testing.assert_array_equal(graph(contents, window).numpy(), eager.numpy())
 
 
-@pytest.mark.parametrize("need", [None, (20, 20)])
-@pytest.mark.parametrize("step", [Decode(), Decode(channels=1), Decode(exif="ignore")], ids=repr)
+@pytest.mark.parametrize("need", [pytest.param(None, marks=pytest.mark.nightly), (20, 20)])
+@pytest.mark.parametrize("step", [Decode(), Decode(channels=1), pytest.param(Decode(exif="ignore"), marks=pytest.mark.nightly)], ids=repr)
 @pytest.mark.parametrize("plain", [False, True], ids=["of all kinds", "plain JPEGs"])
 def test_several_files_at_once_are_what_each_is_alone(step: Decode, need: tuple[int, int] | None, plain: bool) -> None:
     """Files of all kinds side by side: JPEGs with and without EXIF, gray and CMYK, and one that is no JPEG; and JPEGs alone."""
