@@ -158,7 +158,7 @@ def test_a_process_that_is_killed_leaves_nothing_wrong(tmp_path: Path) -> None:
         go(process)
         time.sleep(wait)  # wherever it is then: in the middle of a row as well as between two
         process.send_signal(signal.SIGKILL)
-        process.wait(timeout=20)
+        process.wait(timeout=120)
         store = open_store(tmp_path, ABOUT)
         right_or_empty(store)
         assert not verify(caches_in(tmp_path)[0]).problem
@@ -195,7 +195,7 @@ def test_two_processes_fill_one_cache(tmp_path: Path) -> None:
     processes = [fill(tmp_path, first, "once") for first in (0, RECORDS // 2)]
     for process in processes:
         go(process)
-    assert [process.wait(timeout=20) for process in processes] == [0, 0]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0]
     assert right_or_empty(open_store(tmp_path, ABOUT)) == RECORDS
     assert [h.path.name for h in caches_in(tmp_path)] == [ABOUT.key]
     assert {p.name for p in (tmp_path / ABOUT.key).iterdir()} == {"index", "0.rows", "1.rows", "about.json"}

@@ -204,7 +204,7 @@ def test_values_from_outside_go_into_both() -> None:
 
 
 def git(*arguments: str) -> None:
-    subprocess.run(["git", "-c", "user.email=a@b.c", "-c", "user.name=n", *arguments], check=True, capture_output=True, timeout=30)
+    subprocess.run(["git", "-c", "user.email=a@b.c", "-c", "user.name=n", *arguments], check=True, capture_output=True, timeout=120)
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ for name in ("SIGINT", "SIGHUP", "SIGUSR2"):
     signal.signal(getattr(signal, name), lambda number, _: (got.append(number), os.write(1, b"got %d\\n" % number)))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 print("tty", [os.isatty(i) for i in range(3)], os.getpgrp() == os.getpgid(os.getppid()), flush=True)
-end = time.time() + 30
+end = time.time() + 200
 begin = end
 while time.time() < end and not (len(sys.argv) > 1 and got and time.time() > begin + 0.7):
     begin = begin if got else time.time()
@@ -125,7 +125,7 @@ def test_the_program_hands_signals_on_and_ends_like_its_child(tmp_path: Path) ->
         watched.send_signal(name)
         assert watched.stdout.readline() == b"got %d\n" % name
     watched.terminate()
-    rest, said = watched.communicate(timeout=30)
+    rest, said = watched.communicate(timeout=120)
     assert (watched.returncode, rest) == (7, b""), said
     assert b"exit code 7" in said
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -137,7 +137,7 @@ def test_ctrl_c_reaches_the_child_once_and_its_terminal_is_its_own(tmp_path: Pat
     if pid == 0:
         os.chdir(tmp_path)
         os.execve(sys.executable, [*MONITOR, "--live", "0", "--", sys.executable, "-S", "-c", TRAPS, "once"], ENVIRONMENT)
-    said, end = b"", time.monotonic() + 30
+    said, end = b"", time.monotonic() + 120
     while b"True\r\n" not in said and time.monotonic() < end:
         said += os.read(terminal, 1000)
     os.write(terminal, b"\x03")

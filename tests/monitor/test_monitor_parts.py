@@ -140,7 +140,7 @@ def test_waits_go_through_the_pipe_and_training_goes_on_without_a_reader(monkeyp
     assert tell is not None
     tell(count)
     code = f"import os; os.write(os.open({path!r}, os.O_WRONLY), b'garbage\\n1 2 3\\n7 1.0 0.5 0.75 other\\n8 1.0 0.')"
-    subprocess.run([sys.executable, "-S", "-c", code], check=True, timeout=20)
+    subprocess.run([sys.executable, "-S", "-c", code], check=True, timeout=120)
     first, second = pipe.read()
     assert (first.pid, first.split, first.seconds) == (os.getpid(), "my split", 0.25)
     assert second == Wait(7, 1.0, 0.5, 0.75, "other")
