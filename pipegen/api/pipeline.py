@@ -276,8 +276,13 @@ class Pipeline(Serves, WrittenDown):
 
     @property
     def class_weights(self) -> dict[int, float] | None:
-        """Returns balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class)."""
-        return self._manifest.class_weights("train") if "train" in self._plans else None
+        """Returns balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class).
+
+        Where `sampling` repeats examples, they count as often as they are seen: of balanced classes, each weighs 1.
+        """
+        from pipegen.data.sampling.choice import class_weights
+
+        return class_weights(self.spec.model, self._manifest) if "train" in self._plans else None
 
     @property
     def element_spec(self) -> Any:
@@ -392,7 +397,7 @@ class Pipeline(Serves, WrittenDown):
         compiled = {s: self._compiled.splits[s] for s in chosen}
         executors = [self._engine.executor(s) for s in chosen] if physical else []
         runs = {x.plan.split: decide_forms(x.plan, x.setting, every=all) for x in executors} or None
-        return explained(self, compiled, self._manifest.mean_bytes, passes=passes or all, whole=all, before=before, physical=runs)
+        return explained(self, compiled, self._manifest, passes=passes or all, whole=all, before=before, physical=runs)
 
     def _repr_html_(self) -> str:
         from pipegen.views.summary import summary_html

@@ -12,6 +12,7 @@ from pipegen.data.check import check_splits
 from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
 from pipegen.data.places import argument, path_only
+from pipegen.data.sampling.subset import with_subset
 from pipegen.data.splits import assign, wrong_columns
 from pipegen.data.verdict import judge
 from pipegen.diagnostics.catalog import make
@@ -81,11 +82,12 @@ def collect(
     try:
         manifest = _dealt(spec, listing, excluded)
         manifest, findings = _without_copies(spec, manifest, base, locate, excluded)
+        manifest, further = _narrowed(spec, manifest, locate)
     except OpError as error:
         path = ("splits", *error.field.split(".")) if error.field is not None else ("source",)
         diagnostics.add(make(error.code, error.message, locate(path), help=error.help or ()))
         return Collected(None, diagnostics)
-    diagnostics.extend([*judge(spec, manifest, locate), *findings])
+    diagnostics.extend([*judge(spec, manifest, locate), *findings, *further])
     return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)
 
 
@@ -119,6 +121,15 @@ def _without_copies(
     inside[np.concatenate([*manifest.members.values()])] = True
     left_out = tuple(listing.keys.take(np.flatnonzero(inside & ~stays)))
     return replace(manifest, members=members, left_out=left_out), findings
+
+
+def _narrowed(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[Manifest, list[Diagnostic]]:
+    """The manifest with the examples of the training split that the spec trains on, and what stands in the way."""
+    try:
+        return with_subset(manifest, spec.sampling.subset if spec.sampling is not None else None), []
+    except OpError as error:
+        at = ("sampling", "subset", *((error.field,) if error.field is not None else ()))
+        return manifest, [make(error.code, error.message, locate(at), help=error.help or ())]
 
 
 def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:

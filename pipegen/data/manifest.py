@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,8 @@ class Manifest:
     by_place: bool = False
     left_out: tuple[str, ...] = ()
     """The keys that `splits.exclude` left out: they are in the listing, and in no split."""
+    spared: int = 0
+    """How many examples of the training split `sampling.subset` left out."""
 
     def __post_init__(self) -> None:
         """Makes arrays of the members, which tensors can share."""
@@ -74,6 +76,11 @@ class Manifest:
     def keys(self, split: str) -> Strings:
         """The relative paths of a split, in source order."""
         return self.listing.keys.take(self.members[split])
+
+    def narrowed(self, split: str, places: Ints) -> Manifest:
+        """Leaves a split those of its examples that are at some places of it, rising; the other splits stay as they are."""
+        spared = self.spared + self.num_examples(split) - len(places)
+        return replace(self, members={**self.members, split: self.members[split][places]}, spared=spared)
 
     def files(self, split: str) -> Strings:
         """The absolute paths of a split, in source order; of rows, their numbers as text."""

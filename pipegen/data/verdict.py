@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.data.windows import judge_windows
 from pipegen.diagnostics.catalog import make
+from pipegen.errors import OpError
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.spec.models import ColumnMethod, Epoch
 
@@ -29,9 +31,28 @@ def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagno
             continue
         found += _missing_classes(spec, manifest, split, locate)
         endless = split == "train" and isinstance(spec.epoch, Epoch)
+        if split == "train" and spec.samples:
+            n, wrong = _sampled(spec, manifest, locate)
+            if wrong is not None:
+                found.append(wrong)
+                continue
         if n < spec.batch.size and spec.batch.remainder_for(split) == "drop" and not endless:
             found.append(_zero_steps(spec, split, n, locate))
     return [*found, *_unused(spec, manifest, locate), *_empty_files(spec, manifest, locate), *judge_windows(spec, manifest, locate)]
+
+
+def _sampled(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[int, Diagnostic | None]:
+    """The examples of an epoch of the training split, or what stands in the way of choosing them."""
+    section = "order" if spec.order is not None else "sampling"
+    at_once = manifest.listing.reader("train").at_once
+    if at_once > 1:
+        message = f"`{section}` chooses single records, and those of `{spec.source.op}` are read {at_once:,} at a time"
+        help_ = "write them to files that are read one by one, or leave the section out"
+        return 0, make("PG470", message, locate((section,), key=True), locate(("source",), "read many at a time"), help=help_)
+    try:
+        return examples_of_epoch(spec, manifest, "train"), None
+    except OpError as error:
+        return 0, make(error.code, error.message, locate(tuple((error.field or section).split("."))), help=error.help or ())
 
 
 def place_of(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
@@ -92,7 +113,7 @@ def _zero_steps(spec: PipelineSpec, split: str, n: int, locate: Locate) -> Diagn
 
 def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
     total = manifest.total
-    unused = total - sum(map(len, manifest.members.values())) - len(manifest.left_out)
+    unused = total - sum(map(len, manifest.members.values())) - len(manifest.left_out) - manifest.spared
     if not unused:
         return []
     message = f"the parts leave {unused} of {count(total, 'example')} unused"

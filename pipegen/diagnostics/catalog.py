@@ -132,6 +132,11 @@ _TABLE = (
     Code("PG450", "unjoined-row", _E, "A row of a table has no partner in the joined table, or several"),
     Code("PG451", "class-not-stored", _W, "A class that `map` or `ignore` names is in no row"),
     Code("PG452", "not-comparable", _E, "A cell of a table cannot be compared as `where` asks"),
+    # Which examples an epoch has.
+    Code("PG470", "sampling-needs-global-shuffle", _E, "Examples are chosen from the whole split, and shuffled or read in parts"),
+    Code("PG471", "two-choices-of-examples", _E, "Two sections say which examples an epoch has"),
+    Code("PG472", "unusable-sampling-feature", _E, "A feature cannot say how often, or how early, an example is seen"),
+    Code("PG474", "no-split-to-sample", _E, "A section chooses examples of the training split, and there is none"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

@@ -184,13 +184,15 @@ def compile_spec(fitted: FittedSpec) -> CompiledSpec:
         SpecError: `PG410` where they do not fit the budget, `PG416` and `PG417` where the disk cannot have them.
     """
     from pipegen.cache.room import claim_disk  # here, as the passes below: what is only looked at needs neither
+    from pipegen.data.sampling.choice import examples_of_epoch
 
     model, manifest, locate = fitted.spec.model, fitted.manifest, fitted.spec.loaded.locate.label
     left, prefers = ram_budget(model.runtime), fitted.spec.tuned.cache if fitted.spec.tuned is not None else None
     splits: dict[str, Compiled] = {}
     for split, plan in fitted.plans.items():
         count, size = manifest.num_examples(split), manifest.mean_bytes(split) or None
-        splits[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size, prefers=prefers)
+        visits = examples_of_epoch(model, manifest, split)
+        splits[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size, prefers=prefers, visits=visits)
         left -= claim_cache(model, splits[split].plan, count, left, locate)
     claim_disk(model, {split: done.plan for split, done in splits.items()}, manifest, locate)
     return CompiledSpec(fitted.spec, manifest, fitted.plans, fitted.learned, splits)
@@ -205,6 +207,7 @@ def optimise(
     file_bytes: float | None = None,
     cache: bool = True,
     prefers: str | None = None,
+    visits: int | None = None,
 ) -> Compiled:
     """Run every pass over a plan.
 
@@ -216,12 +219,15 @@ def optimise(
         file_bytes: The mean size of a stored record, where the data is known.
         cache: Whether a cache may be placed: it serves nothing that is read once.
         prefers: Which cache `auto` prefers, since it was found to be fast; see `PassContext`.
+        visits: Examples in an epoch, where it is sampled and has not each once.
     """
     from pipegen.passes import PASSES, PassContext, run_passes  # here, since what is wrong already needs no passes
 
     replaces = spec.errors.skip is not None and plan.split == "train"
     runtime = spec.runtime if cache else spec.runtime.model_copy(update={"cache": "none"})
-    epoch = num_examples if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps * plan.batch.size
+    if visits is None:
+        visits = num_examples
+    epoch = visits if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps * plan.batch.size
     known = machine().factors
     return run_passes(plan, PASSES, PassContext(runtime, num_examples, ram_budget, replaces, file_bytes, epoch, known, prefers))
 

@@ -74,6 +74,11 @@ def _only_batch_size(state: Mapping[str, Any], spec: PipelineSpec) -> int | None
 def _convert(epoch: int, examples: int, saved_batch: int, spec: PipelineSpec, steps: int) -> tuple[int, int]:
     """The position in batches of the new size."""
     size = spec.batch.size
+    if spec.epoch != "pass" and spec.order is not None:
+        raise StateError(
+            f"with `order`, an epoch of {spec.epoch.steps} steps has other examples for each batch size; "
+            f"the state was saved with batches of {saved_batch}, not {size}"
+        )
     if spec.epoch != "pass":
         examples += epoch * spec.epoch.steps * saved_batch
         epoch = 0

@@ -28,8 +28,10 @@ TRIED = 32
 
 
 def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, int] = (0, 1)) -> Extent:
-    """The epochs of a plan of a spec, with so many examples."""
+    """The epochs of a plan of a spec, with so many examples in one pass over the data, or in one epoch where they are sampled."""
     steps = None if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps
+    if steps is not None and plan.index.sampled and spec.order is not None:  # each such epoch draws anew
+        return Extent(steps * plan.batch.size, plan.batch.size, plan.batch.remainder, shard, None)
     return Extent(examples, plan.batch.size, plan.batch.remainder, shard, steps)
 
 
@@ -238,6 +240,7 @@ class _Choice:
             self.mixing is not None,
             self.setting.jit and self.shuffle is None and (permuted or index.num_draws > 0),
             self.shuffle is not None,
+            index.sampled,
         )
 
     def _guarded(self, nodes: list[Read | Element]) -> p.Examples:

@@ -46,7 +46,8 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
         case p.Deliver() if part.notes:
             return Facts(variables=("the position",))
         case p.Index():
-            return Facts(looked_up if part.draws else (), compiled=part.compiled)
+            counted = ("columns of the data",) if part.sampled and not plan.form.derived else ()
+            return Facts(counted or (looked_up if part.draws else ()), compiled=part.compiled)
         case p.Draw():
             return Facts(looked_up if part.draws else ())
         case p.Examples():

@@ -73,6 +73,7 @@ class Index:
         grouped: Whether it says who is in a mix group.
         compiled: Whether XLA compiles the ciphers.
         whole: Whether it names all that is left of an epoch, in stored order, rather than a step.
+        sampled: Whether an epoch has other examples than each of the split once.
     """
 
     order: Literal["stored", "global", "window"]
@@ -84,6 +85,7 @@ class Index:
     grouped: bool
     compiled: bool
     whole: bool
+    sampled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,7 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
 
 def _name(name: p.Index) -> str:
     parts = [order_text(name.order, name.window_bytes, blocks=name.blocks)]
+    parts += ["sampled"] if name.sampled else []
     parts += [f"block {name.shard[0]} of {name.shard[1]}"] if name.shard[1] > 1 else []
     parts += [f"{name.rows} rows, which are whole mix groups"] if name.rows else []
     parts += [_drawn(name.draws)] if name.draws else []

@@ -113,7 +113,8 @@ class Builder:
     def _start(self, draws: tuple[StepRef, ...]) -> None:
         spec = self.spec
         indexed = self.type.without(*(f for f, t in self.type.items() if not kind_of(t).indexed))
-        self.nodes.append(Index(indexed, self.split, "stored", None, False, draws))
+        sampled = self.split == "train" and spec.samples
+        self.nodes.append(Index(indexed, self.split, "stored", None, False, draws, sampled=sampled))
         self.nodes.append(Read(self.type))
         if self.split == "train" and spec.shuffle != "none":
             window = spec.shuffle.window if isinstance(spec.shuffle, WindowShuffle) else None

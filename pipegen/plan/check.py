@@ -16,6 +16,7 @@ from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
+from pipegen.plan.sampling import check_sampling
 from pipegen.spec.draft import Draft
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex
@@ -52,6 +53,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
         diagnostics.extend(_same_type(plans, locate))
     diagnostics.extend(check_data_tests(spec, plans, locate))
     diagnostics.extend(lint_recipe(spec, locate, possible[0]))
+    diagnostics.extend(check_sampling(spec, locate, possible[0]))
     diagnostics.extend(check_functions(spec, locate, possible[0]))
     return Checked(plans, diagnostics)
 

@@ -76,6 +76,8 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
         "output": spec.output.model_copy(
             update={"x": feature, "y": None, "sample_weight": None, "encode": {}, "dtype": "float64", "channels": "last"}
         ),
+        "sampling": None,
+        "order": None,
         "batch": spec.batch.model_copy(update={"size": _BATCH, "remainder": "keep"}),
         "runtime": spec.runtime.model_copy(update={"shard": "none", "cache": "none", "prefetch": "auto"}),
         "shuffle": "none",

@@ -21,6 +21,7 @@ class Index:
         draws: The steps that draw, in the order of the vector of draws.
         blocks: What `order: window` permutes whole, in words, before windows of what stands there one after another: `files` of many
             examples, or what such files are read by, such as `row groups`; empty for nothing.
+        sampled: Whether an epoch has other examples than each of the split once.
     """
 
     out: ElementType
@@ -30,6 +31,7 @@ class Index:
     shard: bool
     draws: tuple[StepRef, ...]
     blocks: str = ""
+    sampled: bool = False
 
     @property
     def num_draws(self) -> int:

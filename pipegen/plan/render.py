@@ -82,7 +82,8 @@ def _node(node: Node) -> str:
             order = order_text(node.order, node.window_bytes, blocks=node.blocks)
             shard = ", this host's block" if node.shard else ""
             draws = f", {node.num_draws} draw{'s' if node.num_draws > 1 else ''} for each example" if node.num_draws else ""
-            return f"index    split {node.split}, {order}{shard}{draws}"
+            sampled = ", sampled" if node.sampled else ""
+            return f"index    split {node.split}, {order}{sampled}{shard}{draws}"
         case Read():
             stored = any(t.encoded for _, t in node.out.items())
             return "read     stored bytes" if stored else "read     rows" + (" of a whole batch" if node.out.batch is not None else "")

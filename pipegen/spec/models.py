@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from pipegen.ops.base import Model, SplitName, Transform
 from pipegen.ops.sources.base import Source
 from pipegen.ops.testing.base import DataTest
+from pipegen.spec.sampling import Curriculum, Sampling
 from pipegen.spec.units import ByteSize
 
 DType = Literal["float32", "float16", "bfloat16", "uint8"]
@@ -253,6 +254,10 @@ class PipelineSpec(Model):
     """The order of the training split: a new permutation every epoch, windows, or the stored order."""
     epoch: Literal["pass"] | Epoch = "pass"
     """An epoch of the training split: one pass over it, or `{steps: N}`."""
+    sampling: Sampling | None = None
+    """How often an epoch of the training split has each example: by default once."""
+    order: Curriculum | None = None
+    """Easy examples first: an epoch of the training split draws from the easiest, and from more of them as training goes on."""
     batch: Batch = Batch()
     """The size of a batch, and the fate of a last one that is not full."""
     output: Output = Output()
@@ -263,6 +268,11 @@ class PipelineSpec(Model):
     """Tests of the data, which `pipegen test` runs; they change nothing that the model sees."""
     runtime: Runtime = Runtime()
     """Cache, threads, memory, shards: how fast it runs, and where."""
+
+    @property
+    def samples(self) -> bool:
+        """Returns whether an epoch of the training split has other examples than each of it once."""
+        return self.order is not None or (self.sampling is not None and self.sampling.feature is not None)
 
     def split_names(self) -> tuple[str, ...]:
         """Returns the splits, in the order that the spec names them."""

@@ -38,6 +38,10 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         result["images"] = images
     ids = ids_of(spec.transforms)
     result["transforms"] = [[step.op, step.meaning(), step_id] for step, step_id in zip(spec.transforms, ids, strict=True)]
+    if spec.sampling is not None and (sampling := spec.sampling.meaning()):
+        result["sampling"] = sampling
+    if spec.order is not None:
+        result["order"] = spec.order.meaning()
     skip = spec.errors.skip
     result["errors"] = {"decode": "raise" if skip is None else {"skip": {"max_fraction": skip.max_fraction}}}
     return result

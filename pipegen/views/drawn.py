@@ -118,10 +118,10 @@ class DrawnParameters:
             slots = mixing.widened(order, step, self._x.wide)[0].numpy()
             first = int(np.searchsorted(slots, batch["@slot"][0]))
             own = slice(first, first + len(records))
-            all_records, cycle = order.found(epoch, tf.constant(slots))
-            draws = self._x.draws(self._x.tensors, all_records, cycle, calendar=tf.zeros_like(cycle) + epoch)
+            found = order.found(epoch, tf.constant(slots))
+            draws = self._x.draws(self._x.tensors, *found, calendar=tf.zeros_like(found.cycle) + epoch)
             ranks = ref.step.rank(own_draws(ref, draws)).numpy()
-            ranks[own], known = rank.numpy(), all_records.numpy()
+            ranks[own], known = rank.numpy(), found.record.numpy()
             known[own] = records
             rank, records = tf.constant(ranks), known
         partner = mixing.partners(rank, tf.constant(slots < order.grouped)).numpy()

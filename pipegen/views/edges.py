@@ -22,6 +22,7 @@ from pipegen.views.plan_page import Seen, Shown
 if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.features import Features
+    from pipegen.backend.index.order import Found
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Node
     from pipegen.types import FeatureType
@@ -44,11 +45,11 @@ def shown_along(engine: Engine, split: str) -> Shown:
     executor = engine.executor(split)
     keys, n = engine.manifest.keys(split), len(executor.records)
     slots = tf.range(min(GROUP, n), dtype=tf.int64)
-    records, cycle = executor.order.found(0, slots)
-    names = [keys[i] for i in records.numpy().tolist()]
+    found = executor.order.found(0, slots)
+    names = [keys[i] for i in found.record.numpy().tolist()]
     run = _Run(executor, split, engine.manifest.class_names, names)
     try:
-        return run.along(slots, records, cycle)
+        return run.along(slots, found)
     except (tf.errors.OpError, ValueError, OSError) as error:
         return Shown(f"There are no pictures: one of the first examples cannot be read ({reason(error)}).")
 
@@ -63,9 +64,9 @@ class _Run:
         self.first: set[str] = set()
         """Features whose channels come first by now."""
 
-    def along(self, slots: tf.Tensor, records: tf.Tensor, cycle: tf.Tensor) -> Shown:
-        draws = self.x.draws(self.x.tensors, records, cycle, calendar=tf.zeros_like(slots))
-        known = {"@epoch": tf.zeros_like(slots), "@slot": slots, "@record": records, "@draws": draws}
+    def along(self, slots: tf.Tensor, found: Found) -> Shown:
+        draws = self.x.draws(self.x.tensors, *found, calendar=tf.zeros_like(slots))
+        known = {"@epoch": tf.zeros_like(slots), "@slot": slots, "@record": found.record, "@draws": draws}
         known |= {"@weight": tf.ones_like(slots, tf.float32), "@member": slots < self.x.order.grouped}
         rows: list[Features] = [{name: value[i] for name, value in known.items()} for i in range(len(self.names))]
         batch: Features | None = None

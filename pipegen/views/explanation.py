@@ -20,7 +20,7 @@ from pipegen.spec.models import ShardIndex
 from pipegen.terminal import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pipegen.passes import Compiled, PassRecord
     from pipegen.physical.nodes import Physical
@@ -41,6 +41,7 @@ def explain_text(
     more: tuple[str, str, str] | None = None,
     physical: dict[str, list[Physical]] | None = None,
     tuned: str = "",
+    visits: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Explanation:
     """Returns the explanation as text.
 
@@ -54,6 +55,7 @@ def explain_text(
         more: How to ask for another split, for the passes, and for everything: a last line says so, and only the dearest stages are shown
             with their cost. `None` shows every stage, and the memory of every node.
         physical: What runs for each split, in as many forms as are to be shown; it stands in place of the plan and its cost.
+        visits: What to say of the examples that each split's epochs have, where the data is known.
         tuned: What to say of the settings that `pipegen tune` found.
     """
     parts = []
@@ -65,7 +67,7 @@ def explain_text(
         if physical is not None:
             parts += map(render_physical, physical[split])
         else:
-            parts += [render_plan(done.plan), remarks(spec, split)]
+            parts += [render_plan(done.plan), remarks(spec, split, (visits or {}).get(split))]
         if passes:
             parts.append("passes\n" + _passes(done) + "\n")
         if given is not None and physical is None:
@@ -89,9 +91,15 @@ def _indent(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.splitlines())
 
 
-def remarks(spec: PipelineSpec, split: str) -> str:
-    """Returns what a plan does not say of its steps, a line each: what stands in for them, what they learned, and what they call."""
-    return _stand_ins(spec, split) + _learned(spec, split) + _called(spec, split)
+def remarks(spec: PipelineSpec, split: str, visits: tuple[str, ...] | None = None) -> str:
+    """Returns what a plan does not say, a line each: which examples an epoch has, what stands in for steps, what they learned and call.
+
+    `visits` says the first, where the data is known.
+    """
+    if visits is None:
+        sampled = split == "train" and spec.samples
+        visits = ("how often examples are seen depends on the data: `pipe.explain()` says it",) if sampled else ()
+    return "".join(f"  {line}\n" for line in visits) + _stand_ins(spec, split) + _learned(spec, split) + _called(spec, split)
 
 
 def _stand_ins(spec: PipelineSpec, split: str) -> str:

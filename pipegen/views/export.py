@@ -169,7 +169,7 @@ class _Source:
 
     def _records(self, epoch: int) -> list[int]:
         """The record at each position of an epoch."""
-        records, _ = self.order.found(epoch, tf.range(self._slots_of_an_epoch, dtype=tf.int64))
+        records = self.order.found(epoch, tf.range(self._slots_of_an_epoch, dtype=tf.int64)).record
         found: list[int] = records.numpy().tolist()
         return found
 
@@ -197,7 +197,7 @@ class _Source:
         quarantine = self.executor.quarantine
         if self.whole or quarantine is None or not quarantine.damaged:
             return rows
-        meant = self.order.found(int(batch["@epoch"][0]), tf.constant(batch["@slot"]))[0].numpy()
+        meant = self.order.found(int(batch["@epoch"][0]), tf.constant(batch["@slot"])).record.numpy()
         kept = [i for i in rows if batch["@record"][i] == meant[i]]
         self.missing += len(rows) - len(kept)
         return kept

@@ -91,6 +91,7 @@ def plan_page(
     given: Mapping[str, Circumstances],
     *,
     counts: Mapping[str, str] | None = None,
+    visits: Mapping[str, tuple[str, ...]] | None = None,
     shown: Mapping[str, Shown] | None = None,
     physical: Mapping[str, list[Physical]] | None = None,
 ) -> Page:
@@ -102,6 +103,7 @@ def plan_page(
         compiled: The compiled plan of each split to show.
         given: What is known of each split's data and of the machine.
         counts: A few words on the size of each split, where the data is known.
+        visits: What to say of the examples that each split's epochs have, where the data is known.
         shown: What examples of each split look like, where there are any.
         physical: What runs for each split, in as many forms as are to be shown.
     """
@@ -116,7 +118,7 @@ def plan_page(
         body += [
             element("h2", f"Split {split}", id=str(number)),
             element("p", _lead(done, cost, (counts or {}).get(split)), class_="lead"),
-            *(element("p", line.strip()) for line in remarks(spec, split).splitlines()),
+            *(element("p", line.strip()) for line in remarks(spec, split, (visits or {}).get(split)).splitlines()),
             *([element("p", seen.caption, class_="quiet")] if seen is not None else []),
             element("ol", *_plan(done, cost, seen if seen is not None and seen.edges else None), class_="plan"),
             *(folded("What runs", element("pre", render_physical(run))) for run in (physical or {}).get(split, ())),

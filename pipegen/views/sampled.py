@@ -86,7 +86,12 @@ def _only(manifest: Manifest, split: str, sample: int | Literal["all"]) -> Manif
 def _plainly(spec: Spec, batch: int) -> Spec:
     """The spec with an epoch that has every example once, on this host alone, and that writes nothing down."""
     model = spec.model
-    changes: dict[str, Any] = {"epoch": "pass", "batch": model.batch.model_copy(update={"size": batch, "remainder": "keep"})}
+    changes: dict[str, Any] = {
+        "epoch": "pass",
+        "sampling": None,
+        "order": None,
+        "batch": model.batch.model_copy(update={"size": batch, "remainder": "keep"}),
+    }
     changes["runtime"] = model.runtime.model_copy(update={"shard": "none", "cache": "none", "prefetch": "auto"})
     skip = model.errors.skip
     if skip is not None:

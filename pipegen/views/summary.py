@@ -9,12 +9,14 @@ from pipegen.notebook import box, folded, preformatted, table
 from pipegen.phases.specs import step_texts
 from pipegen.views.explanation import circumstances, explain_text
 from pipegen.views.model_check import fitting_loss
+from pipegen.views.visits import visits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pipegen.api.pipeline import Pipeline
     from pipegen.backend.datasets.engine import Engine
+    from pipegen.data.manifest import Manifest
     from pipegen.notebook import Explanation
     from pipegen.page import Page
     from pipegen.passes import Compiled
@@ -60,22 +62,25 @@ def summary_html(pipe: Pipeline, main: Plan) -> str:
 def explained(
     pipe: Pipeline,
     compiled: dict[str, Compiled],
-    sizes: Callable[[str], float],
+    manifest: Manifest,
     *,
     passes: bool,
     whole: bool,
     before: bool,
     physical: dict[str, list[Physical]] | None,
 ) -> Explanation:
-    """Explains compiled splits of a pipeline as `Pipeline.explain` does; `sizes` gives the mean bytes of a split's stored records."""
+    """Explains compiled splits of a pipeline as `Pipeline.explain` does; `manifest` is of its data."""
     from pipegen.memory import available_cores
 
     model, cores = pipe.spec.model, available_cores()
     counts = {s: f"{pipe.num_examples(s):,} examples, {pipe.steps(s):,} steps" for s in compiled}
-    given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=sizes(s)) for s in compiled}
+    given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=manifest.mean_bytes(s)) for s in compiled}
     said = f"runtime: {pipe.spec.tuned.says}" if pipe.spec.tuned is not None else ""
     more = None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
-    return explain_text(model, compiled, before=before, passes=passes, counts=counts, given=given, more=more, physical=physical, tuned=said)
+    seen = {s: visits(model, manifest, s) for s in compiled}
+    return explain_text(
+        model, compiled, before=before, passes=passes, counts=counts, given=given, more=more, physical=physical, tuned=said, visits=seen
+    )
 
 
 def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *, pictures: bool, physical: bool) -> Page:
@@ -94,6 +99,7 @@ def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *
         {s: bound.splits[s] for s in splits},
         given,
         counts={s: f"{manifest.num_examples(s):,} examples, {_batches(x.steps)} of {model.batch.size}" for s, x in executors.items()},
+        visits={s: visits(model, manifest, s) for s in splits},
         shown={s: shown_along(engine, s) for s in splits} if pictures else None,
         physical={s: decide_forms(x.plan, x.setting, every=False) for s, x in executors.items()} if physical else None,
     )

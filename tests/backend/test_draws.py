@@ -78,7 +78,8 @@ def test_a_draw_is_a_function_of_seed_epoch_example_occurrence_and_step(
     records = RecordTensors(Records([str(i) for i in ids], ids))
     record = [place % len(ids) for place, _ in visits]
     epochs = [epoch for _, epoch in visits]
-    drawn = Draws(seed, refs)(records, tf.constant(record, tf.int64), tf.constant(epochs, tf.int64), occurrence).numpy()
+    given = (tf.constant(each, tf.int64) for each in (record, epochs, [occurrence] * len(visits)))
+    drawn = Draws(seed, refs)(records, *given).numpy()
     columns = [(step_hash(name), number) for name, count in steps for number in range(count)]
     expected = [[reference(seed, e, occurrence, ids[r], *column) for column in columns] for r, e in zip(record, epochs, strict=True)]
     np.testing.assert_array_equal(drawn, expected)

@@ -110,7 +110,7 @@ def test_another_seed_is_another_order() -> None:
 
 
 def test_the_shuffle_op_reads_only_low_bytes_on_small_sets() -> None:
-    """What `order._order_key` is built around: up to 65,536 records, three bytes are all that the op takes from a key."""
+    """What `permuted._order_key` is built around: up to 65,536 records, three bytes are all that the op takes from a key."""
     import tensorflow as tf
 
     def shuffled(n: int, key: list[int]) -> bytes:
@@ -127,10 +127,10 @@ def test_the_shuffle_op_reads_only_low_bytes_on_small_sets() -> None:
 def test_low_bytes_of_keys_never_repeat() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.order import _mix24, _order_key, _words
+    from pipegen.backend.index.permuted import _mix24, keys
 
     cycles = tf.range(200_000, dtype=tf.int64)
-    low = _order_key(_words(99), cycles, tf.zeros_like(cycles)).numpy() & 0xFF
+    low = keys(99)(cycles, tf.zeros_like(cycles)).numpy() & 0xFF
     packed = low[:, 0].astype(np.int64) | low[:, 1].astype(np.int64) << 8 | low[:, 2].astype(np.int64) << 16
     assert len(np.unique(packed)) == len(cycles)
     every = _mix24(tf.cast(tf.range(1 << 24), tf.uint32), tf.constant(12345, tf.uint32)).numpy()
@@ -227,5 +227,5 @@ def test_stand_ins_come_from_the_same_block_of_the_same_batch() -> None:
     o = order(24, 8, shard=(1, 2), remainder="drop", seed=5)
     block = list(step_of(o, 3, 1)[0])
     slot = 1 * 8 + 4 + 2
-    records, _ = o.alternates(tf.constant(3, tf.int64), tf.constant(slot, tf.int64), 8)
+    records = o.alternates(tf.constant(3, tf.int64), tf.constant(slot, tf.int64), 8).record
     assert list(records.numpy()) == [block[(2 + 1 + i) % 4] for i in range(8)]

@@ -19,6 +19,7 @@ from pipegen.backend.running.execute import Executor
 from pipegen.cache.key import describe_cache
 from pipegen.cache.room import cache_folder, unusable
 from pipegen.cache.store import open_store
+from pipegen.data.sampling.choice import epochs_of, examples_of_epoch
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
 from pipegen.garbage import uncollected
@@ -75,7 +76,7 @@ class Engine:
         key = (split, shard or self.shard)
         with self._once():
             if key not in self._executors:
-                check_last_batch(self.spec, split, self.manifest.num_examples(split), key[1][1], self._locate)
+                check_last_batch(self.spec, split, examples_of_epoch(self.spec, self.manifest, split), key[1][1], self._locate)
                 self._executors[key] = self.executor_of(self._plans[split], split, key[1])
             return self._executors[key]
 
@@ -103,6 +104,7 @@ class Engine:
             where=self.where,
             advice=damage.advice(split, skips=quarantine is not None),
             store=lambda: (self.store(plan), self.manifest.numbers(split)),
+            epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled else None,
         )
 
     def store(self, plan: Plan) -> Store:
@@ -167,7 +169,7 @@ class Engine:
             key = split, shard or self.shard
             if key not in self._unlayered:
                 count, size = self.manifest.num_examples(split), self.manifest.mean_bytes(split) or None
-                check_last_batch(self.spec, split, count, key[1][1], self._locate)
+                check_last_batch(self.spec, split, examples_of_epoch(self.spec, self.manifest, split), key[1][1], self._locate)
                 compiled = optimise(self.spec, plan, num_examples=count, file_bytes=size, cache=False).plan
                 self._unlayered[key] = self.executor_of(compiled, split, key[1])
             return fixed_dataset(self._unlayered[key], epoch, step, resolve_device(device) if device else None)
@@ -182,7 +184,7 @@ class Engine:
     def order_of(self, split: str, epoch: int) -> np.ndarray[Any, Any]:
         """The examples of one epoch in their order, by where the split lists them: int64 `(examples,)`."""
         order = self.executor(split).order
-        return order.found(epoch, tf.range(order.num_examples, dtype=tf.int64))[0].numpy()
+        return order.found(epoch, tf.range(order.num_examples, dtype=tf.int64)).record.numpy()
 
     def _device(self, plan: Plan) -> str | None:
         last = plan.nodes[-1]

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pipegen.plan.stages import StepRef
 
 
+STANDS_IN = 1 << 31
+"""What is added to the occurrence of an example that takes the place of a damaged one, where an epoch has copies: none has so many."""
+
+
 class Draws:
     """The draws of a plan's random steps.
 
@@ -38,7 +42,7 @@ class Draws:
         records: RecordTensors,
         record: tf.Tensor,
         epoch: tf.Tensor,
-        occurrence: int = 0,
+        occurrence: tf.Tensor | None = None,
         *,
         calendar: tf.Tensor | None = None,
         jit: bool = False,
@@ -49,7 +53,7 @@ class Draws:
             records: The split.
             record: int64 `(n,)`.
             epoch: int64 `(n,)`: the cycle through the data.
-            occurrence: How often the example has stood in this epoch before.
+            occurrence: int64 `(n,)`: how often each example has stood in this epoch before; `None` for never.
             calendar: int64 `(n,)`: the epoch that schedules go by, where that is not the cycle.
             jit: Whether XLA compiles the cipher: the same bits, and one node in the graph that TensorFlow does not take apart
                 into hundreds whenever an iterator is made. Worth it for what runs once a batch.
@@ -67,7 +71,7 @@ class Draws:
             number,
             epoch,
             *records.words(record),
-            tf.fill(tf.shape(epoch), tf.constant(occurrence, tf.uint32)),
+            tf.zeros_like(epoch, tf.uint32) if occurrence is None else tf.cast(occurrence, tf.uint32),
         )
         drawn.set_shape([None, self.num_draws])
         if not self._scheduled:

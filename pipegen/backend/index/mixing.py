@@ -45,11 +45,11 @@ def own_rows(features: Features, size: int | None) -> Features:
 
 
 def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int], int]:
-    """The records of the group that a record is in, their cycles through the data, and its place among them.
+    """The records of the group that a record is in first, their cycles through the data, and its place among them.
 
     A record that the epoch leaves out is alone.
     """
-    records, cycle = order.found(epoch, tf.range(order.grouped, dtype=tf.int64))
+    records, cycle, _ = order.found(epoch, tf.range(order.grouped, dtype=tf.int64))
     found = tf.where(records == record)[:, 0].numpy()
     if not len(found):
         return [record], [epoch], 0

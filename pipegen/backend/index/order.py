@@ -3,20 +3,33 @@ be started at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
-from pipegen.backend.index.threefry import threefry2x32
-from pipegen.backend.process.xla import compiled
+from pipegen.backend.index.permuted import keys, permute
 from pipegen.physical.extent import Extent
 
-_ORDER_DOMAIN = 0x6F726472
-"""Separates the keys of the order from those of the draws."""
+if TYPE_CHECKING:
+    from pipegen.backend.reading.sampled import Sampled
+
 _WHOLE = -1
 """Stands in the place of a window's number in the key of the order of the blocks: no split has 2^32 windows."""
+
+
+class Found(NamedTuple):
+    """The examples at some slots, `(n,)` each.
+
+    Attributes:
+        record: Their records, int64.
+        cycle: The cycles through the data that they are of, int64.
+        occurrence: How often each has stood in its cycle before, int64, where an epoch is sampled; else none has.
+    """
+
+    record: tf.Tensor
+    cycle: tf.Tensor
+    occurrence: tf.Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +48,8 @@ class Order(Extent):
     window: int
     seed: int
     blocks: tf.Tensor | None = None
+    sampled: Sampled | None = None
+    """Of an epoch that has some examples more than once, or not all of them: which one is at each place of it."""
 
     def positions(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The positions of this host's block of one global batch, as `at` says them; `epoch` and `step` are int64 scalars."""
@@ -77,15 +92,23 @@ class Order(Extent):
         weight = tf.cast(slot < self.num_examples, tf.float32)
         return tf.zeros_like(slot) + epoch, slot % self.num_examples, weight
 
-    def found(self, epoch: int | tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The records at slots of an epoch, and the cycles that they are of: int64 `(n,)` each."""
+    def found(self, epoch: int | tf.Tensor, slot: tf.Tensor) -> Found:
+        """The examples at slots of an epoch, int64 `(n,)`."""
         cycle, position, _ = self.at(tf.convert_to_tensor(epoch, tf.int64), slot)
-        return self.records(cycle, position), cycle
+        return self.visits(cycle, position)
 
-    def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """The records that may take the place of a damaged one: the next in the same block of the same batch.
+    def visits(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> Found:
+        """The examples at positions of cycles, int64 `(n,)` each; for the other arguments see `records`."""
+        place = self.records(cycle, position, jit=jit, laid=laid)
+        if self.sampled is None:
+            return Found(place, cycle)
+        record, occurrence = self.sampled.visit(cycle, place, jit=jit)
+        return Found(record, cycle, occurrence)
 
-        `epoch` and `slot` are int64 scalars; the records and their cycles are int64 `(count,)`.
+    def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int) -> Found:
+        """The `count` examples that may take the place of a damaged one: the next in the same block of the same batch.
+
+        `epoch` and `slot` are int64 scalars.
         """
         step = slot // self.batch
         row = slot - step * self.batch
@@ -94,19 +117,19 @@ class Order(Extent):
         return self.found(epoch, step * self.batch + rows)
 
     def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
-        """The record at each position of a cycle: int64 `(n,)` each, and so is the result.
+        """The record at each position of a cycle, or where it is sampled the place in it: int64 `(n,)` each, and so is the result.
 
         `jit` lets XLA compile the cipher. `laid` is what `laid` gives for the epoch that these are of, and else worked out again.
         """
         if self.kind == "stored" or self.num_examples == 1:
             return position
-        key, size = partial(_key_function(jit), _words(self.seed)), self.window
+        key, size = keys(self.seed, jit=jit), self.window
         if self.kind == "global":
-            return _permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
+            return permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
         window = position // size
         first = window * size
         last = tf.minimum(first + size, self.num_examples) - 1
-        place = first + _permute(position - first, key(cycle, window), last - first)
+        place = first + permute(position - first, key(cycle, window), last - first)
         if self.blocks is None:
             return place
         if not laid:
@@ -130,8 +153,8 @@ class Order(Extent):
     def _lay(self, blocks: tf.Tensor, cycles: tf.Tensor, jit: bool) -> tuple[tf.Tensor, tf.Tensor]:
         """The first example of each block and where it begins, one cycle behind the other: int64 `(cycles * blocks,)`."""
         count = tf.size(blocks, tf.int64) - 1
-        key = _key_function(jit)(_words(self.seed), cycles, tf.zeros_like(cycles) + _WHOLE)
-        order = _permute(tf.range(tf.size(cycles, tf.int64) * count) % count, tf.repeat(key, count, axis=0), count - 1)
+        key = keys(self.seed, jit=jit)(cycles, tf.zeros_like(cycles) + _WHOLE)
+        order = permute(tf.range(tf.size(cycles, tf.int64) * count) % count, tf.repeat(key, count, axis=0), count - 1)
         starts = tf.gather(blocks, order)
         return starts, tf.cumsum(tf.gather(blocks, order + 1) - starts, exclusive=True)
 
@@ -139,49 +162,3 @@ class Order(Extent):
 def window_size(window_bytes: int | None, mean_bytes: float) -> int:
     """Examples in a window of so many bytes of stored records."""
     return max(1, int((window_bytes or 0) / max(mean_bytes, 1.0)))
-
-
-def _permute(position: tf.Tensor, key: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
-    """A keyed permutation of 0..last; 8 rounds, since 4 are visibly non-random on large sets."""
-    return tf.raw_ops.RandomIndexShuffle(index=position, seed=key, max_index=last, rounds=8)
-
-
-@cache
-def _key_function(jit: bool) -> Callable[..., tf.Tensor]:
-    return compiled(_order_key, tf.uint32, tf.int64, tf.int64, jit=jit)
-
-
-def _order_key(seed: tf.Tensor, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
-    """uint32 `(n, 3)` for RandomIndexShuffle, from the two words of the seed.
-
-    On sets up to 65,536 that op reads only the low 8 bits of each word, so hashed words alone would repeat an order
-    among a thousand epochs now and then. The low bytes are therefore a bijection of the cycle: 2^24 cycles in a row
-    never share a key.
-    """
-    c = tf.cast(cycle, tf.uint32)
-    w = tf.cast(window, tf.uint32)
-    a0, a1 = threefry2x32((seed[0], seed[1]), (tf.constant(_ORDER_DOMAIN, tf.uint32), w))
-    b0, b1 = threefry2x32((a0, a1), (c, tf.zeros_like(c)))
-    b2, _ = threefry2x32((a0, a1), (c, tf.ones_like(c)))
-    distinct = _mix24(c + a0, a1)
-    keep = tf.constant(0xFFFFFF00, tf.uint32)
-    byte = tf.constant(0xFF, tf.uint32)
-    words = []
-    for bits, shift in ((b0, 0), (b1, 8), (b2, 16)):
-        part = tf.bitwise.bitwise_and(tf.bitwise.right_shift(distinct, tf.constant(shift, tf.uint32)), byte)
-        words.append(tf.bitwise.bitwise_or(tf.bitwise.bitwise_and(bits, keep), part))
-    return tf.stack(words, -1)
-
-
-def _mix24(x: tf.Tensor, salt: tf.Tensor) -> tf.Tensor:
-    """A bijection of the low 24 bits: odd multiplications and shifts by half the width."""
-    mask = tf.constant(0xFFFFFF, tf.uint32)
-    x = tf.bitwise.bitwise_and(x, mask)
-    for factor in (0x9E3779, 0x85EBCB):
-        x = tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, tf.constant(12, tf.uint32)))
-        x = tf.bitwise.bitwise_and(x * tf.constant(factor | 1, tf.uint32) + salt, mask)
-    return tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, tf.constant(12, tf.uint32)))
-
-
-def _words(seed: int) -> tf.Tensor:
-    return tf.constant([seed & 0xFFFFFFFF, seed >> 32], tf.uint32)

@@ -95,13 +95,19 @@ class Column:
 
     def __call__(self, rows: tf.Tensor) -> tf.Tensor:
         """The rows of these numbers, stacked as these are."""
-        if self._of is not None:
-            rows = self._of(rows)
+        return tf.gather(self._read(), rows if self._of is None else self._of(rows))
+
+    def search(self, values: tf.Tensor) -> tf.Tensor:
+        """The last rows, of a whole column `(n,)` that rises, which are not above values `(m,)`: int64 `(m,)`."""
+        return tf.searchsorted(self._read(), values, side="right", out_type=tf.int64) - 1
+
+    def _read(self) -> tf.Tensor:
+        """The whole array, wherever the function that is traced will run."""
         # NOTE: `sparse_read` would make the variable a copy of its own, since the memory is not TensorFlow's.
         saved, folder = _saved.get(), _captured.get()
         if saved is not None:
-            return tf.gather(saved.setdefault(id(self), self._variable).read_value(), rows)
-        return tf.gather(self._portable(folder) if folder else self._variable.read_value(), rows)
+            return saved.setdefault(id(self), self._variable).read_value()
+        return self._portable(folder) if folder else self._variable.read_value()
 
     def _portable(self, folder: Path | bool) -> tf.Tensor:
         """The array itself, or a file that is mapped wherever the function runs."""

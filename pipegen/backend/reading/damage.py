@@ -51,8 +51,8 @@ def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | 
             return error
         # Where it is wrong in the first epoch too, more can be said than that it could not be read: a user's function may have failed.
         return DataError((find_problem(executor, int(named[2]), 0) if named[2] else None) or named[1])
-    for record, cycle in records_of(executor, *at):
-        problem = find_problem(executor, record, cycle)
+    for record, cycle, occurrence in examples_of(executor, *at):
+        problem = find_problem(executor, record, cycle, occurrence)
         if problem is not None:
             return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
@@ -69,19 +69,20 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | 
     return failure
 
 
-def records_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int]]:
-    """The records of one batch of this host, each with its cycle through the data."""
+def examples_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int, int]]:
+    """The records of one batch of this host, each with its cycle through the data and its occurrence there."""
     order, number = executor.order, tf.constant(step, tf.int64)
     slots = order.slots_of(number) if executor.wide is None else widened(order, number, executor.wide)[0]
-    records, cycles = order.found(epoch, slots)
-    return list(zip(records.numpy().tolist(), cycles.numpy().tolist(), strict=True))
+    records, cycles, occurrences = order.found(epoch, slots)
+    found = records, cycles, tf.zeros_like(cycles) if occurrences is None else occurrences
+    return list(zip(*(part.numpy().tolist() for part in found), strict=True))
 
 
-def find_problem(executor: Executor, record: int, epoch: int) -> str | None:
+def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 0) -> str | None:
     """Says what is wrong with one record, in a line, or `None`."""
     records = executor.records
     at = tf.constant(record, tf.int64)
-    draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64))[0]
+    draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64), tf.constant([occurrence], tf.int64))[0]
     features: Features = {"@record": at, "@draws": draws}
     for node in executor.plan.nodes:
         if isinstance(node, Read):

@@ -109,8 +109,8 @@ def replace_damaged(
     compute: Compute,
     features: Features,
     out: ElementType,
-    alternates: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
-    draw: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    alternates: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]],
+    draw: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor],
     quarantine: Quarantine,
     path: Callable[[tf.Tensor], tf.Tensor],
 ) -> Features:
@@ -120,8 +120,8 @@ def replace_damaged(
         compute: From `@record` and `@draws` of a record to its features.
         features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
         out: The type of what `compute` gives.
-        alternates: From epoch and slot to the records to try and their cycles.
-        draw: From a record and a cycle to the draws of a second occurrence.
+        alternates: From epoch and slot to the records to try, their cycles and the occurrences that they stand in as.
+        draw: From one of each of these to its draws.
         quarantine: Where damaged records are noted.
         path: From a record to where it is.
     """
@@ -132,7 +132,7 @@ def replace_damaged(
         return tf.py_function(lambda r: quarantine.add(int(r)), [damaged], [])
 
     def search() -> tuple[tf.Tensor, tf.Tensor, Features]:
-        records, cycles = alternates(features["@epoch"], features["@slot"])
+        records, cycles, occurrences = alternates(features["@epoch"], features["@slot"])
         with tf.control_dependencies([note(record)]):
             start = tf.constant(0)
 
@@ -141,7 +141,7 @@ def replace_damaged(
 
         def body(i: tf.Tensor, *_: Any) -> tuple[Any, ...]:
             candidate = records[i]
-            fresh = draw(candidate, cycles[i])
+            fresh = draw(candidate, cycles[i], occurrences[i])
             values, worked = attempt(compute, candidate, fresh, out)
             recorded = tf.cond(worked, tf.no_op, lambda: tf.group(note(candidate)))
             with tf.control_dependencies([recorded]):

@@ -20,6 +20,7 @@ from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.records import RecordTensors
+from pipegen.backend.reading.sampled import sampled
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
 from pipegen.memory import threads
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
+    from pipegen.data.sampling.epochs import Epochs
     from pipegen.ops.sources.strings import Ints
     from pipegen.ops.stage import Stage
     from pipegen.physical.nodes import Form, Physical
@@ -56,6 +58,7 @@ class Executor:
         where: Finds the place of a step, for the message about a damaged record.
         advice: What a user can do about a damaged record.
         store: Opens the cache on disk of a plan that has one, and looks up the row of each record in it.
+        epochs: Of a plan that is sampled: which examples an epoch has.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Executor:
         where: damage.Where = str,
         advice: str = "leave it out",
         store: Callable[[], tuple[Store, Ints]] | None = None,
+        epochs: Epochs | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
@@ -79,7 +83,8 @@ class Executor:
         self.waiting = Waiting(plan.split)
         self._scopes = scopes(plan)
         self._store = store
-        index, extent = plan.index, extent_of(spec, plan, len(records), shard)
+        index, chosen = plan.index, None if epochs is None else sampled(epochs)
+        extent = extent_of(spec, plan, len(records) if chosen is None else chosen.size, shard)
         held, jit = records.in_shards, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
         python = records.reader.python(records.features, records.ram_budget)
@@ -87,7 +92,7 @@ class Executor:
         window = window_size(index.window_bytes, records.mean_bytes)
         blocks = None if records.blocks is None else tf.constant(records.blocks)
         records.reader.hold_window(index.window_bytes or 0, records.ram_budget)
-        self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=blocks)
+        self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=blocks, sampled=chosen)
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features
 from pipegen.backend.index import mixing
+from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import window_size
 from pipegen.backend.process import xla
 from pipegen.backend.process.graphs import plain, plain_map
@@ -141,10 +142,10 @@ class Run:
 
         def named(epoch: tf.Tensor, slot: tf.Tensor, laid: tuple[tf.Tensor, ...] = ()) -> Features:
             cycle, position, weight = order.at(epoch, slot)
-            record = order.records(cycle, position, jit=jit, laid=laid)
+            found = order.visits(cycle, position, jit=jit, laid=laid)
             full = tf.zeros_like(slot) + epoch
-            draws = x.draws(x.tensors, record, cycle, calendar=full, jit=jit)
-            features = {"@epoch": full, "@slot": slot, "@record": record, "@draws": draws, "@weight": weight}
+            draws = x.draws(x.tensors, *found, calendar=full, jit=jit)
+            features = {"@epoch": full, "@slot": slot, "@record": found.record, "@draws": draws, "@weight": weight}
             return features | {"@member": slot < order.grouped} if index.grouped else features
 
         def step(epoch: tf.Tensor, number: tf.Tensor, *laid: tf.Tensor) -> Features:
@@ -181,11 +182,12 @@ class Run:
         assert quarantine is not None  # noqa: S101 - with none, records are not replaced
 
         def replaced(features: Features) -> Features:
-            def draw(record: tf.Tensor, cycle: tf.Tensor) -> tf.Tensor:
-                return x.draws(x.tensors, record[None], cycle[None], occurrence=1, calendar=features["@epoch"][None])[0]
+            def draw(record: tf.Tensor, cycle: tf.Tensor, occurrence: tf.Tensor) -> tf.Tensor:
+                return x.draws(x.tensors, record[None], cycle[None], occurrence[None], calendar=features["@epoch"][None])[0]
 
-            def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-                return x.order.alternates(epoch, slot, guard.MAX_TRIES)
+            def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+                record, cycle, occurrence = x.order.alternates(epoch, slot, guard.MAX_TRIES)
+                return record, cycle, tf.ones_like(cycle) if occurrence is None else occurrence + STANDS_IN
 
             return guard.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda r: x.tensors.path(r, files))
 

@@ -31,6 +31,8 @@ PAGES = {
     "seed": "the key of order and draws",
     "shuffle": "the order of the training split",
     "epoch": "what counts as an epoch",
+    "sampling": "how often an epoch has each example",
+    "order": "easy examples first",
     "batch": "how examples are stacked",
     "output": "what the model receives",
     "errors": "damaged files",

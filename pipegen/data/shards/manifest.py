@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.data.manifest import Manifest
+from pipegen.data.shards.bitmap import bitmap_of
 from pipegen.data.shards.ids import mix64, shard_bases
 from pipegen.data.shards.selected import InShards, Names, Selected
 from pipegen.data.shards.splits import assign_shards
@@ -46,6 +47,15 @@ class ShardedManifest(Manifest):
         """Returns the numbers of a split's records among all, rising: int64 `(n,)`."""
         shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
         return self.members[split].first[shard] + row
+
+    def narrowed(self, split: str, places: Array) -> ShardedManifest:
+        """Leaves a split those of its examples that are at some places of it, rising, at a bit for each record of the source."""
+        held = self.members[split]
+        shard, row = held.locate(places)
+        mask: Array = np.zeros(self.total, bool)
+        mask[held.first[shard] + row] = True
+        members = {**self.members, split: Selected(held.rows, np.unique(shard), bitmap_of(mask))}
+        return replace(self, members=members, spared=self.spared + len(held) - len(places))
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
         """Names the records of a split wherever the data is mounted, in source order: `FILE#ROW`, made when asked for."""

@@ -1,0 +1,72 @@
+"""From the slots of a sampled epoch to records and their occurrences, for a whole batch at once, as a function of slot and epoch alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.index.permuted import permuted
+from pipegen.backend.reading.columns import Column
+from pipegen.data.sampling.epochs import GOLDEN, Easiest
+from pipegen.data.sampling.rounding import UNIT
+
+if TYPE_CHECKING:
+    from pipegen.data.sampling.epochs import Epochs, Repeats
+
+_WITHIN = -2
+_EASIEST = -3
+"""Stand in the place of a window's number in the keys of the orders within groups, and of the easiest examples."""
+
+
+class RepeatTensors:
+    """`Repeats` in the graph."""
+
+    def __init__(self, repeats: Repeats) -> None:
+        self.size = repeats.size
+        self._seed, self._phase = repeats.seed, repeats.phase
+        self._bounds = Column(repeats.bounds)
+        self._sizes = None if repeats.sizes is None else Column(repeats.sizes)
+        self._firsts = None if repeats.firsts is None else Column(repeats.firsts)
+        self._members = None if repeats.members is None else Column(repeats.members)
+
+    def visit(self, epoch: tf.Tensor, slot: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+        """Finds the records at slots of epochs, and how often each stood in its epoch before: int64 `(n,)`, as are the arguments."""
+        phase = tf.bitwise.bitwise_and(self._phase + epoch * GOLDEN, UNIT - 1)
+        group = self._bounds.search(slot * UNIT + phase)
+        start = self._bounds(group)
+        rank = slot - (start - phase + UNIT - 1) // UNIT
+        if self._sizes is None or self._firsts is None:
+            return group, rank
+        size = self._sizes(group)
+        place = (rank + self._walked(epoch, self._bounds(group + 1) - start)) % size
+        member = self._firsts(group) + permuted(place, self._seed, group, _WITHIN, size - 1, jit=jit)
+        return (member if self._members is None else tf.cast(self._members(member), tf.int64)), rank // size
+
+    def _walked(self, epoch: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        """Counts the slots of groups of these lengths in earlier epochs, to one: `epoch * length / UNIT`, in parts that fit 63 bits."""
+        return epoch * (length // UNIT) + epoch * (length % UNIT) // UNIT
+
+
+class EasiestTensors:
+    """`Easiest` in the graph."""
+
+    def __init__(self, easiest: Easiest) -> None:
+        self.size = easiest.size
+        self._seed, self._counts = easiest.seed, tf.constant(easiest.counts)
+        self._members = Column(easiest.members)
+
+    def visit(self, epoch: tf.Tensor, slot: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+        """Finds the records at slots of epochs, and how often each stood in its epoch before: int64 `(n,)`, as are the arguments."""
+        last = tf.size(self._counts, tf.int64) - 1
+        count = tf.gather(self._counts, tf.minimum(epoch, last))
+        place = permuted(slot % count, self._seed, epoch, _EASIEST, count - 1, jit=jit)
+        return tf.cast(self._members(place), tf.int64), slot // count
+
+
+Sampled = RepeatTensors | EasiestTensors
+
+
+def sampled(epochs: Epochs) -> Sampled:
+    """Returns sampled epochs as functions read them."""
+    return EasiestTensors(epochs) if isinstance(epochs, Easiest) else RepeatTensors(epochs)

@@ -1,0 +1,87 @@
+"""Describes the epochs of a sampled split: how many examples they have, and which."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pipegen.data.sampling.rounding import BITS, UNIT
+
+Array = np.ndarray[Any, Any]
+
+GOLDEN = 40503
+"""2¹⁶ over the golden ratio, odd: its multiples modulo 2¹⁶ meet every value once, and spread evenly from the first on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Lets an epoch have each example a set number of times, on average over epochs.
+
+    The groups lie one behind the other on a line, each as long as its `bounds` say, in units of 2⁻¹⁶ visits. Slot s of an epoch is the
+    group at s visits, plus a phase that changes from epoch to epoch, so that a group of t visits has ⌊t⌋ or ⌈t⌉ slots. These walk its
+    records in a fixed order, go on in the next epoch where they ended, and so see each of n records ⌊t/n⌋ or ⌈t/n⌉ times.
+
+    Attributes:
+        bounds: Where each group begins, and where the last one ends, in units: int64 `(groups + 1,)`, rising from 0 to whole visits.
+        sizes: The records of each group: int64 `(groups,)`; `None` where each is one record, in source order.
+        members: The records of all groups, one group behind the other; `None` where they are stored so.
+        seed: The spec's seed.
+    """
+
+    bounds: Array
+    sizes: Array | None
+    members: Array | None
+    seed: int
+
+    @property
+    def size(self) -> int:
+        """Counts the examples of an epoch."""
+        return int(self.bounds[-1]) >> BITS
+
+    @cached_property
+    def firsts(self) -> Array | None:
+        """Returns the place of each group's first record among the members: int64 `(groups,)`."""
+        return None if self.sizes is None else np.cumsum(self.sizes) - self.sizes
+
+    @cached_property
+    def phase(self) -> int:
+        """Returns the phase of epoch 0, in units."""
+        return int.from_bytes(hashlib.blake2b(f"pipegen sampling {self.seed}".encode(), digest_size=2).digest(), "big")
+
+    @property
+    def visits(self) -> Array:
+        """Computes how often a record of each group is seen in an epoch, on average: float64 `(groups,)`."""
+        length = np.diff(self.bounds) / UNIT
+        return length if self.sizes is None else length / np.maximum(self.sizes, 1)
+
+    def each(self, records: int) -> Array:
+        """Computes how often each of so many records is seen in an epoch, on average: float64 `(records,)`."""
+        if self.sizes is None:
+            return self.visits
+        found: Array = np.empty(records)
+        found[slice(None) if self.members is None else self.members] = np.repeat(self.visits, self.sizes)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Easiest:
+    """Lets an epoch draw its examples from the easiest ones: of k records, each is seen ⌊size/k⌋ or ⌈size/k⌉ times.
+
+    Attributes:
+        size: The examples of an epoch.
+        members: All records, the easiest first.
+        counts: Of how many an epoch draws, for each epoch from 0 on; the last one stays: int64.
+        seed: The spec's seed.
+    """
+
+    size: int
+    members: Array
+    counts: Array
+    seed: int
+
+
+Epochs = Repeats | Easiest

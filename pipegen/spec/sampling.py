@@ -1,0 +1,159 @@
+"""The sections that say which examples an epoch of the training split has: rare ones more often, some of them, the easy ones first."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, create_model, field_validator, model_validator
+
+from pipegen.ops.arguments.magnitudes import Level
+from pipegen.ops.arguments.schedules import Pair, Schedule
+from pipegen.ops.model import Model
+
+FeatureName = Annotated[str, Field(min_length=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+Power = Annotated[float, Field(ge=0, le=1)]
+
+
+class RepeatFactor(Model):
+    """Repeats examples of rare classes: sqrt(threshold / share of the class) times, and each example at least once (Gupta 2019, LVIS)."""
+
+    feature: FeatureName = "label"
+    """The label whose classes are counted; of an example with several classes, the rarest one counts."""
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.001
+    """The share of the examples below which a class is rare: 0.001 is one example in a thousand."""
+
+
+class Subset(Model):
+    """Trains on some of the examples: the same ones in every epoch, and those of a smaller subset are in a larger one."""
+
+    fraction: Share | None = None
+    """How much of the training split."""
+    count: Annotated[int, Field(ge=1)] | None = None
+    """How many examples of the training split."""
+    stratify: Literal["label"] | None = None
+    """Keep the share of each class, exact to one example."""
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    """Another seed chooses other examples. The top-level seed chooses nothing here."""
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Subset:
+        if (self.fraction is None) == (self.count is None):
+            raise ValueError("give `fraction` or `count`: one of them says how many examples there are")
+        return self
+
+
+class Sampling(Model):
+    """Chooses how often an epoch of the training split has each example."""
+
+    repeat_factor: RepeatFactor | None = None
+    """Repeat examples of rare classes, and leave all others as they are; an epoch gets longer."""
+    balance: FeatureName | dict[str, Power] | None = None
+    """A label whose classes are seen equally often, or `{LABEL: POWER}` for what lies between: 0 changes nothing, 1 makes them equal, and
+    0.5 goes by the square root of a class's size. An epoch stays as long as it is."""
+    weights: FeatureName | None = None
+    """A feature with a number for each example, in proportion to which it is seen. An epoch stays as long as it is."""
+    subset: Subset | None = None
+    """Train on some of the examples; may stand beside one of the others, which then counts only these."""
+
+    @field_validator("balance")
+    @classmethod
+    def _one_label(cls, value: str | dict[str, float] | None) -> str | dict[str, float] | None:
+        if isinstance(value, dict) and len(value) != 1:
+            raise ValueError(f"`balance` takes one label with its power, such as `{{label: 0.5}}`, got {len(value)} labels")
+        return value
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Sampling:
+        rules = [name for name in ("repeat_factor", "balance", "weights") if getattr(self, name) is not None]
+        if len(rules) > 1:
+            raise ValueError(f"`{rules[0]}` and `{rules[1]}` both say how often an example is seen: leave one of them out")
+        if not rules and self.subset is None:
+            raise ValueError("`sampling` needs one of `repeat_factor`, `balance`, `weights` and `subset`")
+        return self
+
+    @property
+    def balanced(self) -> tuple[str, float] | None:
+        """Returns the label that `balance` names and its power."""
+        if isinstance(self.balance, dict):
+            return next(iter(self.balance.items()))
+        return None if self.balance is None else (self.balance, 1.0)
+
+    @property
+    def feature(self) -> str | None:
+        """Returns the feature that says how often an example is seen."""
+        if self.repeat_factor is not None:
+            return self.repeat_factor.feature
+        return self.balanced[0] if self.balanced is not None else self.weights
+
+    def feature_path(self) -> tuple[str, ...]:
+        """Returns where that feature is named, below `sampling`."""
+        if self.repeat_factor is not None:
+            return ("repeat_factor", "feature") if "feature" in self.repeat_factor.model_fields_set else ("repeat_factor",)
+        return ("balance",) if self.balance is not None else ("weights",)
+
+    def meaning(self) -> dict[str, Any]:
+        """Returns one form for each meaning, as plain values."""
+        said: dict[str, Any] = {}
+        if self.repeat_factor is not None:
+            said["repeat_factor"] = self.repeat_factor.model_dump(mode="json")
+        if self.balanced is not None and self.balanced[1]:
+            said["balance"] = dict([self.balanced])
+        if self.weights is not None:
+            said["weights"] = self.weights
+        if self.subset is not None:
+            said["subset"] = {k: v for k, v in self.subset.model_dump(mode="json").items() if v is not None}
+        return said
+
+
+class _Curriculum(Model):
+    """Lets an epoch draw its examples from the easiest ones, and from more of them as training goes on (Bengio 2009)."""
+
+    @model_validator(mode="after")
+    def _shares(self) -> _Curriculum:
+        wrong = next((value for value in self.shares() if not 0 < value <= 1), None)
+        if wrong is not None:
+            raise ValueError(f"`pace` is a share of the examples, above 0 and at most 1, got {wrong:g}")
+        return self
+
+    def shares(self) -> tuple[float, ...]:
+        """Returns the share of the examples that each epoch draws from; the last one stays."""
+        pace = getattr(self, "pace")  # noqa: B009
+        return tuple(low for low, _ in pace.ranges(_number)) if isinstance(pace, Schedule) else (float(pace),)
+
+    @property
+    def rising(self) -> bool:
+        """Returns whether the lowest value is the easiest."""
+        return bool(getattr(self, "from") != "high")
+
+    def meaning(self) -> dict[str, Any]:
+        """Returns one form for each meaning, as plain values."""
+        shares = self.shares()
+        changes = [[epoch, share] for epoch, share in enumerate(shares) if not epoch or share != shares[epoch - 1]]
+        return {"by": getattr(self, "by"), "from": "low" if self.rising else "high", "pace": changes}  # noqa: B009
+
+
+def _number(strength: Any) -> Pair:
+    if isinstance(strength, tuple):
+        raise ValueError(f"`pace` is a share of the examples, and no range, got {list(strength)}")
+    return float(strength), float(strength)
+
+
+# `from` is a word of Python, so the class that has a field of this name is made by a call.
+Curriculum: Any = create_model(
+    "Curriculum",
+    __base__=_Curriculum,
+    __module__=__name__,
+    **{
+        "by": (FeatureName, Field(description="A feature with a number for each example, such as the loss of an earlier model.")),
+        "from": (
+            Literal["low", "high", "easy"],
+            Field(default="low", description="Which end is the easiest: `low` or `high` numbers; `easy` is `low`, for a difficulty."),
+        ),
+        "pace": (
+            Level,
+            Field(description="The share of the examples, from the easiest on, that an epoch draws from: a number or a schedule."),
+        ),
+    },
+)  # type: ignore[call-overload]
+Curriculum.__doc__ = _Curriculum.__doc__

@@ -1,0 +1,66 @@
+"""Says how often the examples of a sampled split are seen: the rarest and the commonest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipegen.data.sampling.choice import epochs_of
+from pipegen.data.sampling.epochs import Easiest
+from pipegen.ops.sources.reports import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipegen.data.manifest import Manifest
+    from pipegen.data.sampling.epochs import Repeats
+    from pipegen.spec.models import PipelineSpec
+
+
+def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...]:
+    """Returns a line for each thing to say of the examples of a split's epochs; none where each is seen once."""
+    if split != "train":
+        return ()
+    lines = []
+    if manifest.spared:
+        left = manifest.num_examples(split)
+        lines.append(f"the subset has {left:,} of {left + manifest.spared:,} examples, the same in every epoch")
+    if spec.samples:
+        epochs = epochs_of(spec, manifest)
+        lines += _easiest(epochs) if isinstance(epochs, Easiest) else _repeats(spec, manifest, epochs)
+        if manifest.listing.shards is not None:
+            lines.append(f"the labels of all {manifest.total:,} records were read for this, once for each process")
+    return tuple(lines)
+
+
+def _easiest(epochs: Easiest) -> Iterator[str]:
+    n, counts = len(epochs.members), epochs.counts
+    first, last = int(counts[0]), int(counts[-1])
+    yield f"epoch 0 draws {epochs.size:,} examples from the {first:,} easiest of {n:,}: each is seen {_often(epochs.size / first)}"
+    if last != first:
+        settled, which = int(np.flatnonzero(counts != last)[-1]) + 1, "all" if last == n else f"the {last:,} easiest"
+        yield f"from epoch {settled} on it draws from {which}: each is seen {_often(epochs.size / last)}"
+
+
+def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats) -> Iterator[str]:
+    often, sampling = epochs.visits, spec.sampling
+    yield f"an epoch has {epochs.size:,} examples, drawn from {manifest.num_examples('train'):,}"
+    if epochs.sizes is None:
+        yield f"the rarest example is seen {_often(float(often.min()))}, the commonest {_often(float(often.max()))}"
+        return
+    feature = sampling.feature if sampling is not None else None
+    by_main = feature == spec.source.class_feature()
+    names = manifest.class_names if by_main else manifest.listing.column_classes.get(str(feature), ())
+    there = np.flatnonzero(epochs.sizes)
+    for what, place in (("rarest", np.argmin), ("commonest", np.argmax)):
+        at = int(there[place(epochs.sizes[there])])
+        called = f"`{names[at]}`" if at < len(names) else "none at all"
+        yield f"an example of the {what} class, {called} ({count(int(epochs.sizes[at]), 'example')}), is seen {_often(float(often[at]))}"
+
+
+def _often(times: float) -> str:
+    """A mean number of times an epoch, in words."""
+    if 0 < times < 0.5:
+        return f"once in {1 / times:,.3g} epochs"
+    return "never" if times == 0 else "once an epoch" if times == 1 else f"{times:,.3g} times an epoch"
