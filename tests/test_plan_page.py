@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pipes import picture
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browser import looked_at
 
 from pipegen.plan.render import plan_json
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
 
 ROOT = Path(__file__).parents[1]
-BROWSER = Path("/usr/bin/chromium")
 HOSTILE = "<img src=x onerror=alert(1)>&'\""
 SPEC = """\
 pipegen: 1
@@ -190,40 +189,10 @@ def test_a_file_that_cannot_be_read_leaves_the_pictures_out(folder: Path, tmp_pa
 
 @pytest.mark.tf
 def test_a_browser_finds_nothing_to_complain_of(page: Any, tmp_path: Path) -> None:
-    pytest.importorskip("playwright")
-    if not BROWSER.exists():
-        pytest.skip("there is no Chromium")
     page.save(tmp_path / "plan.html")
     (tmp_path / "notebook.html").write_text(f"<!doctype html><body>{page._repr_html_()}", encoding="utf-8")
-    code = f"""\
-import json
-from playwright.sync_api import sync_playwright
-found = []
-with sync_playwright() as playwright:
-    browser = playwright.chromium.launch(executable_path={str(BROWSER)!r}, args=["--no-sandbox"])
-    for name, width, scheme in (("plan", 1280, "light"), ("plan", 400, "dark"), ("notebook", 900, "light")):
-        tab = browser.new_context(offline=True, color_scheme=scheme, viewport={{"width": width, "height": 900}}).new_page()
-        said, asked = [], []
-        tab.on("console", lambda message: said.append(message.text))
-        tab.on("pageerror", lambda error: said.append(str(error)))
-        tab.on("dialog", lambda dialog: (said.append("a dialog"), dialog.dismiss()))
-        tab.on("request", lambda request: asked.append(request.url))
-        tab.goto("file://{tmp_path}/" + name + ".html")
-        shown = tab.frames[-1]
-        found.append({{
-            "said": said,
-            "asked": [url for url in asked[1:] if not url.startswith(("data:", "about:"))],
-            "broken": shown.evaluate("[...document.images].filter(i => !i.complete || !i.naturalWidth).length"),
-            "pictures": shown.locator("img").count(),
-            "over": shown.evaluate("document.documentElement.scrollWidth - innerWidth"),
-            "paper": shown.evaluate("getComputedStyle(document.body).backgroundColor"),
-        }})
-    browser.close()
-print(json.dumps(found))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    wide, narrow, framed = json.loads(done.stdout)
+    plan, notebook = tmp_path / "plan.html", tmp_path / "notebook.html"
+    wide, narrow, framed = looked_at((plan, 1280, "light"), (plan, 400, "dark"), (notebook, 900, "light"))
     for one in (wide, narrow, framed):
         assert (one["said"], one["asked"], one["broken"]) == ([], [], 0)
         assert one["pictures"] == page.count("<img ")

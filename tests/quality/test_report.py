@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import looked_at
 from PIL import Image, ImageFilter
 from quality_pictures import encoded, photos, put
 from typer.testing import CliRunner
@@ -212,26 +213,9 @@ print(len(found.leaks.pairs), len(found.html()) > 10000)
 @pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_browser_shows_every_picture_and_asks_for_nothing(scheme: str, seen: DataReport, tmp_path: Path) -> None:
-    pytest.importorskip("playwright")
-    if not Path("/usr/bin/chromium").exists():
-        pytest.skip("there is no Chromium")
     seen.save(tmp_path / "page.html")
-    code = f"""\
-import json
-from playwright.sync_api import sync_playwright
-with sync_playwright() as playwright:
-    browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-    tab = browser.new_context(offline=True, color_scheme="{scheme}", viewport={{"width": 400, "height": 900}}).new_page()
-    said, asked = [], []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("request", lambda request: asked.append(request.url[:5]) if request.url[:5] != "data:" else None)
-    tab.goto("file://{tmp_path}/page.html")
-    broken = tab.evaluate("[...document.images].filter(i => !i.complete || !i.naturalWidth || !i.alt).length")
-    over = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
-    print(json.dumps([said, sorted(set(asked)), broken, over]))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
-    assert json.loads(done.stdout or "[]") == [[], ["file:"], 0, 0], done.stderr[-2000:]
+    (found,) = looked_at((tmp_path / "page.html", 400, scheme))
+    assert (found["said"], found["asked"], found["broken"], found["over"]) == ([], [], 0, 0)
 
 
 def test_a_wrong_spec_is_refused() -> None:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PrivateAttr, field_validator
 
-from pipegen.errors import InternalError
-from pipegen.ops.families.custom import FUNCTION
+from pipegen.ops.named_function import NamedFunction, as_written
 from pipegen.ops.testing.base import many, named
 from pipegen.ops.testing.evidence import Failure, Outcome
 from pipegen.ops.testing.example_tests import ExampleTest, Watch
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from pipegen.ops.testing.evidence import Array, Known, Listed
 
 
-class Python(ExampleTest):
+class Python(NamedFunction, ExampleTest):
     """Calls a Python function on one example at a time, as the steps make it.
 
     The function gets a NumPy array for each feature. An example fails where it returns `False` or a text that says why, or raises an
@@ -39,19 +38,7 @@ class Python(ExampleTest):
     @field_validator("function")
     @classmethod
     def _written(cls, value: str) -> str:
-        if FUNCTION.fullmatch(value) is None:
-            raise ValueError("`function` is written `module:function`, such as `my_pkg.checks:not_blank`")
-        return value
-
-    @property
-    def module(self) -> str:
-        """Names the module that the function is looked up in."""
-        return self.function.partition(":")[0]
-
-    @property
-    def name(self) -> str:
-        """Names the function in that module."""
-        return self.function.partition(":")[2]
+        return as_written(value, "my_pkg.checks:not_blank")
 
     @property
     def call(self) -> str:
@@ -76,9 +63,7 @@ class Python(ExampleTest):
         return None  # a call for every row of a large table would take long: a sample is enough
 
     def watch(self, known: Known) -> Watch:
-        if self._callee is None:
-            raise InternalError(f"`{self.function}` is to be called, and was never looked up")
-        return _Calls(self, self._callee)
+        return _Calls(self, self.callee)
 
 
 class _Calls(Watch):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import PrivateAttr, field_validator
 
-from pipegen.errors import InternalError
 from pipegen.ops.base import ElementTransform, Family, Traits
+from pipegen.ops.named_function import NamedFunction, as_written
 from pipegen.types import BYTE_RANGE, Interval
 
 if TYPE_CHECKING:
@@ -18,13 +17,11 @@ if TYPE_CHECKING:
 
     from pipegen.types import FeatureType
 
-_NAME = r"[^\W\d]\w*"
-FUNCTION = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _WEIGHT = 4.0
 """A guess: NumPy passes over the pixels a few times, and copies them in and out."""
 
 
-class CustomTransform(ElementTransform):
+class CustomTransform(NamedFunction, ElementTransform):
     """A step that calls a Python function on one image at a time.
 
     Class attributes:
@@ -50,31 +47,7 @@ class CustomTransform(ElementTransform):
     @field_validator("function")
     @classmethod
     def _function(cls, value: str) -> str:
-        if FUNCTION.fullmatch(value) is None:
-            raise ValueError("`function` is written `module:function`, such as `my_pkg.filters:denoise`")
-        return value
-
-    @property
-    def module(self) -> str:
-        """The module that the function is looked up in."""
-        return self.function.partition(":")[0]
-
-    @property
-    def name(self) -> str:
-        """The function's name in that module."""
-        return self.function.partition(":")[2]
-
-    @property
-    def callee(self) -> Callable[..., Any]:
-        """The function itself.
-
-        Raises:
-            InternalError: Before it was found.
-        """
-        if self._callee is None:
-            raise InternalError(f"`{self.function}` is to be called, and was never looked up")
-        found: Callable[..., Any] = self._callee
-        return found
+        return as_written(value, "my_pkg.filters:denoise")
 
     def with_callee(self, callee: Callable[..., Any] | None) -> Self:
         """The same step with its function; with `None`, as the spec says it."""
