@@ -1,4 +1,4 @@
-"""What a step and a test of the data share that call a Python function which the spec names."""
+"""Holds the Python function that a step or a test of the data calls, and that the spec names."""
 
 from __future__ import annotations
 
