@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from pipegen.masking import masked
+
 ODD = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -26,13 +28,13 @@ _BOLD, _PLAIN = "\ufdd0", "\ufdd1"
 
 
 def one_line(text: str) -> str:
-    """Gives a text on one line with everything in it visible."""
-    return ODD.sub(_shown, _BREAKS.sub(" ", text))
+    """Gives a text on one line with everything in it visible but passwords."""
+    return masked(ODD.sub(_shown, _BREAKS.sub(" ", text)))
 
 
 def visible(text: str) -> str:
-    """Gives a text with everything in it visible; its lines and tabs stay."""
-    return _ODD_IN_LINES.sub(_shown, text.replace("\r\n", "\n"))
+    """Gives a text with everything in it visible but passwords; its lines and tabs stay."""
+    return masked(_ODD_IN_LINES.sub(_shown, text.replace("\r\n", "\n")))
 
 
 def sign_for(char: str) -> str:
@@ -49,7 +51,7 @@ def json_text(value: object) -> str:
     """Gives a value as indented JSON that a terminal can show, with what it would obey as escapes."""
     import json
 
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    text = masked(json.dumps(value, indent=2, ensure_ascii=False))
     return _ODD_IN_LINES.sub(lambda m: json.dumps(m[0])[1:-1], text)
 
 

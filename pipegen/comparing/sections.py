@@ -7,7 +7,8 @@ from typing import Any
 
 from pipegen.comparing.changes import GONE, Change
 from pipegen.diagnostics.paths import relative_path
-from pipegen.spec.rebase import PATHS, SOURCE_PATHS
+from pipegen.masking import masked
+from pipegen.spec.rebase import ADDRESS, PATHS, PLACES
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.spec_hash import differences, in_words
 
@@ -62,7 +63,8 @@ def path_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
         what = f"{_shown(old.get(path))} → {_shown(new.get(path))}"
         if path[:1] == ("source",):
             if path in old and path in new:
-                yield Change("perhaps", path, what, "the same numbers if the same files lie there")
+                same = "rows are there" if path[-1] == ADDRESS else "files lie there"
+                yield Change("perhaps", path, what, f"the same numbers if the same {same}")
         elif path == ("errors", "exclude"):
             yield Change("perhaps", path, what, "the same numbers if the lists name the same files")
         else:
@@ -71,15 +73,17 @@ def path_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
 
 def _shown(path: Any) -> str:
     """Returns a path, or several, relative to the working directory where they lie in it."""
-    given = [relative_path(one) if isinstance(one, str) else one for one in (path if isinstance(path, list) else [path])]
+    given = [
+        relative_path(one) if isinstance(one, str) and "://" not in one else one for one in (path if isinstance(path, list) else [path])
+    ]
     return in_words(given if isinstance(path, list) else given[0])
 
 
 def _paths(spec: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
     def below(node: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
         for key, value in node.items() if isinstance(node, dict) else ():
-            if key in SOURCE_PATHS and not isinstance(value, dict):
-                yield (*path, key), value
+            if key in PLACES and not isinstance(value, dict):
+                yield (*path, key), masked(value) if isinstance(value, str) else value
             else:
                 yield from below(value, (*path, key))
 

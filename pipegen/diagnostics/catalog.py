@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Severity
+from pipegen.masking import masked
 
 _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
 
@@ -132,6 +133,9 @@ _TABLE = (
     Code("PG450", "unjoined-row", _E, "A row of a table has no partner in the joined table, or several"),
     Code("PG451", "class-not-stored", _W, "A class that `map` or `ignore` names is in no row"),
     Code("PG452", "not-comparable", _E, "A cell of a table cannot be compared as `where` asks"),
+    Code("PG453", "database-refuses", _E, "A database cannot be reached, or refuses the query"),
+    Code("PG454", "unusable-snapshot", _E, "The rows that a query gave cannot be kept or read again"),
+    Code("PG455", "rows-of-snapshot", _I, "The rows of a query are those that were kept of it"),
     # Which examples an epoch has.
     Code("PG470", "sampling-needs-global-shuffle", _E, "Examples are chosen from the whole split, and shuffled or read in parts"),
     Code("PG471", "two-choices-of-examples", _E, "Two sections say which examples an epoch has"),
@@ -233,7 +237,8 @@ def make(
 
 
 def _readable(text: str) -> str:
-    """The text with words that nobody reads to their end cut: a damaged spec may hold one of many thousand letters."""
+    """Gives the text without passwords, and with words cut that nobody reads to their end: a damaged spec may hold endless ones."""
+    text = masked(text)
     return _LONG_WORD.sub(r"\1…", text) if len(text) > _LONGEST_WORD else text
 
 

@@ -21,6 +21,7 @@ from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Label, Severity, Span
 from pipegen.diagnostics.lines import may_be_shown, split_lines
 from pipegen.diagnostics.snippet import Mark, Row, plain_row, rows
+from pipegen.masking import masked
 from pipegen.terminal import one_line
 
 _WIDTH = 140
@@ -162,7 +163,7 @@ class _Renderer:
         """The lines of a file, or `None` when it cannot be read."""
         if file not in self.lines:
             text = self.sources[file] if file in self.sources else _read(file)
-            self.lines[file] = None if text is None else split_lines(text)
+            self.lines[file] = None if text is None else split_lines(masked(text, aligned=True))
         return self.lines[file]
 
 

@@ -3,6 +3,7 @@ path could be relative to: the folder of a package or of a lock holds no data.""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pipegen.spec.bases.homeless import homeless
@@ -18,7 +19,12 @@ PATHS: tuple[KeyPath, ...] = (
 )
 """Settings outside the source that are paths."""
 SOURCE_PATHS = frozenset({"path", "root"})
-"""Arguments of sources that are paths."""
+"""Arguments of sources that are paths of data."""
+ADDRESS = "url"
+"""The argument of sources that is the address of a database; one of SQLite has a path, which may be relative."""
+PLACES = SOURCE_PATHS | {"snapshot", ADDRESS}
+"""Arguments of sources that say where something lies, and not what it is."""
+_SQLITE = re.compile(r"(?P<before>sqlite(?:\+\w+)?:///)(?P<path>[^/?][^?]*)")
 
 
 def make_absolute(spec: dict[str, Any], place: Place) -> None:
@@ -38,10 +44,12 @@ def _sources(node: dict[str, Any], path: KeyPath, place: Place) -> None:
         at = (*path, key)
         if isinstance(value, dict):
             _sources(value, at, place)
-        elif key in SOURCE_PATHS and isinstance(value, list):
+        elif key in PLACES - {ADDRESS} and isinstance(value, list):
             node[key] = [_absolute(v, (*at, i), place) for i, v in enumerate(value)]
-        elif key in SOURCE_PATHS:
+        elif key in PLACES - {ADDRESS}:
             node[key] = _absolute(value, at, place)
+        elif key == ADDRESS and isinstance(value, str) and (file := _SQLITE.match(value)):
+            node[key] = f"{file['before']}{_absolute(file['path'], at, place)}{value[file.end() :]}"
 
 
 def _absolute(value: Any, path: KeyPath, place: Place) -> Any:

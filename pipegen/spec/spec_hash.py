@@ -9,7 +9,7 @@ from typing import Any
 
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
-from pipegen.spec.rebase import SOURCE_PATHS
+from pipegen.spec.rebase import PLACES
 from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.steps import ids_of
 
@@ -99,7 +99,7 @@ def differences(a: Any, b: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, s
 
 def _without_paths(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _without_paths(v) for k, v in value.items() if k not in SOURCE_PATHS or isinstance(v, dict)}
+        return {k: _without_paths(v) for k, v in value.items() if k not in PLACES or isinstance(v, dict)}
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -411,6 +412,28 @@ def test_a_table_of_numbers_alone(cli: Cli, tmp_path: Path, text: str, inputs: l
     assert live(written_text) <= 12
     assert spec.model.batch.size in (1, 8, 16, 64)
     assert manifest.num_examples("train") > manifest.num_examples("validation") > 0
+
+
+@pytest.mark.parametrize("name", ["pets.jsonl", "pets.xlsx"])
+def test_tables_that_are_no_text(cli: Cli, tmp_path: Path, name: str) -> None:
+    pd = pytest.importorskip("pandas")
+    write_images(tmp_path / "images", 8)
+    files = sorted(p.relative_to(tmp_path / "images").as_posix() for p in (tmp_path / "images").rglob("*.*"))
+    rows = [{"file": file, "breed": "dog" if i % 2 else "cat", "facts": {"age": i}} for i, file in enumerate(files)]
+    if name.endswith(".xlsx"):
+        pytest.importorskip("openpyxl")
+        pd.json_normalize(rows).to_excel(tmp_path / name, index=False)
+    else:
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text, (_, manifest) = written(cli, name)
+    assert f"  {'excel' if name.endswith('.xlsx') else 'jsonl'}:\n" in text
+    assert "label: {kind: label, column: breed}" in text
+    assert "# facts_age: {kind: tensor, column: facts.age}" in text
+    assert manifest.listing.class_names == ("cat", "dog")
+    (tmp_path / "odd.jsonl").write_text("{}\n")
+    assert "no column of odd.jsonl names image files" in cli("init", "odd.jsonl").stderr
+    (tmp_path / "odd.jsonl").write_text("{\n")
+    assert "is no JSON" in cli("init", "odd.jsonl").stderr
 
 
 def test_a_table_of_neither_images_nor_numbers(cli: Cli, tmp_path: Path) -> None:

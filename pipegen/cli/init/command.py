@@ -16,7 +16,8 @@ from pipegen.terminal import aligned
 
 _ARRAYS = ".npz"
 _TABLES = (".csv", ".tsv", ".tab")
-_FILES = (_ARRAYS, *_TABLES)
+_OTHER_TABLES = (".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
+_FILES = (_ARRAYS, *_TABLES, *_OTHER_TABLES)
 _LATER = {
     ".npy": "single arrays", ".parquet": "Parquet files",
     ".tfrecord": "TFRecords", ".h5": "HDF5 files", ".hdf5": "HDF5 files",
@@ -29,7 +30,7 @@ def init(
         typer.Argument(
             metavar="FOLDER",
             help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
-            "or a `.csv` or `.npz` file.",
+            "or a `.csv`, `.jsonl`, `.xlsx` or `.npz` file.",
             show_default=False,
         ),
     ] = None,
@@ -71,7 +72,7 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
         from pipegen.cli.init.arrays import first_arrays
 
         return first_arrays(folder, spec_folder)
-    if folder.lower().endswith(_TABLES):
+    if folder.lower().endswith((*_TABLES, *_OTHER_TABLES)):
         from pipegen.cli.init.table import first_table
 
         return first_table(folder, spec_folder)

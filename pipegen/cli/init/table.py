@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import permutations
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.cli.columns import LABELS, columns_of, unused
@@ -14,8 +15,10 @@ from pipegen.cli.init.pairing import is_called_mask, masks_of
 from pipegen.cli.init.spec import OUTPUT, PARTS, RESCALE, batch_for, beside, pixels_of, size_for, spec_text
 from pipegen.cli.init.survey import sample_of
 from pipegen.errors import OpError
+from pipegen.ops.sources.excel_table import ExcelTable
+from pipegen.ops.sources.jsonl_table import JsonLinesTable
 from pipegen.ops.sources.sniff import IMAGE_EXTENSIONS
-from pipegen.ops.sources.table import WHITESPACE, read_table
+from pipegen.ops.sources.table import WHITESPACE, as_text, read_table
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
@@ -23,6 +26,12 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.table import TextTable
 
 _SEPARATORS = (None, ";", "\t", "|", ",", WHITESPACE)
+_OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {
+    **dict.fromkeys((".jsonl", ".ndjson"), ("jsonl", JsonLinesTable)),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), ("excel", ExcelTable)),
+}
+"""Tables that are no text, by extension: the source, and what reads them."""
+_DUE = "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF, or several of numbers"
 _MOST_FOLDERS = 200
 _MOST_COLUMNS = 8
 """Columns of files among which masks are looked for."""
@@ -37,11 +46,11 @@ def first_table(file: str, spec_folder: str) -> tuple[str, str]:
     Raises:
         CannotRun: When it cannot be read, or has neither images nor numbers.
     """
-    table, separator, header, images = _look(file)
+    source, table, separator, header, images = _look_at(file)
     features, after, summary = _image_lines(table, images, spec_folder) if images else number_lines(table)
     lines = [
         "source:",
-        "  csv:",
+        f"  {source}:",
         f"    path: {beside(file, spec_folder)}",
         *([f"    separator: {flow_scalar(separator)}"] if separator is not None else []),
         *([] if header else ["    header: false"]),
@@ -49,6 +58,26 @@ def first_table(file: str, spec_folder: str) -> tuple[str, str]:
         *features,
     ]
     return spec_text(summary, [], [*lines, *after]), summary
+
+
+def _look_at(file: str) -> tuple[str, TextTable, str | None, bool, list[int]]:
+    """Reads the table by what its extension says.
+
+    Returns:
+        The source that reads it, and the rest as `_look`.
+    """
+    reading = _OTHERS.get(os.path.splitext(file)[1].lower())
+    if reading is None:
+        return "csv", *_look(file)
+    source, kind = reading
+    try:
+        table = as_text(kind(path=file).read(Path()))
+    except OpError as error:
+        raise CannotRun(error.message, *error.lines) from None
+    images = [i for i in range(table.width) if table.rows and all(_is_image(row[i]) for row in table.rows)]
+    if not images and sum(column.numbers is not None for column in columns_of(table)) < 2:
+        raise CannotRun(f"no column of {file} names image files, and no two hold numbers", _DUE)
+    return source, table, None, True, images
 
 
 def _image_lines(table: TextTable, columns: list[int], spec_folder: str) -> tuple[list[str], list[str], str]:
@@ -106,7 +135,7 @@ def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
         raise CannotRun(problem.message, *problem.lines)
     raise CannotRun(
         f"no column of {file} names image files, and no two hold numbers",
-        "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF, or several of numbers",
+        _DUE,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
@@ -14,6 +14,7 @@ from pipegen.ops.sources.reports import close_names, count, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.sources.base import Note
     from pipegen.ops.sources.blocks import BlockReader
 
 WHITESPACE = "whitespace"
@@ -56,6 +57,10 @@ class Table:
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
         """Returns what reads the cells of columns that hold bytes, by the names of their features."""
         raise NotImplementedError
+
+    def notes(self) -> tuple[Note, ...]:
+        """Says what is odd about the table as a whole."""
+        return ()
 
     def place(self, row: int) -> str:
         """Says where a row stands, for messages: here its number, from 0, and the table's name."""
@@ -205,6 +210,14 @@ class TextTable(Table):
     def place(self, row: int) -> str:
         """The file and the line."""
         return f"{self.file}:{self.lines[row]}"
+
+
+def as_text(table: Table) -> TextTable:
+    """Reads every column of a table; its rows count as lines."""
+    columns = [table.column(i, "") for i in range(table.width)] if table.num_rows else []
+    rows = tuple(zip(*columns, strict=True))
+    plain: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Table)}
+    return TextTable(**plain, rows=rows, lines=tuple(range(1, table.num_rows + 1)))
 
 
 def text_of(value: Any) -> str:

@@ -11,8 +11,11 @@ from pydantic import field_validator, model_validator
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.model import Model
 from pipegen.ops.sources.csv_table import CsvTable
+from pipegen.ops.sources.excel_table import ExcelTable
+from pipegen.ops.sources.jsonl_table import JsonLinesTable
 from pipegen.ops.sources.parquet_table import ParquetTable
 from pipegen.ops.sources.reports import close_names, count, quoted
+from pipegen.ops.sources.sql_table import SqlTable
 from pipegen.ops.sources.table import Table, text_of
 from pipegen.ops.sources.table_features import Column
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from pipegen.ops.sources.base import Note
     from pipegen.ops.sources.blocks import BlockReader
     from pipegen.ops.sources.table_reading import TableReading
 
@@ -33,6 +37,12 @@ class JoinedTable(Model):
     """A table of text: `{path: meta.csv}`, with `separator` and `header` as in the source `csv`."""
     parquet: ParquetTable | None = None
     """A Parquet file: `{path: meta.parquet}`."""
+    jsonl: JsonLinesTable | None = None
+    """JSON lines: `{path: meta.jsonl}`."""
+    excel: ExcelTable | None = None
+    """A sheet of an Excel file: `{path: meta.xlsx, sheet: patients}`."""
+    sql: SqlTable | None = None
+    """The rows of a query: `{url: "sqlite:///meta.db", query: select * from patients}`."""
 
     @model_validator(mode="after")
     def _one(self) -> JoinedTable:
@@ -126,6 +136,10 @@ class Joined(Table):
     partner: Sequence[int]
     twice: dict[str, int]
     drops: bool
+
+    def notes(self) -> tuple[Note, ...]:
+        """Says what each of the two says."""
+        return (*self.left.notes(), *self.right.notes())
 
     def place(self, row: int) -> str:
         """As the first table says."""

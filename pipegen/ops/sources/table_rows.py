@@ -35,7 +35,7 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
             for cells that cannot be compared.
     """
     rows: Sequence[int] = range(table.num_rows)
-    notes: list[Note] = []
+    notes = list(table.notes())
     if isinstance(table, Joined) and table.drops:
         rows = table.with_partners()
         if len(rows) < table.num_rows:

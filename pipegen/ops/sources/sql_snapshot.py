@@ -1,0 +1,110 @@
+"""Keeps the rows that a query gave as a file, so that every run and every host sees the same ones.
+
+The first line says what was asked, where and when; each further one is a row, a list of texts; the last one counts them and has the
+SHA-256 of all lines before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Rows as they were.
+
+    Attributes:
+        columns: Their names.
+        rows: A text for each column.
+        taken: When, in ISO form.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    taken: str
+
+
+def snapshot_name(url: str, query: str) -> str:
+    """Returns the name of the file for a query; the address comes without its password."""
+    digest = hashlib.sha256(json.dumps([url, query]).encode()).hexdigest()
+    return f"sql-{digest[:16]}.jsonl"
+
+
+def read_snapshot(file: str, url: str, query: str) -> Snapshot | None:
+    """Reads what is kept; `None` where nothing is.
+
+    Raises:
+        ValueError: When the file is damaged, or holds the rows of another query.
+        OSError: When it cannot be read.
+    """
+    if not os.path.lexists(file):
+        return None
+    digest = hashlib.sha256()
+    with open(file, "rb") as stream:
+        lines = stream.readlines()
+    if len(lines) < 2:
+        raise ValueError("it is cut short")
+    for line in lines[:-1]:
+        digest.update(line)
+    about, end = (_record(line) for line in (lines[0], lines[-1]))
+    if about.get("pipegen_sql") != _FORMAT:
+        raise ValueError("it is no snapshot of a query")
+    if end.get("rows") != len(lines) - 2 or end.get("sha256") != digest.hexdigest():
+        raise ValueError("it is damaged, or was changed by hand")
+    if (about["url"], about["query"]) != (url, query):
+        raise ValueError("it holds the rows of another query")
+    rows = tuple(tuple(json.loads(line)) for line in lines[1:-1])
+    return Snapshot(tuple(about["columns"]), rows, str(about["taken"]))
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    value = json.loads(line)
+    return value if isinstance(value, dict) else {}
+
+
+def keep_snapshot(file: str, url: str, query: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Writes the rows as they come; the file is there whole or not at all. Where another process was quicker, its rows stay.
+
+    Raises:
+        OSError: When it cannot be written.
+    """
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    fresh, digest, count = f"{file}.{os.getpid()}.{secrets.token_hex(4)}", hashlib.sha256(), 0
+    taken = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    about = {"pipegen_sql": _FORMAT, "url": url, "query": query, "taken": taken, "columns": list(columns)}
+    try:
+        with open(fresh, "xb") as stream:
+
+            def write(value: object) -> None:
+                line = json.dumps(value).encode() + b"\n"
+                digest.update(line)
+                stream.write(line)
+
+            write(about)
+            for row in rows:
+                write(row)
+                count += 1
+            stream.write(json.dumps({"rows": count, "sha256": digest.hexdigest()}).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        try:
+            os.link(fresh, file)
+        except FileExistsError:
+            return
+        except OSError:  # a file system without links
+            os.replace(fresh, file)
+    finally:
+        with suppress(OSError):
+            os.unlink(fresh)

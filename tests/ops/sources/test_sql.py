@@ -1,0 +1,284 @@
+"""Queries: they only read, their rows are kept, and nothing shows a password."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sqlite3
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pipegen.data.collect import collect
+from pipegen.errors import OpError
+from pipegen.masking import Secretive, masked, secrets_in, without_secrets
+from pipegen.ops.sources.csv import Csv
+from pipegen.ops.sources.sql import Sql
+from pipegen.ops.sources.sql_text import refuse_writing
+from pipegen.spec.load import load
+from pipegen.spec.spec_hash import spec_hash
+
+pytest.importorskip("sqlalchemy")
+
+FEATURES: dict[str, Any] = {"n": {"kind": "tensor"}, "label": {"kind": "label", "column": "breed"}}
+QUERY = "select n, breed, age from dogs order by n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with sqlite3.connect(tmp_path / "dogs.db") as database:
+        database.execute("create table dogs (n integer, breed text, age real)")
+        database.executemany("insert into dogs values (?, ?, ?)", [(i, "ab"[i % 2], None if i == 3 else i / 2) for i in range(8)])
+    return tmp_path
+
+
+def sql(query: str = QUERY, url: str = "sqlite:///dogs.db", **arguments: Any) -> Sql:
+    return Sql(url=url, query=query, features=arguments.pop("features", FEATURES), **arguments)
+
+
+def refusal(source: Any, folder: Path) -> OpError:
+    with pytest.raises(OpError) as caught:
+        source.list(folder)
+    return caught.value
+
+
+def snapshot(folder: Path) -> Path:
+    (file,) = (folder / ".pipegen").iterdir()
+    return file
+
+
+def insert(folder: Path) -> None:
+    with sqlite3.connect(folder / "dogs.db") as database:
+        database.execute("insert into dogs values (99, 'c', 1)")
+
+
+def test_rows_are_those_of_the_query_with_everything_a_table_has(folder: Path) -> None:
+    listing = sql(where="age == '' or age > 1").list(folder)
+    assert listing.keys == ("3", "4", "5", "6", "7")
+    assert (tuple(listing.labels), listing.class_names) == ((1, 0, 1, 0, 1), ("a", "b"))
+    assert listing.path(0) == "row 3 of the query"
+    assert [(n.code, n.help) for n in listing.notes] == [("PG455", "remove the file to ask the database again")]
+
+
+def test_runs_see_the_rows_of_the_first_one_until_the_snapshot_is_removed(folder: Path) -> None:
+    assert len(sql().list(folder).keys) == 8
+    insert(folder)
+    before = snapshot(folder).read_bytes()
+    assert len(sql().list(folder).keys) == 8
+    os.rename(folder / "dogs.db", folder / "away.db")
+    assert len(sql().list(folder).keys) == 8, "the database need not be there"
+    assert snapshot(folder).read_bytes() == before
+    os.rename(folder / "away.db", folder / "dogs.db")
+    snapshot(folder).unlink()
+    assert len(sql().list(folder).keys) == 9
+    moved = folder.parent / "moved"
+    folder.rename(moved)
+    insert(moved)
+    assert len(sql(url=f"sqlite:///{moved}/dogs.db").list(moved).keys) == 9, "a moved folder takes its snapshot along"
+
+
+def test_another_query_has_another_snapshot(folder: Path) -> None:
+    assert len(sql(snapshot="rows/kept.jsonl").list(folder).keys) == 8
+    assert (folder / "rows" / "kept.jsonl").is_file()
+    wrong = refusal(sql(QUERY + " limit 3", snapshot="rows/kept.jsonl"), folder)
+    assert (wrong.code, wrong.field) == ("PG454", "snapshot")
+    assert "holds the rows of another query" in wrong.message
+    assert len(sql(QUERY + " limit 3").list(folder).keys) == 3
+
+
+def test_a_damaged_snapshot_is_named(folder: Path) -> None:
+    sql().list(folder)
+    file = snapshot(folder)
+    whole = file.read_bytes()
+    cuts = [b"", whole[:40], whole[:-1], b"".join(whole.splitlines(True)[:-2]), whole.replace(b'"7"', b'"8"'), b"{}\n{}\n", b"\x00" * 99]
+    for damaged in [*cuts, *(whole[:i] + bytes([whole[i] ^ 4]) + whole[i + 1 :] for i in range(0, len(whole) - 70, 23))]:
+        if damaged == whole[:-1]:
+            continue  # the last line break says nothing
+        file.write_bytes(damaged)
+        wrong = refusal(sql(), folder)
+        assert wrong.code == "PG454"
+        assert str(file) in wrong.message
+    file.write_bytes(whole)
+    assert len(sql().list(folder).keys) == 8
+
+
+def test_a_snapshot_that_cannot_be_kept_is_told(folder: Path) -> None:
+    (folder / "file").write_text("")
+    wrong = refusal(sql(snapshot="file/rows.jsonl"), folder)
+    assert wrong.code == "PG454"
+    assert "cannot be kept" in wrong.message
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select 1; drop table dogs",
+        "drop table dogs",
+        "with x as (delete from dogs returning *) select * from x",
+        "select * into copy from dogs",
+        "select * from dogs for update",
+        "insert into dogs values (1)",
+        "select 1 /*! ; drop table dogs */",
+        r"select '\'' ; drop table dogs --'",
+        "select 'open",
+        "select 1 /* open",
+        "pragma writable_schema",
+        "attach 'x' as y",
+        "-- nothing",
+    ],
+)
+def test_what_does_not_only_read_is_refused_before_it_runs(query: str) -> None:
+    with pytest.raises(ValidationError, match="a query "):
+        sql(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from dogs;",
+        "SELECT 'drop table; -- x' as t -- and; delete\n from dogs /* update */",
+        'with a as (select "update" from b) select * from a',
+        "select replace(breed, 'a', 'it''s') from dogs where breed like '50%' and x::int = 3",
+        "values (1), (2)",
+        "select $tag$ ; drop $tag$",
+        "(select 1 as x_update_y) union select 2"[1:].replace(")", "", 1),
+    ],
+)
+def test_what_reads_is_taken(query: str) -> None:
+    refuse_writing(query)
+
+
+def test_the_database_itself_is_opened_for_reading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipegen.ops.sources.sql_table.refuse_writing", lambda query: None)
+    before = (folder / "dogs.db").read_bytes()
+    wrong = refusal(sql("delete from dogs returning n, breed, age"), folder)
+    assert (wrong.code, wrong.field) == ("PG453", "query")
+    assert "readonly" in wrong.message
+    assert (folder / "dogs.db").read_bytes() == before
+
+
+def test_what_a_database_says_is_a_finding(folder: Path) -> None:
+    wrong = refusal(sql("select * from dgos"), folder)
+    assert (wrong.code, wrong.field) == ("PG453", "query")
+    assert "refuses the query: no such table: dgos" in wrong.message
+    assert not (folder / ".pipegen").exists() or not list((folder / ".pipegen").iterdir())
+    assert refusal(sql(url="sqlite:///nowhere.db"), folder).code == "PG401"
+    assert refusal(sql(url="sqlite://"), folder).code == "PG401"
+    (folder / "text.db").write_text("no database at all, but some text that is long enough to be looked at" * 30)
+    assert "file is not a database" in refusal(sql(url="sqlite:///text.db"), folder).message
+    assert refusal(sql(url="no address"), folder).code == "PG453"
+    driver = refusal(sql(url="postgresql+nodriver://u@h/db"), folder)
+    assert driver.code in ("PG421", "PG453")
+
+
+def test_without_sqlalchemy_the_finding_names_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sqlalchemy", None)
+    wrong = refusal(sql(), folder)
+    assert (wrong.code, wrong.field) == ("PG421", "url")
+    assert "pipegen[sql]" in str(wrong.help)
+
+
+def test_it_can_be_joined_and_join(folder: Path) -> None:
+    (folder / "t.csv").write_text("k,file\n1,x\n3,y\n")
+    join = {"table": {"sql": {"url": "sqlite:///dogs.db", "query": QUERY}}, "on": {"k": "n"}}
+    listing = Csv(path="t.csv", features={"label": FEATURES["label"]}, join=join).list(folder)
+    assert (listing.keys, listing.class_names) == (("0", "1"), ("b",))
+    assert [n.code for n in listing.notes] == ["PG455"]
+
+
+SECRET = "s3cr3t%2Fpw"
+PLAIN = "s3cr3t/pw"
+URL = f"postgresql://bob:{SECRET}@nowhere.invalid:5432/db?sslpassword={SECRET}x"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"see {URL} !", "see postgresql://bob:***@nowhere.invalid:5432/db?sslpassword=*** !"),
+        ("mysql://u:a@b:c@h/d", "mysql://u:***@h/d"),
+        ("mssql+pyodbc:///?odbc_connect=UID%3Dsa%3BPWD%3Dtop%3BX%3D1", "mssql+pyodbc:///?odbc_connect=UID%3Dsa%3BPWD%3D***%3BX%3D1"),
+        ("postgresql://u@h:5432/db and https://x/y:z", "postgresql://u@h:5432/db and https://x/y:z"),
+    ],
+)
+def test_masked(text: str, shown: str) -> None:
+    assert masked(text) == shown
+    assert masked(masked(text)) == shown
+    assert len(masked(text, aligned=True)) == len(text)
+    assert not any(secret in masked(text, aligned=True) for secret in secrets_in(text))
+
+
+def test_an_address_shows_itself_without_its_password() -> None:
+    url = Secretive(URL)
+    for shown in (str(url), repr(url), f"{url}", f"{url:>9}", repr(sql(url=URL)), str(sql(url=URL).model_dump())):
+        assert "s3cr3t" not in shown
+    assert pickle.loads(pickle.dumps(url)).revealed == URL
+    assert sql(url=URL).url.revealed == URL  # type: ignore[attr-defined]
+
+
+FEW = ("validate --data", "show --format json", "lock")
+MANY = ("validate", *FEW, "validate --format json", "validate --format sarif", "validate --format github", "show", "explain",
+        "explain --format html -o out.html", "diff a.pipegen.yaml")  # fmt: skip
+
+
+@pytest.mark.parametrize("commands", [FEW, pytest.param(MANY, marks=pytest.mark.nightly)])
+def test_no_output_has_the_password(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], commands: tuple[str, ...]
+) -> None:
+    from typer.testing import CliRunner
+
+    from pipegen.cli.commands import app
+
+    monkeypatch.chdir(folder)
+    body = f"query: '{QUERY}', features: {{n: {{kind: tensor}}}}}}\nbatch: {{size: 2}}\noutput: {{x: n}}\n"
+    Path("a.pipegen.yaml").write_text(f"pipegen: 1\nsource:\n  sql: {{url: '{URL}', {body}")
+    param = f"params: {{db: {{type: str, default: '{URL}', description: x}}}}\n"
+    Path("b.pipegen.yaml").write_text(f"pipegen: 1\n{param}source:\n  sql: {{url: $db, {body}")
+    Path("c.pipegen.yaml").write_text(f"pipegen: 1\nsource:\n  sql: {{ulr: '{URL}', {body}")
+    shown = []
+    for file in "abc" if commands is MANY else "ab":
+        for command in commands:
+            result = CliRunner().invoke(app, [*command.split(), f"{file}.pipegen.yaml"])
+            shown.append(result.output + repr(result.exception))
+    written = "".join(p.read_text() for p in folder.rglob("*") if p.is_file() and p.suffix in (".lock", ".html", ".jsonl"))
+    everything = "".join(shown) + written + "".join(capfd.readouterr())
+    assert "bob:***" in everything
+    for form in (SECRET, PLAIN, "s3cr3t"):
+        assert form not in everything
+
+
+def test_errors_of_the_driver_are_masked() -> None:
+    said = without_secrets(URL)(OSError(f"login failed for bob\nwith {PLAIN}, that is {SECRET} ({URL})"))
+    assert said.startswith("login failed for bob with ***, that is *** (postgresql://bob:***@")
+    assert "s3cr3t" not in said
+
+
+def test_where_the_rows_are_is_no_part_of_the_meaning_and_the_query_is(tmp_path: Path) -> None:
+    def hashed(**arguments: str) -> str:
+        source = {"url": "sqlite:///a.db", "query": QUERY, "features": FEATURES, **arguments}
+        loaded = load({"pipegen": 1, "source": {"sql": source}, "output": {"x": "n"}}, env={})
+        assert loaded.spec is not None, loaded.diagnostics.items
+        return spec_hash(loaded.spec)
+
+    assert hashed() == hashed(url="postgresql://a:b@c/d") == hashed(snapshot="x.jsonl")
+    assert hashed() != hashed(query=QUERY + " limit 3")
+
+
+def test_a_relative_file_of_sqlite_is_relative_to_the_spec(folder: Path) -> None:
+    (folder / "deep").mkdir()
+    text = f"pipegen: 1\nsource:\n  sql: {{url: 'sqlite:///../dogs.db', query: '{QUERY}', features: {{n: {{kind: tensor}}}}}}\n"
+    (folder / "deep" / "base.pipegen.yaml").write_text(text + "output: {x: n}\nsplits: {parts: {train: 4}}\n")
+    (folder / "own.pipegen.yaml").write_text("pipegen: 1\nextends: deep/base.pipegen.yaml\nbatch: {size: 2}\n")
+    loaded = load(str(folder / "own.pipegen.yaml"))
+    assert loaded.spec is not None, loaded.diagnostics.items
+    found = collect(loaded.spec, base=folder)
+    assert found.manifest is not None, found.diagnostics.items
+    assert found.manifest.num_examples("train") == 4
+
+
+def test_snapshots_are_plain_files(folder: Path) -> None:
+    sql().list(folder)
+    assert stat.S_ISREG(snapshot(folder).lstat().st_mode)
+    assert [p.name.endswith(".jsonl") for p in (folder / ".pipegen").iterdir()] == [True]
