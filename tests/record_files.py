@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import struct
+import tarfile
+import zipfile
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +18,7 @@ from PIL import Image
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 
@@ -81,6 +85,74 @@ def _varint(number: int) -> bytes:
     return bytes([*out, number])
 
 
+def members(records: Iterable[Mapping[str, Any]], folder: str = "") -> list[tuple[str, bytes]]:
+    """Records as files: `0000.KEY` and so on, each with its content; numbers as text, several of them as `.npy`."""
+    found = []
+    for row, record in enumerate(records):
+        for key, value in record.items():
+            content = value if isinstance(value, bytes) else str(value).encode()
+            if isinstance(value, list):
+                stream = io.BytesIO()
+                np.save(stream, np.array(value, np.float32))
+                content = stream.getvalue()
+            found.append((f"{folder}{row:04}.{key}", content))
+    return found
+
+
+def write_tar(path: Path, records: Iterable[Mapping[str, Any]], *, folder: str = "", form: int = tarfile.USTAR_FORMAT) -> Path:
+    """Writes an archive by the standard library."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w", format=form) as archive:
+        for name, content in members(records, folder):
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def write_zip(path: Path, records: Iterable[Mapping[str, Any]], *, folder: str = "", deflated: bool = False) -> Path:
+    """Writes an archive by the standard library."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED) as archive:
+        for name, content in members(records, folder):
+            archive.writestr(zipfile.ZipInfo(name), content, archive.compression)
+    return path
+
+
+def write_mds(path: Path, records: Sequence[Mapping[str, Any]]) -> Path:
+    """Writes a shard of Streaming's; see its `MDSWriter`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = records[0] if records else {}
+    encodings = {key: _encoding(value) for key, value in first.items()}
+    sizes = {key: 8 if how == "int" else 4 * len(first[key]) if how.startswith("ndarray") else None for key, how in encodings.items()}
+    names = sorted(encodings)
+    about = {"column_names": names, "column_encodings": [encodings[n] for n in names], "column_sizes": [sizes[n] for n in names]}
+    config = json.dumps({"version": 2, "format": "mds", "compression": None, "hashes": [], "size_limit": 1 << 26, **about}).encode()
+    samples = [_sample(record, names, sizes) for record in records]
+    start = 4 + 4 * (len(samples) + 1) + len(config)
+    places = np.cumsum([start, *map(len, samples)]).astype("<u4")
+    path.write_bytes(struct.pack("<I", len(samples)) + places.tobytes() + config + b"".join(samples))
+    return path
+
+
+def _encoding(value: Any) -> str:
+    if isinstance(value, list):
+        return f"ndarray:float32:{len(value)}"
+    return {bytes: "bytes", int: "int", str: "str"}[type(value)]
+
+
+def _sample(record: Mapping[str, Any], names: Sequence[str], sizes: Mapping[str, int | None]) -> bytes:
+    contents = []
+    for name in names:
+        value = record[name]
+        if isinstance(value, list):
+            contents.append(np.array(value, "<f4").tobytes())
+        else:
+            contents.append(value if isinstance(value, bytes) else struct.pack("<q", value) if isinstance(value, int) else value.encode())
+    heads = b"".join(struct.pack("<I", len(content)) for name, content in zip(names, contents, strict=True) if sizes[name] is None)
+    return heads + b"".join(contents)
+
+
 def described(content: str) -> tuple[list[Any], bool]:
     """The records that a page of the catalogue describes, see `tests/diagnostics/spec_pages.py`, and whether their file is cut. A record
     with the key `@` is what that holds."""
@@ -106,7 +178,7 @@ def jpeg(size: str) -> bytes:
     return stream.getvalue()
 
 
-WRITERS = {"tfrecord": write_tfrecord}
+WRITERS: Mapping[str, Any] = {"tfrecord": write_tfrecord, "webdataset": write_tar, "zip": write_zip, "mds": write_mds}
 """By the name of a source, what writes a file of it."""
 
 

@@ -73,7 +73,7 @@ def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
     node = next(n for n in plan.nodes if isinstance(n, Cache))
     columns = []
     for name, t in node.out.items():
-        if not kind_of(t).indexed:
+        if not kind_of(t).indexed or not manifest.lists(name):
             if t.num_bytes is None:
                 raise InternalError(f"a cache was placed where `{name}` is {t}")
             columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))

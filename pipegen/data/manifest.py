@@ -114,6 +114,10 @@ class Manifest:
         """Returns the other files of a split's records, where they have several: by feature, the absolute paths, in source order."""
         return {name: files.paths.take(self.members[split]) for name, files in self.listing.beside.items()}
 
+    def lists(self, feature: str) -> bool:
+        """Returns whether a label or a number of every record is in the listing, and not read with the record."""
+        return self.listing.labels is not None or feature in self.listing.columns
+
     def labels(self, split: str) -> Ints | None:
         """The class index of each example of a split, int64, or `None` without labels."""
         labels = self.listing.labels

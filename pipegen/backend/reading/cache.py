@@ -15,7 +15,7 @@ from pipegen.backend.process.variables import untouched, variable, write_row
 from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from pipegen.backend.features import Features
     from pipegen.backend.reading.disk_cache import DiskCache
@@ -26,12 +26,13 @@ class MemoryCache:
     """Keeps what every record of a split looks like at one edge.
 
     Args:
-        entry: The type of the edge; labels are not kept, since they are at hand.
+        entry: The type of the edge; labels and numbers are not kept where they are at hand.
         num_examples: Records in the split.
+        read: The features that are read with their records, and so are not at hand.
     """
 
-    def __init__(self, entry: ElementType, num_examples: int) -> None:
-        self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed)
+    def __init__(self, entry: ElementType, num_examples: int, read: Collection[str] = ()) -> None:
+        self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed or name in read)
         shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
         self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
         self.ready = variable(np.zeros(num_examples, bool), tf.bool, "pipegen_cache_filled")

@@ -106,7 +106,7 @@ class Executor:
         """The cache, made when the first dataset needs it."""
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
         if not node.disk:
-            return MemoryCache(node.out, len(self.records))
+            return MemoryCache(node.out, len(self.records), self.records.features)
         if self._store is None:
             raise InternalError("a plan has a cache on disk, and nothing opens it")
         return DiskCache(*self._store(), self.records.paths, self.records.files(self.plan.read))

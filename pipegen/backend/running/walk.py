@@ -204,9 +204,9 @@ class Run:
         x, cache, compute = self.x, self.x.cache, self._one(fetch.examples)
 
         def gather(features: Features) -> Features:
-            values = cache.gather(features, compute)
-            beside = [(name, t) for name, t in fetch.cache.out.items() if kind_of(t).indexed and name not in features]
-            return features | values | x.tensors.read(features["@record"], ElementType(tuple(beside)))
+            there = features | cache.gather(features, compute)
+            beside = [(name, t) for name, t in fetch.cache.out.items() if kind_of(t).indexed and name not in there]
+            return there | x.tensors.read(features["@record"], ElementType(tuple(beside)))
 
         if fetch.whole:
             return gather

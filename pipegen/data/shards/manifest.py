@@ -77,6 +77,10 @@ class ShardedManifest(Manifest):
         """Returns none: what a record holds is read with it."""
         return {}
 
+    def lists(self, feature: str) -> bool:
+        """Returns that it is read with the record."""
+        return False
+
     def labels(self, split: str) -> Array | None:
         """Returns the class index of each example of a split, int64, listed when first asked for; `None` without labels."""
         return None if self._labels is None else self.members[split].gather(self._labels).astype(np.int64)

@@ -78,7 +78,7 @@ class MappedRecords:
         parts: The names of the parts.
         hold: What to hold arrays with.
         parts_of: From features to the parts that they are read from.
-        parse: From features and the parts of one record to these.
+        parse: From features, the parts of one record and the places of all of them, to these features.
     """
 
     def __init__(
@@ -88,8 +88,9 @@ class MappedRecords:
         parts: Sequence[str],
         hold: Hold,
         parts_of: Callable[[Sequence[str]], Sequence[str]],
-        parse: Callable[[Sequence[str], dict[str, Any]], dict[str, Any]],
+        parse: Callable[[Sequence[str], dict[str, Any], dict[str, Any]], dict[str, Any]],
     ) -> None:
+        self._lacking = bool((index.lengths < 0).any())
         self._maps = Maps(files)
         self._first, self._offsets, self._lengths = hold(index.first), hold(index.offsets), hold(index.lengths)
         self._parts, self._parts_of, self._parse = tuple(parts), parts_of, parse
@@ -99,11 +100,13 @@ class MappedRecords:
         number = self._first(shard) + row
         offsets, lengths = self._offsets(number), tf.cast(self._lengths(number), tf.int64)
         maps = self._maps.every()
-        wanted = [(self._parts.index(part), part) for part in self._parts_of(features)]
+        wanted = self._parts_of(features)
 
         def one(place: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
             file, offset, length = place
-            return self._parse(features, {part: Maps.cut(maps, file, offset[i], length[i]) for i, part in wanted})
+            places = {part: (offset[i], length[i]) for i, part in enumerate(self._parts)}
+            cut = {part: Maps.cut(maps, file, places[part][0], self._there(part, places[part][1])) for part in wanted}
+            return self._parse(features, cut, places)
 
         count = shard.shape[0]
         if count is None:
@@ -112,8 +115,17 @@ class MappedRecords:
         each = [one(place) for place in zip(tf.unstack(shard), tf.unstack(offsets), tf.unstack(lengths), strict=True)]
         return {name: [record[name] for record in each] for name in features}
 
+    def _there(self, part: str, length: tf.Tensor) -> tf.Tensor:
+        """Returns the length of a part, after making sure that the record has it."""
+        if not self._lacking:
+            return length
+        checked = tf.debugging.Assert(length >= 0, [f"it has no `{part}`"])
+        with tf.control_dependencies([checked] if checked is not None else []):
+            return tf.identity(length)
+
     def _like(self, features: Sequence[str]) -> dict[str, Any]:
         """The dtypes and shapes of features."""
         graph = tf.Graph()
         with graph.as_default():
-            return self._parse(features, {part: tf.constant("") for part in self._parts_of(features)})
+            zero = tf.zeros([], tf.int64)
+            return self._parse(features, dict.fromkeys(self._parts_of(features), tf.constant("")), dict.fromkeys(self._parts, (zero, zero)))

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pipegen.lazy import tf
+from pipegen.ops.kinds.registry import kind_of
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.stored import Stored
+
+LONGEST = 2**31 - 1
+"""Bytes of the longest text."""
 
 
 def class_index(name: str, stored: tf.Tensor, names: tuple[str, ...], offset: int, *, by_name: bool) -> tf.Tensor:
@@ -39,3 +49,71 @@ def checked_weight(name: str, value: tf.Tensor) -> tf.Tensor:
     checked = tf.debugging.Assert(there, [message])
     with tf.control_dependencies([checked] if checked is not None else []):
         return tf.identity(value)
+
+
+def from_member(
+    name: str, feature: RecordFeature, stored: Stored, content: tf.Tensor, check: tf.Tensor | None, classes: tuple[str, ...]
+) -> tf.Tensor:
+    """Returns a feature from the bytes of a member of an archive.
+
+    Args:
+        name: The feature, for messages.
+        feature: Its arguments.
+        stored: How it is stored.
+        content: The bytes, a string scalar.
+        check: What is to come out of a compressed member, int64: its CRC-32 and, in the upper half, its bytes; 0 for one that is not.
+            `None` where none is compressed.
+        classes: The classes of a label.
+    """
+    kind = kind_of(feature)
+    if check is not None:
+        content = tf.cond(tf.not_equal(check, 0), lambda: inflate(content, check), lambda: content)
+    if kind.pictured:
+        return content
+    if kind.labels:
+        return class_index(name, tf.strings.strip(content), classes, feature.offset, by_name=stored.by_name)
+    as_text = stored.dtype == "text"
+    value = tf.strings.to_number(tf.strings.strip(content), tf.float32) if as_text else _numbers(name, stored, content)
+    value = tf.reshape(value, feature.stored_shape)
+    return checked_weight(name, value) if kind.weighs else value
+
+
+def from_text(name: str, feature: RecordFeature, content: tf.Tensor, classes: tuple[str, ...], *, by_name: bool) -> tf.Tensor:
+    """Returns a feature whose bytes are an image file, or the text of a label; see `class_index`."""
+    return class_index(name, content, classes, feature.offset, by_name=by_name) if kind_of(feature).labels else content
+
+
+def from_raw(name: str, feature: RecordFeature, dtype: str, content: tf.Tensor, classes: tuple[str, ...]) -> tf.Tensor:
+    """Returns a label or numbers from their bytes, the least significant first."""
+    kind, numbers = kind_of(feature), tf.io.decode_raw(content, tf.as_dtype(dtype))
+    if kind.labels:
+        return class_index(name, tf.cast(tf.reshape(numbers, []), tf.int64), classes, feature.offset, by_name=False)
+    value = tf.reshape(tf.cast(numbers, tf.float32), feature.stored_shape)
+    return checked_weight(name, value) if kind.weighs else value
+
+
+def _numbers(name: str, stored: Stored, content: tf.Tensor) -> tf.Tensor:
+    """Returns the numbers of an `.npy` file that has the header of the first record's, as float32."""
+    there = tf.equal(tf.strings.substr(content, 0, len(stored.head)), stored.head)
+    checked = tf.debugging.Assert(there, [f"`{name}` has another dtype or shape than in the first record"])
+    with tf.control_dependencies([checked] if checked is not None else []):
+        rest = tf.strings.substr(content, len(stored.head), LONGEST)
+    if stored.dtype == "bool":
+        return tf.cast(tf.io.decode_raw(rest, tf.uint8) != 0, tf.float32)
+    return tf.cast(tf.io.decode_raw(rest, tf.as_dtype(stored.dtype)), tf.float32)
+
+
+def inflate(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
+    """Returns what a deflated member of a ZIP archive holds. With a head and a tail it is a `gzip` file, which TensorFlow reads.
+
+    Its checksum and its length are compared (RFC 1952).
+    """
+    tail = [tf.bitwise.bitwise_and(tf.bitwise.right_shift(check, 8 * i), 255) for i in range(8)]
+    letters = tf.constant([bytes([i]) for i in range(256)])
+    whole = tf.strings.join([b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", content, *(tf.gather(letters, byte) for byte in tail)])
+    found = tf.io.decode_compressed(whole, "GZIP")
+    # Where the stored bytes end too early, the tail is read as if it were of them.
+    there = tf.equal(tf.cast(tf.strings.length(found), tf.int64), tf.bitwise.right_shift(check, 32))
+    checked = tf.debugging.Assert(there, ["a compressed member of the archive is damaged"])
+    with tf.control_dependencies([checked] if checked is not None else []):
+        return tf.identity(found)

@@ -106,7 +106,7 @@ class _Records(MappedReader):
         super().__init__(*about)
         self.source, self.held = source, held
 
-    def parse(self, features: Sequence[str], parts: dict[str, Any]) -> dict[str, Any]:
+    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.tf_examples import parse_example
 
         if self.source.content == "bytes":

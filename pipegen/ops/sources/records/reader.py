@@ -92,9 +92,13 @@ class MappedReader(RecordReader):
         """Returns the parts that features are read from; by default all."""
         return self.parts
 
-    def parse(self, features: Sequence[str], parts: dict[str, Any]) -> dict[str, Any]:
-        """Returns features of one record, as TensorFlow ops, from its parts: string scalars.
+    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        """Returns features of one record, as TensorFlow ops: encoded ones as a string scalar, a label as an int64 class index, anything
+        else as float32 of its shape.
 
-        What is encoded is a string scalar, a label an int64 class index, anything else float32 of its shape.
+        Args:
+            features: Those that are wanted.
+            parts: The parts that they are read from, string scalars.
+            places: The offset and the length of every part, int64 scalars.
         """
         raise NotImplementedError

@@ -1,0 +1,239 @@
+"""`mds`: records of shards as MosaicML Streaming writes them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.sources.records.reader import MappedReader
+from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.reports import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipegen.ops.sources.reader import Reader
+    from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.strings import Ints
+
+_PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})
+_WHOLE = {"int": "int64"} | {name: name for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")}
+_FLOATS = {name: name for name in ("float16", "float32", "float64")}
+_TEXTS = frozenset({"str", "str_int"})
+_ARRAY = re.compile(r"ndarray:(\w+):([\d,]+)\Z")
+_WIDEST = 1 << 20
+"""Bytes of the longest description of a shard's columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a shard.
+
+    Attributes:
+        names: What they are called.
+        encodings: How each is stored, in Streaming's words.
+        sizes: The bytes of a value, where each has as many.
+    """
+
+    names: tuple[str, ...]
+    encodings: tuple[str, ...]
+    sizes: tuple[int | None, ...]
+
+    def encoding(self, name: str) -> str:
+        """Returns how a column is stored."""
+        return self.encodings[self.names.index(name)]
+
+
+class Mds(RecordSource):
+    """Shards of MosaicML Streaming (MDS), uncompressed. They describe themselves, so that no `index.json` is needed.
+
+    The shards are mapped into memory and read in the graph, in any order. Nothing is unpickled: a column of the encoding `pkl` cannot be
+    read.
+    """
+
+    op: ClassVar[str] = "mds"
+    suffixes: ClassVar[tuple[str, ...]] = (".mds",)
+
+    def parts(self) -> tuple[str, ...]:
+        """Returns the features."""
+        return tuple(self.features)
+
+    def index_options(self) -> str:
+        return str([self.key_of(name) for name in self.features])
+
+    def index_shard(self, path: str, size: int) -> ShardRecords:
+        """Read the table of the samples' places, and where a sample has several columns of varying size, the head of each."""
+        return index_mds(path, size, [self.key_of(name) for name in self.features])
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        """Look at the columns of the first shard."""
+        columns = self._columns(shards, index)
+        for name, feature in self.features.items():
+            problem = _misfit(name, feature, self.key_of(name), columns)
+            if problem is not None:
+                raise problem
+
+    def _columns(self, shards: Sequence[Found], index: RecordIndex) -> Columns:
+        shard = shards[int((index.rows > 0).argmax())]
+        with open(shard.path, "rb") as stream:
+            return read_columns(stream.fileno(), shard.size)[0]
+
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+        """Read the column of the label."""
+        import numpy as np
+
+        at = list(self.features).index(name)
+        found: list[bytes] = []
+        with open(shard.path, "rb", buffering=0) as stream:
+            encoding = read_columns(stream.fileno(), shard.size)[0].encoding(self.key_of(name))
+            for offset, length in zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True):
+                found.append(os.pread(stream.fileno(), length, offset))
+        if encoding == "str":
+            return [text.decode("utf-8", "replace") for text in found]
+        if encoding == "str_int":
+            return [int(text) for text in found]
+        return [int(label) for label in np.frombuffer(b"".join(found), np.dtype(_WHOLE[encoding]).newbyteorder("<"))]
+
+    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+        """Return what reads mapped shards."""
+        columns = self._columns(shards, index)
+        encodings = {name: columns.encoding(self.key_of(name)) for name in self.features}
+        return _Samples(self.features, encodings, shards, index, self.parts(), labels)
+
+
+class _Samples(MappedReader):
+    """Reads columns of samples that are mapped into memory."""
+
+    def __init__(self, features: Mapping[str, RecordFeature], encodings: Mapping[str, str], *about: Any) -> None:
+        super().__init__(*about)
+        self.features, self.encodings = features, encodings
+
+    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
+        return tuple(features)
+
+    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        from pipegen.ops.lowering.record_values import from_raw, from_text
+
+        found = {}
+        for name in features:
+            feature, encoding = self.features[name], self.encodings[name]
+            names = self.label_columns[name].names if name in self.label_columns else ()
+            array = _ARRAY.match(encoding)
+            dtype = array[1] if array is not None else _WHOLE.get(encoding) or _FLOATS.get(encoding) or ""
+            if dtype:
+                found[name] = from_raw(name, feature, dtype, parts[name], names)
+            else:
+                found[name] = from_text(name, feature, parts[name], names, by_name=encoding == "str")
+        return found
+
+
+def _misfit(name: str, feature: RecordFeature, key: str, columns: Columns) -> OpError | None:
+    """Says what the shards lack of a feature, or hold in place of it."""
+    field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
+    if key not in columns.names:
+        near = closest(key, list(columns.names))
+        help_: Any = f"the columns are {quoted(columns.names)}"
+        if near is not None:
+            help_ = (write(f"key: {near}", "arguments", "is {} meant?"), help_)
+        return OpError("PG431", f"the shards have no column {key!r}", field=field, help=help_)
+    encoding, kind, array = columns.encoding(key), kind_of(feature), _ARRAY.match(columns.encoding(key))
+    shape = tuple(map(int, array[2].split(","))) if array is not None else ()
+    if kind.pictured:
+        fits, due = encoding in _PICTURES, "the bytes of an image file, `jpeg`, `png` or `bytes`"
+    elif kind.labels:
+        fits, due = encoding in _WHOLE or encoding in _TEXTS, "a class index or the name of a class"
+    else:
+        numbers = array[1] if array is not None else encoding
+        fits, due = numbers in _WHOLE or numbers in _FLOATS, "numbers of one shape"
+    if not fits:
+        return OpError("PG431", f"the column {key!r} holds `{encoding}`, and `{name}` is {due}", field=field)
+    if kind.numbers and math.prod(shape) != math.prod(feature.stored_shape):
+        help_ = None if kind.weighs else write(f"shape: [{', '.join(map(str, shape))}]", "arguments", "{} is what it has")
+        said = f"the column {key!r} holds arrays of the shape {shape}, and the spec says {feature.stored_shape}"
+        return OpError("PG431", said, field=field, help=help_)
+    return None
+
+
+def read_columns(number: int, size: int) -> tuple[Columns, Ints]:
+    """Reads how a shard describes itself: its columns, and where its samples begin, with the end.
+
+    The layout is that of `streaming.base.format.mds.writer`: the number of samples and their places, uint32 each, the columns as JSON, the
+    samples.
+
+    Raises:
+        ValueError: Where it is none, with what is wrong.
+    """
+    import numpy as np
+
+    head = os.pread(number, 4, 0)
+    count = int.from_bytes(head, "little")
+    if len(head) < 4 or 4 * (count + 2) > size:
+        raise ValueError("it is no MDS shard, or a compressed one")
+    starts = np.frombuffer(os.pread(number, 4 * (count + 1), 4), "<u4").astype(np.int64)
+    begin = 4 * (count + 2)
+    if not begin <= int(starts[0]) <= min(size, begin + _WIDEST):
+        raise ValueError("it is no MDS shard, or a compressed one")
+    try:
+        about = json.loads(os.pread(number, int(starts[0]) - begin, begin))
+        columns = Columns(tuple(about["column_names"]), tuple(about["column_encodings"]), tuple(about["column_sizes"]))
+        whole = len(columns.names) == len(columns.encodings) == len(columns.sizes)
+        if not whole or not all(isinstance(size, (int, type(None))) for size in columns.sizes):
+            raise ValueError
+    except (ValueError, KeyError, TypeError):
+        raise ValueError("its description of the columns is damaged") from None
+    return columns, starts
+
+
+def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
+    """Finds columns of the samples of a shard; one that the shard lacks has no bytes."""
+    import numpy as np
+
+    number = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            columns, starts = read_columns(number, size)
+        except ValueError as error:
+            return ShardRecords(np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int32), f"at byte 0, record 0: {error}")
+        varying = [i for i, width in enumerate(columns.sizes) if width is None]
+        fixed = sum(width or 0 for width in columns.sizes)
+        least = 4 * len(varying) + fixed
+        ends, damage = starts[1:], ""
+        wrong = (ends - starts[:-1] < least) | (ends > size)
+        count = int(wrong.argmax()) if wrong.any() else len(ends)
+        if wrong.any():
+            what = "the shard ends within it" if ends[count] > size else "its place is damaged"
+            damage = f"at byte {int(starts[count]):,}, record {count:,}: {what}"
+        elif len(ends) and int(ends[-1]) != size:
+            damage = f"at byte {int(ends[-1]):,}, record {count:,}: bytes follow that belong to no record"
+        begins, lengths = starts[:count], ends[:count] - starts[:count]
+        widths: Ints = np.zeros((count, len(columns.sizes)), np.int64)
+        for i, width in enumerate(columns.sizes):
+            widths[:, i] = width or 0
+        if len(varying) == 1:
+            widths[:, varying[0]] = lengths - least
+        elif varying:
+            heads = b"".join(os.pread(number, 4 * len(varying), begin) for begin in begins.tolist())
+            widths[:, varying] = np.frombuffer(heads, "<u4").reshape(-1, len(varying))
+    finally:
+        os.close(number)
+    apart = (widths.sum(1) + 4 * len(varying) != lengths) | (widths > LONGEST).any(1)
+    if apart.any():
+        count = int(apart.argmax())
+        damage = f"at byte {int(begins[count]):,}, record {count:,}: the lengths of its columns do not fit into it"
+    offsets = begins[:, None] + 4 * len(varying) + np.cumsum(widths, axis=1) - widths
+    chosen = [columns.names.index(key) if key in columns.names else -1 for key in keys]
+    picked = [(offsets[:count, at], widths[:count, at]) if at >= 0 else (begins[:count], np.full(count, -1)) for at in chosen]
+    return ShardRecords(np.stack([o for o, _ in picked], 1), np.stack([w for _, w in picked], 1).astype(np.int32), damage)

@@ -1,0 +1,196 @@
+"""The base of archives whose members belong together by their names: `0001.jpg` and `0001.cls` are one record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import field_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
+from pipegen.ops.sources.records.reader import MappedReader
+from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.stored import Stored, how_stored
+from pipegen.ops.sources.reports import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pipegen.ops.sources.reader import Reader
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.strings import Ints
+
+ABSENT = -1
+"""The length of a member that a record lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of an archive.
+
+    Attributes:
+        name: Its path in there.
+        offset: Where its bytes begin.
+        length: How many are stored.
+        check: Of a compressed one, what is to come out: its CRC-32, and its bytes in the upper half; else 0.
+    """
+
+    name: str
+    offset: int
+    length: int
+    check: int = 0
+
+
+class GroupedSource(RecordSource):
+    """Archives whose members are grouped by their names: what stands before the first dot of a name is the record's, what stands behind it
+    the key."""
+
+    @field_validator("features")
+    @classmethod
+    def _sound_keys(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
+        taken: dict[str, str] = {}
+        for name, feature in features.items():
+            for one in (feature.key or name).split(";"):
+                if not one or one.startswith("."):
+                    raise ValueError(f"the key of `{name}` is the ending of a member without its dot, such as `jpg`, or several: `jpg;png`")
+                if taken.setdefault(one.lower(), name) != name:
+                    raise ValueError(f"`{name}` and `{taken[one.lower()]}` both have the key `{one}`")
+        return features
+
+    def parts(self) -> tuple[str, ...]:
+        """Returns the features, and what is to come out of each where it is compressed."""
+        return (*self.features, *(f"{name}\0check" for name in self.features))
+
+    def index_options(self) -> str:
+        """Returns the keys."""
+        return str([self.key_of(name) for name in self.features])
+
+    def grouped(self, members: Iterable[Member], damage: str, *, adjacent: bool) -> ShardRecords:
+        """Groups members to records, in the order of their first ones.
+
+        Args:
+            members: The files of an archive, in its order.
+            damage: What is wrong behind them.
+            adjacent: Whether only members that follow each other belong together.
+        """
+        import numpy as np
+
+        column = {one.lower(): i for i, name in enumerate(self.features) for one in self.key_of(name).split(";")}
+        width = len(self.features)
+        offsets: list[list[int]] = []
+        lengths: list[list[int]] = []
+        places: dict[str, int] = {}
+        last = None
+        for member in members:
+            folder, _, file = member.name.rpartition("/")
+            stem, dot, key = file.partition(".")
+            if not dot or not stem:
+                continue
+            record = f"{folder}/{stem}"
+            if adjacent and record != last:
+                places.clear()
+            last = record
+            at = column.get(key.lower())
+            if record not in places:
+                places[record] = len(offsets)
+                offsets.append([0] * 2 * width)
+                lengths.append([ABSENT] * width + [0] * width)
+            if at is None:
+                continue
+            row = places[record]
+            if lengths[row][at] != ABSENT:
+                damage = damage or f"at byte {member.offset:,}, record {row:,}: {member.name!r} is there twice"
+                break
+            if member.length > LONGEST:
+                damage = damage or f"at byte {member.offset:,}, record {row:,}: {member.name!r} has more than {LONGEST:,} bytes"
+                break
+            offsets[row][at], offsets[row][width + at], lengths[row][at] = member.offset, member.check, member.length
+        # A record of which nothing is wanted, such as a file that tells of the archive, is none.
+        found: Ints = np.array(lengths, np.int32).reshape(-1, 2 * width)
+        kept = (found[:, :width] != ABSENT).any(1)
+        return ShardRecords(np.array(offsets, np.int64).reshape(-1, 2 * width)[kept], found[kept], damage)
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        """Look into the first record."""
+        self.stored(shards, index)
+
+    def stored(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Stored]:
+        """Returns how each feature is stored, as the first record says.
+
+        Raises:
+            OpError: `PG431`.
+        """
+        shard = int((index.rows > 0).argmax())
+        offsets, lengths = (part[0].tolist() for part in index.of(shard))
+        found = {}
+        with open(shards[shard].path, "rb") as stream:
+            for i, (name, feature) in enumerate(self.features.items()):
+                field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
+                if lengths[i] == ABSENT:
+                    message = f"record 0 of {shards[shard].path!r} has no member with the ending {self.key_of(name)!r}"
+                    keys = self.keys_in(shards[shard].path)
+                    raise OpError("PG431", message, field=field, help=f"the archive has members that end in {quoted(keys)}")
+                stream.seek(offsets[i])
+                content = self.unpacked_member(stream.read(lengths[i]), offsets[len(self.features) + i])
+                found[name] = how_stored(name, feature, content, field)
+        return found
+
+    def keys_in(self, path: str) -> list[str]:
+        """Lists the endings of the members of an archive, for messages."""
+        raise NotImplementedError
+
+    def unpacked_member(self, content: bytes, check: int) -> bytes:
+        """Returns the bytes of a member as they were before they were stored.
+
+        Raises:
+            ValueError: Where they are damaged.
+        """
+        return content
+
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+        """Read the member of the label of each record."""
+        at = list(self.features).index(name)
+        places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), offsets[:, len(self.features) + at].tolist(), strict=True)
+        found: list[Any] = []
+        numbers = True
+        with open(shard.path, "rb", buffering=0) as stream:
+            for row, (offset, length, check) in enumerate(places):
+                if length == ABSENT:
+                    message = f"{shard.path}#{row} has no {self.key_of(name)!r}, which holds `{name}`"
+                    raise OpError("PG431", message, field=f"features.{name}")
+                content = self.unpacked_member(os.pread(stream.fileno(), length, offset), check)
+                found.append(content.decode("utf-8", "replace").strip())
+                numbers = numbers and found[-1].lstrip("-").isdigit()
+        named = isinstance(self.features[name].classes, tuple)
+        return found if named or not numbers else [int(label) for label in found]
+
+    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+        """Return what reads mapped archives."""
+        return GroupedReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels)
+
+
+class GroupedReader(MappedReader):
+    """Reads members of archives that are mapped into memory."""
+
+    def __init__(self, features: Mapping[str, RecordFeature], stored: Mapping[str, Stored], *about: Any) -> None:
+        super().__init__(*about)
+        self.features, self.stored = features, stored
+
+    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
+        return tuple(features)
+
+    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        from pipegen.ops.lowering.record_values import from_member
+
+        packed = bool((self.index.offsets[:, len(self.features) :] != 0).any())
+        found = {}
+        for name in features:
+            check = places[f"{name}\0check"][0] if packed else None
+            names = self.label_columns[name].names if name in self.label_columns else ()
+            found[name] = from_member(name, self.features[name], self.stored[name], parts[name], check, names)
+        return found

@@ -1,0 +1,71 @@
+"""Says how a feature is stored, from the bytes of one: the first record stands for all."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.diagnostics.advice import write
+from pipegen.errors import OpError
+from pipegen.ops.kinds.registry import kind_of
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.records.features import RecordFeature
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Says how a feature is stored, as the first record has it.
+
+    Attributes:
+        by_name: Of a label, whether its text is the name of a class; else it is a class index.
+        head: Of numbers, the bytes before the first: the header of an `.npy` file.
+        dtype: The dtype of the numbers.
+    """
+
+    by_name: bool = False
+    head: bytes = b""
+    dtype: str = ""
+
+
+def how_stored(name: str, feature: RecordFeature, content: bytes, field: str) -> Stored:
+    """Says how a feature is stored, from the bytes of one.
+
+    Raises:
+        OpError: `PG431` where they are nothing of its kind.
+    """
+    import numpy as np
+
+    kind = kind_of(feature)
+    if kind.pictured:
+        return Stored()
+    if kind.labels:
+        text = content.decode("utf-8", "replace").strip()
+        return Stored(by_name=not text.lstrip("-").isdigit() or (isinstance(feature.classes, tuple) and text in feature.classes))
+    wanted = math.prod(feature.stored_shape)
+    if not content.startswith(b"\x93NUMPY"):
+        try:
+            numbers = [float(word) for word in content.split()]
+        except ValueError:
+            numbers = []
+        if len(numbers) == wanted == 1:
+            return Stored(dtype="text")
+        due = "a number as text" if wanted == 1 else "an `.npy` file"
+        message = f"`{name}` is {due}, and the first record holds {content[:20]!r} there"
+        raise OpError("PG431", message, field=field)
+    stream = io.BytesIO(content)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(stream)
+    except Exception as error:  # NumPy evaluates a header as Python, and raises whatever that meets
+        raise OpError("PG431", f"`{name}` of the first record is no `.npy` file: {error}", field=field) from None
+    if dtype.hasobject or dtype.kind not in "biuf" or (fortran and len(shape) > 1) or dtype.byteorder == ">":
+        raise OpError("PG431", f"`{name}` holds {dtype}{' in Fortran order' * fortran}, and numbers in C order can be read", field=field)
+    if math.prod(shape) != wanted:
+        help_ = write(f"shape: [{', '.join(map(str, shape))}]", "arguments", "{} is what it has") if not kind.weighs and shape else None
+        message = f"`{name}` of the first record has the shape {shape}, and the spec says {feature.stored_shape}"
+        raise OpError("PG431", message, field=field, help=help_)
+    return Stored(head=content[: stream.tell()], dtype=dtype.name)

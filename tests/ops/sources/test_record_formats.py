@@ -1,0 +1,166 @@
+"""Archives and shards of every mapped format: where their records are, and what is said of damaged ones."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import tarfile
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from record_files import WRITERS, examples, write_mds, write_tar, write_tfrecord, write_zip
+
+from pipegen.errors import OpError
+from pipegen.ops.registry import sources
+from pipegen.ops.sources.webdataset import tar_members
+from pipegen.ops.sources.zip import unpacked_member
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FEATURES: dict[str, Any] = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 4}}
+SUFFIX = {"tfrecord": "tfrecord", "webdataset": "tar", "zip": "zip", "mds": "mds"}
+
+
+def source(op: str, path: str = ".", **features: Any) -> Any:
+    return sources()[op](path=path, features=FEATURES | features)
+
+
+@pytest.mark.parametrize("op", SUFFIX)
+def test_records_and_their_labels_are_found(tmp_path: Path, op: str) -> None:
+    for shard, n in enumerate((3, 5)):
+        WRITERS[op](tmp_path / f"{shard}.{SUFFIX[op]}", examples(shard, n))
+    listing = source(op).list(tmp_path)
+    assert listing.shards.rows.tolist() == [3, 5]
+    assert listing.reader().labels(np.array([1, 0])).tolist() == [1, 2, 3, 0, 1, 0, 1, 2]
+    named = source(op, label={"kind": "label", "key": "name"}).list(tmp_path)
+    assert named.class_names == tuple(f"class {i}" for i in range(4))
+    assert named.reader().labels(np.array([1])).tolist() == [1, 2, 3, 0, 1]
+
+
+@pytest.mark.parametrize("op", SUFFIX)
+@pytest.mark.parametrize(
+    "feature",
+    [{"image": {"kind": "image", "key": "picture"}}, {"point": {"kind": "tensor", "shape": [3]}}, {"image": {"kind": "weight"}}],
+    ids=["no such key", "another shape", "no number"],
+)
+def test_what_the_records_do_not_hold_is_told(tmp_path: Path, op: str, feature: dict[str, Any]) -> None:
+    WRITERS[op](tmp_path / f"a.{SUFFIX[op]}", examples(0, 3))
+    with pytest.raises(OpError) as error:
+        source(op, **feature).list(tmp_path)
+    (name,) = feature
+    assert (error.value.code, (error.value.field or "").startswith(f"features.{name}")) == ("PG431", True)
+
+
+@pytest.mark.parametrize("op", SUFFIX)
+def test_no_damage_is_an_exception_of_another_library_or_a_place_outside(tmp_path: Path, op: str) -> None:
+    whole = WRITERS[op](tmp_path / "whole", examples(1, 6)).read_bytes()
+    path, draw, told = tmp_path / "damaged", random.Random(7), 0
+    for case in range(150):
+        damaged = bytearray(whole)
+        if case % 3 == 0:
+            del damaged[draw.randrange(len(whole)) :]
+        else:
+            for _ in range(draw.choice((1, 4, 64))):
+                place = draw.randrange(len(whole))
+                damaged[place] = 0 if case % 3 == 1 else damaged[place] ^ 1 << draw.randrange(8)
+        path.write_bytes(damaged)
+        found = source(op).index_shard(str(path), len(damaged))
+        there = found.lengths >= 0
+        assert found.offsets.shape == found.lengths.shape
+        parts = slice(0, len(FEATURES)) if op in ("zip", "webdataset") else slice(None)
+        ends = (found.offsets + found.lengths)[:, parts][there[:, parts]]
+        assert (found.offsets >= 0).all()
+        assert (ends <= len(damaged)).all()
+        if found.damage:
+            told += 1
+            assert re.match(r"(at byte [\d,]+, (record|member) [\d,]+|behind member [\d,]+): \S", found.damage)
+        elif case % 3 == 0:
+            between = op == "tfrecord" and (not len(ends) or int(ends.max()) + 4 == len(damaged))
+            assert between or len(found.offsets) == 6, "a file that is cut has to say so, if anything is missing, where it can know"
+    assert told > 60 if op != "mds" else told > 50
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT], ids=["pax", "gnu", "ustar"])
+@pytest.mark.parametrize("folder", ["", "a/", "deep/" * 40, "ü/"], ids=["none", "short", "long", "not ASCII"])
+def test_tar_archives_are_those_of_the_standard_library(tmp_path: Path, form: int, folder: str) -> None:
+    if form == tarfile.USTAR_FORMAT and len(folder) > 150:
+        folder = "deep/" * 20  # what it can hold
+    path = write_tar(tmp_path / "a.tar", examples(0, 4), folder=folder, form=form)
+    members, damage = tar_members(str(path), path.stat().st_size)
+    with tarfile.open(path) as archive:
+        assert [(m.name, m.offset, m.length) for m in members] == [(i.name, i.offset_data, i.size) for i in archive.getmembers()]
+    assert damage == ""
+    size = path.stat().st_size
+    assert tar_members(str(path), members[-1].offset)[1], "whichever way it is read"
+    assert size
+
+
+def test_members_are_grouped_by_their_names(tmp_path: Path) -> None:
+    files = [
+        ("a/1.jpg", 1),
+        ("a/1.cls", 2),
+        ("README", 3),
+        ("b/1.jpg", 4),
+        ("b/1.seg.png", 5),
+        ("b/1.CLS", 6),
+        ("2.cls", 7),
+        ("a/1.jpg", 8),
+    ]
+    with tarfile.open(tmp_path / "a.tar", "w") as tar, zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name, length in files:
+            info = tarfile.TarInfo(name)
+            info.size = length
+            tar.addfile(info, io.BytesIO(bytes(length)))
+            if length < 8:
+                archive.writestr(name, bytes(length))
+    features = {
+        "image": {"kind": "image", "key": "png;jpg"},
+        "label": {"kind": "label", "key": "cls"},
+        "mask": {"kind": "mask", "key": "seg.png"},
+    }
+    lengths = {}
+    for op, suffix in (("webdataset", "tar"), ("zip", "zip")):
+        path = tmp_path / f"a.{suffix}"
+        found = sources()[op](path=str(path), features=features).index_shard(str(path), path.stat().st_size)
+        assert found.damage == ""
+        lengths[op] = found.lengths[:, :3].tolist()
+    assert lengths["webdataset"] == [[1, 2, -1], [4, 6, 5], [-1, 7, -1], [8, -1, -1]], "only neighbours belong together"
+    assert lengths["zip"] == [[1, 2, -1], [4, 6, 5], [-1, 7, -1]]
+    with pytest.raises(ValueError, match="both have the key `JPG`"):
+        sources()["zip"](path="x", features={"image": {"kind": "image", "key": "jpg"}, "b": {"kind": "image", "key": "png;JPG"}})
+
+
+def test_deflated_members_are_what_they_were(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "a.zip", [{"txt": bytes(5000)}], deflated=True)
+    found = sources()["zip"](path=str(path), features={"image": {"kind": "image", "key": "txt"}}).index_shard(
+        str(path), path.stat().st_size
+    )
+    (offset, check), (length, _) = found.offsets[0].tolist(), found.lengths[0].tolist()
+    content = path.read_bytes()[offset : offset + length]
+    assert unpacked_member(content, check) == bytes(5000)
+    for wrong in (content[:-1], content[:-3] + b"abc", b""):
+        with pytest.raises(ValueError, match=r".+"):
+            unpacked_member(wrong, check)
+
+
+def test_columns_of_several_varying_sizes_are_found(tmp_path: Path) -> None:
+    records = [{"image": bytes(i), "name": "x" * (i + 1), "label": i} for i in range(5)]
+    path = write_mds(tmp_path / "a.mds", records)
+    found = source("mds", str(path), name={"kind": "label", "key": "name", "classes": ["x"]}).index_shard(str(path), path.stat().st_size)
+    content = path.read_bytes()
+    parts = [
+        [content[o : o + n] for o, n in zip(*row, strict=True)] for row in zip(found.offsets.tolist(), found.lengths.tolist(), strict=True)
+    ]
+    assert parts == [[r["image"], r["label"].to_bytes(8, "little"), r["name"].encode()] for r in records]  # type: ignore[attr-defined]
+
+
+def test_bytes_are_a_feature_themselves(tmp_path: Path) -> None:
+    write_tfrecord(tmp_path / "a.tfrecord", [b"one", b"two"])
+    listing = sources()["tfrecord"](path="a.tfrecord", content="bytes", features={"image": {"kind": "image"}}).list(tmp_path)
+    assert listing.shards.rows.tolist() == [2]
+    with pytest.raises(OpError, match=r"record 0 of '.*' is no `tf.Example`"):
+        source("tfrecord", "a.tfrecord").list(tmp_path)

@@ -1,0 +1,135 @@
+"""Pipelines on files of records that are mapped into memory, from the bytes to the batch."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from record_files import WRITERS, examples
+
+import pipegen
+from pipegen.errors import DataError, SpecError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.tf
+
+FEATURES: dict[str, Any] = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 4}}
+SUFFIX = {"tfrecord": "tfrecord", "webdataset": "tar", "zip": "zip", "deflated": "zip", "mds": "mds"}
+COUNTS = (9, 5, 8)
+ALL = [(shard, row, (shard + row) % 4) for shard, n in enumerate(COUNTS) for row in range(n)]
+FORMATS = [pytest.param(form, marks=() if form == "tfrecord" else pytest.mark.nightly) for form in SUFFIX]
+
+
+def written(folder: Path, form: str = "tfrecord", damaged: tuple[int, int] | None = None) -> Path:
+    for shard, n in enumerate(COUNTS):
+        records = examples(shard, n)
+        if damaged is not None and damaged[0] == shard:
+            records[damaged[1]]["image"] = b"junk"
+        own = {"deflated": True} if form == "deflated" else {}
+        WRITERS[_source(form)](folder / f"{shard}.{SUFFIX[form]}", records, **own)
+    return folder
+
+
+def _source(form: str) -> str:
+    return "zip" if form == "deflated" else form
+
+
+def build(folder: Path, features: dict[str, Any] = FEATURES, form: str = "tfrecord", **own: Any) -> pipegen.Pipeline:
+    source = {_source(form): {"path": str(folder), "features": features}}
+    spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 2}}], "output": {"dtype": "uint8"}}
+    return pipegen.build(spec | {"batch": {"size": 3, "remainder": "keep"}, "runtime": {"cache": "none"}} | own)
+
+
+def seen(batches: Any) -> list[tuple[int, ...]]:
+    """The shard, the row and the class of each example, which its picture and its label agree on."""
+    found = []
+    for x, y in batches:
+        for pixel, label in zip(x.numpy()[:, 0, 0].tolist(), y.numpy().tolist(), strict=True):
+            assert pixel[2] == label
+            found.append(tuple(pixel))
+    return found
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_records_are_read_in_any_order_resumed_and_split(tmp_path: Path, form: str) -> None:
+    pipe = build(written(tmp_path, form), form=form, splits={"parts": {"train": 0.7, "validation": 0.3}})
+    assert pipe.spec.model.splits.method == "hash"
+    whole, others = seen(pipe.dataset("train")), seen(pipe["validation"])
+    assert sorted(whole + others) == ALL
+    assert whole != sorted(whole)
+    for step in range(len(whole) // 3 + 1) if form != "tfrecord" else (3,):
+        assert seen(pipe.dataset("train", step=step)) == whole[3 * step :]
+    assert pipe.labels("train").tolist() == [label for *_, label in sorted(whole)]  # type: ignore[union-attr]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", SUFFIX)
+def test_strata_read_the_labels_first(tmp_path: Path, form: str) -> None:
+    stratified = build(written(tmp_path, form), form=form, splits={"parts": {"train": 0.5, "validation": 0.5}, "stratify": "label"})
+    assert stratified.spec.model.splits.method == "random"
+    assert {label for *_, label in seen(stratified["validation"])} == {0, 1, 2, 3}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", SUFFIX)
+def test_hosts_take_their_shares(tmp_path: Path, form: str) -> None:
+    pipe = build(written(tmp_path, form), form=form, batch={"size": 4, "remainder": "drop"})
+    whole, halves = seen(pipe.dataset("train")), [seen(pipe.dataset("train", shard=(i, 2))) for i in range(2)]
+    taken = [half[2 * step : 2 * step + 2] for step in range(5) for half in halves]
+    assert [record for share in taken for record in share] == whole[:20]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", SUFFIX)
+@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
+def test_other_features_come_along_and_caches_keep_labels(tmp_path: Path, form: str, cache: str) -> None:
+    features = {
+        "image": {"kind": "image"},
+        "label": {"kind": "label", "key": "name", "classes": [f"class {i}" for i in range(4)]},
+        "point": {"kind": "tensor", "shape": [2]},
+    }
+    runtime = {"runtime": {"cache": {"disk": str(tmp_path / "c")} if cache == "disk" else cache}}
+    pipe = build(written(tmp_path / "d", form), features, form, output={"x": ["image", "point"], "dtype": "uint8"}, **runtime)
+    for epoch in range(2):
+        count = 0
+        for (image, point), label in pipe.dataset("train", epoch=epoch):
+            assert image.numpy()[:, 0, 0, :2].tolist() == point.numpy().tolist()
+            assert image.numpy()[:, 0, 0, 2].tolist() == label.numpy().tolist()
+            count += len(label)
+        assert count == len(ALL)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_damaged_record_is_named_or_skipped(tmp_path: Path, form: str) -> None:
+    folder = written(tmp_path / "d", form, damaged=(1, 2))
+    with pytest.raises(DataError, match=rf"cannot decode \S+/1\.{SUFFIX[form]}#2 \("):
+        seen(build(folder, form=form).dataset("train"))
+    report = tmp_path / "damaged.jsonl"
+    pipe = build(folder, form=form, errors={"decode": {"skip": {"max_fraction": 0.2, "report": str(report)}}})
+    found = seen(pipe.dataset("train"))
+    assert (len(found), len(set(found))) == (22, 21), "another one took its place"
+    assert json.loads(report.read_text())["file"] == f"{folder}/1.{SUFFIX[form]}#2"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", ["webdataset", "deflated"])
+def test_a_record_without_one_of_its_members_is_named(tmp_path: Path, form: str) -> None:
+    records = examples(0, 6)
+    del records[3]["image"]
+    WRITERS[_source(form)](tmp_path / f"a.{SUFFIX[form]}", records)
+    with pytest.raises(DataError, match=r"#3: it has no `image`"):
+        seen(build(tmp_path, form=form).dataset("train"))
+
+
+def test_a_shard_that_changes_is_an_error(tmp_path: Path) -> None:
+    pipe = build(written(tmp_path))
+    assert len(next(iter(pipe["train"]))[1]) == 3
+    whole = (tmp_path / "2.tfrecord").read_bytes()
+    (tmp_path / "2.tfrecord").write_bytes(whole[:-100])
+    with pytest.raises(DataError, match=r"2\.tfrecord has .* bytes and had"):
+        next(iter(pipe["train"]))
+    with pytest.raises(SpecError, match="is damaged at byte"):
+        build(tmp_path)
