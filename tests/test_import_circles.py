@@ -8,7 +8,9 @@ import grimp
 import pytest
 
 NAMED_BY_WHAT_THEY_MAKE = {
+    ("pipegen.api.pipeline", "pipegen.api.stages"),
     ("pipegen.backend.datasets.callback", "pipegen.api.pipeline"),
+    ("pipegen.backend.datasets.stage_callback", "pipegen.api.stages"),
     ("pipegen.backend.datasets.derived", "pipegen.backend.datasets.pipeline_dataset"),
     ("pipegen.backend.datasets.iterators", "pipegen.backend.datasets.pipeline_dataset"),
     ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),

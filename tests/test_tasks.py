@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 TASKS = Path(__file__).parent / "tasks"
 SPECS = sorted(TASKS.glob("*.pipegen.yaml"))
-RUNS = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12}
+RUNS = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12}
 NOT_YET = [path for path in SPECS if int(path.name[:2]) not in RUNS]
 FINDINGS = TASKS / "findings.txt"
 
 
 def test_all_twelve_are_here() -> None:
     assert {int(path.name[:2]) for path in SPECS} == set(range(1, 13))
-    assert {int(path.name[:2]) for path in NOT_YET} == {10, 11}
+    assert {int(path.name[:2]) for path in NOT_YET} == {11}
 
 
 @pytest.mark.parametrize("path", [p for p in SPECS if p not in NOT_YET and p.name != "12-base.pipegen.yaml"], ids=lambda p: p.name[:-13])
@@ -227,6 +227,18 @@ def test_prediction_with_file_names(place: Path) -> None:
     found = trained.predict_on(place / "field")
     assert [Path(file) for file in found.files] == files
     assert sum(len(batch[0] if isinstance(batch, tuple) else batch) for batch in found.dataset) == 7
+
+
+@pytest.mark.tf
+@pytest.mark.nightly
+def test_small_images_first_from_records(place: Path) -> None:
+    from record_files import write_tfrecord
+
+    photos = sorted((place / "photos").rglob("*.jpg"))
+    (place / "records").mkdir()
+    write_tfrecord(place / "records" / "0.tfrecord", [{"image": photo.read_bytes(), "label": i % 3} for i, photo in enumerate(photos * 3)])
+    pipe = build(place, "10-tfrecords-progressive")
+    assert [next(iter(stage.train))[0].shape[1:] for stage in pipe.stages] == [(128, 128, 3), (224, 224, 3)]
 
 
 @pytest.mark.tf

@@ -15,7 +15,7 @@ from pipegen.garbage import uncollected
 from pipegen.log import log
 from pipegen.phases.compilation import bind, collect_data, compile_spec, load
 from pipegen.phases.functions import allowed_modules, with_functions
-from pipegen.phases.specs import Spec
+from pipegen.phases.specs import CompiledSpec, Spec
 from pipegen.phases.tuning import untuned, with_tuned
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ def build(
 
         check = LockCheck.of(loaded)
     loaded = with_functions(loaded, allowed)
+    if loaded.stages:
+        loaded = replace(loaded, stages=tuple(with_functions(stage, allowed) for stage in loaded.stages))
     again = partial(build, data=data, allow_code=tuple(allow_code))
     return _built(loaded, collect_data(loaded, progress, data), again, progress, check)
 
@@ -103,6 +105,15 @@ def _built(
 ) -> Pipeline:
     if check is not None:
         check.data(manifest)
+    whole = _compiled(spec, manifest, progress, check)
+    if not spec.stages:
+        return Pipeline(whole, again)
+    from pipegen.api.stages import StagedPipeline  # here, since most specs have no stages
+
+    return StagedPipeline(whole, again, tuple(_compiled(stage, manifest, progress) for stage in spec.stages))
+
+
+def _compiled(spec: Spec, manifest: Manifest, progress: Callable[[int], None] | None, check: LockCheck | None = None) -> CompiledSpec:
     trains = "train" if "train" in spec.plans else next(iter(spec.plans))
     spec = with_tuned(spec, manifest.num_examples(trains))
     for warning in spec.warnings:
@@ -114,4 +125,4 @@ def _built(
     if check is not None:
         check.numbers(fitted)
     with uncollected():
-        return Pipeline(compile_spec(fitted), again)
+        return compile_spec(fitted)

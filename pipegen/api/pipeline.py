@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from pipegen.api.predictions import Predictions
+    from pipegen.api.stages import Stage
     from pipegen.backend.datasets.arrays import NumpyBatches
     from pipegen.backend.datasets.callback import ResumeCallback
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+    from pipegen.backend.datasets.shared import Shared
     from pipegen.notebook import Explanation
     from pipegen.phases.specs import CompiledSpec, Spec
     from pipegen.plan.nodes import Plan
@@ -41,7 +43,7 @@ LIVE: WeakSet[Pipeline] = WeakSet()
 class Pipeline(Serves, WrittenDown):
     """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
-    def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline]) -> None:
+    def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], shared: Shared | None = None) -> None:
         from pipegen.backend.datasets.engine import Engine
 
         self.spec = compiled.spec
@@ -50,7 +52,15 @@ class Pipeline(Serves, WrittenDown):
         self._plans = compiled.plans
         self._compiled = compiled
         LIVE.add(self)
-        self._engine = Engine(compiled, {split: done.plan for split, done in compiled.splits.items()})
+        self._engine = Engine(compiled, {split: done.plan for split, done in compiled.splits.items()}, shared)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Returns the stages of training, each a pipeline of its own; none where the spec has no `stages`.
+
+        `for stage in pipe.stages: model.fit(stage.train, initial_epoch=stage.initial_epoch, epochs=stage.epochs)`.
+        """
+        return ()
 
     @property
     def _main(self) -> Plan:

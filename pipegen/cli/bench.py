@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, progress, say
+from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, progress, say
 
 
 def bench(
@@ -21,6 +21,7 @@ def bench(
     ] = 50,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures.")] = "text",
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
+    stage: StageNumber = None,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Measure images/s, and how long a model would wait.
@@ -34,7 +35,7 @@ def bench(
       pipegen bench flowers.pipegen.yaml --model-ms 120 --steps 200
     """
     allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
+    loaded = load_spec(spec, sets, stage)
     chosen = choose_split(loaded.plans, split)
     pipe = open_pipeline(loaded, allowed)
     from pipegen.cli.measure import measure

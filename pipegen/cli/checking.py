@@ -18,6 +18,7 @@ from pipegen.phases.compilation import bind, findings_with_data
 from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.functions import with_functions
 from pipegen.spec.extends import through_chain
+from pipegen.spec.stages import of_stage
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.probe import Damaged
@@ -67,6 +68,8 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
     if manifest is not None and collected.manifest is None:
         seen += findings_with_data(spec, manifest)
+        for number, stage in enumerate(spec.stages):
+            seen += of_stage(findings_with_data(stage, manifest), seen, number, stage.loaded.locate)
     if manifest is None or any(d.severity is Severity.ERROR and d.code not in _READABLE for d in seen):
         return _merge(inspection, seen), about
     # Empty files were found by their size; decoding them names each one.

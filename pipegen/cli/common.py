@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,11 @@ Sets = Annotated[
     typer.Option(
         "--set", metavar="PATH=VALUE", help="Set a param, or any value by its path: batch.size=64, transforms.random_flip.axis=both."
     ),
+]
+
+StageNumber = Annotated[
+    int | None,
+    typer.Option("--stage", metavar="N", min=0, help="The spec as it is in this stage of training, from 0; by default as it is written."),
 ]
 
 
@@ -87,14 +93,24 @@ def read_stdin() -> bytes:
     return sys.stdin.buffer.read(_READ)
 
 
-def load_spec(file: str, sets: Iterable[str]) -> Spec:
-    """A spec without errors; one with errors ends the command, after its findings."""
+def load_spec(file: str, sets: Iterable[str], stage: int | None = None) -> Spec:
+    """A spec without errors, or a stage of it; one with errors ends the command, after its findings.
+
+    Raises:
+        CannotRun: If there is no such stage.
+    """
     found = examine(file, sets)
     loaded = found.spec
     if loaded is None:
         print_findings(found.diagnostics.sorted(), found.loaded.texts, to=sys.stderr)
         raise typer.Exit(code_of(found.diagnostics.items))
-    return loaded
+    if stage is None:
+        return loaded
+    if stage >= len(loaded.stages):
+        count = len(loaded.stages)
+        hint = f"they count from 0, so the last one is {count - 1}" if count else "`stages: [{epochs: 5, batch: 64}, …]` divides training"
+        raise CannotRun(f"there is no stage {stage}: the spec has {count or 'none'}", hint)
+    return loaded.stages[stage].alone()
 
 
 def choose_split(names: Iterable[str], split: str | None) -> str:
@@ -116,12 +132,12 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
 
 
 def open_pipeline(loaded: Spec, allowed: tuple[str, ...]) -> Pipeline:
-    """Starts TensorFlow and builds the pipeline of a spec, with a bar while its data is listed."""
+    """Starts TensorFlow and builds the pipeline of a spec as it is written, with a bar while its data is listed."""
     start_tensorflow()
     from pipegen.api.building import build
 
     with progress("listing") as listed:
-        return build(loaded, progress=listed, allow_code=allowed)
+        return build(replace(loaded, stages=()), progress=listed, allow_code=allowed)
 
 
 def start_tensorflow() -> None:

@@ -10,6 +10,7 @@ from pipegen.cli.common import (
     AllowCode,
     Sets,
     SpecFile,
+    StageNumber,
     allowed_code,
     choose_split,
     json_text,
@@ -38,6 +39,7 @@ def explain(
     data: Annotated[bool, typer.Option("--data", help="With html: list the data, and show examples at each edge.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
+    stage: StageNumber = None,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Print the compiled plan of a split and its most expensive stages.
@@ -55,10 +57,11 @@ def explain(
     """
     from pipegen.memory import available_cores
     from pipegen.views.explanation import circumstances, explain_json, explain_text, physical_plans
+    from pipegen.views.stages import stages_text
 
     if data and output_format != "html":
         raise typer.BadParameter("is for `--format html`; `pipe.explain()` in Python knows the data, too", param_hint="'--data'")
-    loaded = load_spec(spec, sets)
+    loaded = load_spec(spec, sets, stage)
     if output_format == "html":
         chosen = None if split is None else choose_split(loaded.plans, split)
         text = _page(loaded, chosen, data=allowed_code(allow_code) if data else None, physical=physical)
@@ -72,7 +75,7 @@ def explain(
         text = json_text(explain_json(loaded.model, compiled, given, runs))
     else:
         more = None if everything else ("--split NAME", "--passes", "--all")
-        text = explain_text(
+        text = stages_text(loaded.model) + explain_text(
             loaded.model, compiled, before=before, passes=passes or everything, given=given, more=more, physical=runs, tuned=_tuned(loaded)
         )
     return _hand_over(text.rstrip("\n"), output)

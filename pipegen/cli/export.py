@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, progress, say
+from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, progress, say
 from pipegen.cli.failures import CannotRun
 from pipegen.ops.kinds.registry import kind_of
 
@@ -30,6 +30,7 @@ def export(
         bool, typer.Option("--overwrite", help="Take a folder that is not empty, and replace files of the same names.")
     ] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
+    stage: StageNumber = None,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Write augmented examples as files, with a table of the draws.
@@ -47,7 +48,7 @@ def export(
     from pipegen.passes.drop_unused import without_unused
 
     allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
+    loaded = load_spec(spec, sets, stage)
     chosen = choose_split(loaded.plans, split)
     if not any(kind_of(t).pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun("an export writes images, and the model of this spec receives none", "`pipegen explain` shows what it is given")

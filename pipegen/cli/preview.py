@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, progress, say
+from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, progress, say
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.ops.kinds.registry import kind_of
 
@@ -24,6 +24,7 @@ def preview(
         str | None, typer.Option("--output", "-o", metavar="FILE.png", help="Where to write; by default NAME-SPLIT.png.")
     ] = None,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
+    stage: StageNumber = None,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Write a contact sheet: originals beside augmented draws.
@@ -41,7 +42,7 @@ def preview(
     from pipegen.passes.drop_unused import without_unused
 
     allowed = allowed_code(allow_code)
-    loaded = load_spec(spec, sets)
+    loaded = load_spec(spec, sets, stage)
     chosen = choose_split(loaded.plans, split)
     if all(not kind_of(t).levels for _, t in without_unused(loaded.plans[chosen]).read.items()):
         raise CannotRun(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pipegen.cli.reference.op_docs import argument_names
+from pipegen.spec.params import NAME
 from pipegen.spec.scalars import double_quoted, flow_scalar, needs_quotes, quoted
-from pipegen.spec.source_map import format_path
+from pipegen.spec.source_map import ABSENT, format_path, lookup
 from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ Line = tuple[str, str]
 
 def resolved_json(spec: Spec) -> dict[str, Any]:
     """The resolved spec as plain values; `origins` says for each leaf where it came from."""
-    values = plain_spec(spec.model)
+    values = _as_written(spec)
     origin = spec.loaded.locate.origin
     origins = {format_path(path): origin(path) for path, _ in _leaves(values, ())}
     return {"version": 1, "spec_hash": spec.hash, "spec": values, "origins": origins}
@@ -40,7 +41,7 @@ def resolved_yaml(spec: Spec) -> str:
     """The resolved spec as YAML that loads to the same spec."""
     origins = _Origins(spec)
     lines = [(f"# spec_hash: {spec.hash}", ""), *_params(spec)]
-    for key, value in plain_spec(spec.model).items():
+    for key, value in _as_written(spec).items():
         lines += _entry(key, value, (key,), 0, origins)
     width = min(max(len(text) for text, comment in lines if comment), _WIDEST)
     shown = [one_line(f"{text:<{width}}  # {comment}" if comment else text) for text, comment in lines]
@@ -58,6 +59,8 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
             values[key] = [{step.op: _arguments(step)} for step in value]
         elif key == "tests":
             values[key] = [{test.op: _of_test(test)} for test in value]
+        elif key == "stages":
+            values |= {key: [stage.model_dump(mode="json", exclude_defaults=True) for stage in value]} if value else {}
         elif key == "epoch" and value == "pass":
             values[key] = None
         elif key != "params":
@@ -65,6 +68,38 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
     if not model.source.has_labels() and "y" not in model.output.model_fields_set:
         values["output"]["y"] = None
     return values
+
+
+def _as_written(spec: Spec) -> dict[str, Any]:
+    """The resolved spec, in which the params that stages set are still params: their names stand where they are used."""
+    values = plain_spec(spec.model)
+    if not spec.model.stages:
+        return values
+    names = {name for stage in spec.model.stages for name in stage.params}
+    locate = spec.loaded.locate
+    found: dict[str, Any] = {}
+    for path, used in locate.params.items():
+        if names & set(used):
+            _put_reference(values, spec.loaded.written, path)
+    for name, param in spec.model.params.items():
+        if name in names:
+            found[name] = param.model_dump(mode="json", exclude_none=True)
+            given = next((path for path, used in locate.params.items() if used == [name]), None)
+            if given is not None and lookup(spec.loaded.written, given) in (f"${name}", f"${{{name}}}"):
+                found[name]["default"] = lookup(spec.loaded.raw, given)  # what it was set to from outside stays
+    return {"pipegen": values.pop("pipegen"), "params": found, **values} if found else values
+
+
+def _put_reference(values: Any, written: Any, path: KeyPath) -> None:
+    """Puts a text that refers to params back to where its value stands, if that is as it was written."""
+    inner, text = lookup(values, path[:-1]), lookup(written, path)
+    known = lookup(values, path, ABSENT)
+    if known is not ABSENT and isinstance(inner, (dict, list)) and isinstance(text, str) and not isinstance(known, (dict, list)):
+        inner[path[-1]] = _Reference(text)  # type: ignore[index]
+
+
+class _Reference(str):
+    """A text in which `$` begins the name of a param."""
 
 
 def _arguments(step: Transform) -> dict[str, Any]:
@@ -162,6 +197,9 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
             if isinstance(item, str):  # a step inside another, without arguments
                 lines.append((f"{pad}  - {item}", origins.origin((*path, i))))
                 continue
+            if path == ("stages",):
+                lines.append((f"{pad}  - {_inline(item)}", origins.origin((*path, i, "epochs"))))
+                continue
             ((name, arguments),) = item.items()
             lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
         return lines
@@ -178,6 +216,8 @@ def _inline(value: Any) -> str:
         return f"{{{', '.join(f'{k}: {_inline(v)}' for k, v in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(_inline(v) for v in value)}]"
+    if isinstance(value, _Reference):
+        return str(value) if NAME.fullmatch(value[1:]) else json.dumps(value)
     if isinstance(value, str):
         return double_quoted(value.replace("$", "$$")) if "\\" in value else flow_scalar(value)
     return json.dumps(value)

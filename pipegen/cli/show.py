@@ -6,12 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, json_text, load_spec, say
+from pipegen.cli.common import Sets, SpecFile, StageNumber, json_text, load_spec, say
 
 
 def show(
     spec: SpecFile,
     output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", help="How to print it.")] = "yaml",
+    stage: StageNumber = None,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Print a spec with every default, and where each value came from.
@@ -25,7 +26,7 @@ def show(
     """
     from pipegen.cli.resolved import resolved_json, resolved_yaml
 
-    loaded = load_spec(spec, sets)
+    loaded = load_spec(spec, sets, stage)
     if output_format == "json":
         say(json_text(resolved_json(loaded)))
     else:

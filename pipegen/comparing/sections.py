@@ -24,6 +24,7 @@ _MEANS: tuple[tuple[KeyPath, str, str], ...] = (
     (("images",), "images that no other one goes with draw other numbers", "train"),
     (("output",), "what the model receives has another form", ""),
     (("errors",), "nothing differs as long as every file is whole", ""),
+    (("stages",), "training goes through other stages", "train"),
 )
 """What a difference means, by the start of its path, and the splits that it reaches; all of them where nothing is said."""
 
@@ -44,7 +45,9 @@ def section_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
         reach = start[2]
         if path[:2] == ("batch", "remainder") and len(path) > 2:
             reach = str(path[2])
-        yield Change("numbers", path, f"{before} → {after}", start[1], reach)
+        # Stages are numbered by text, as in JSON.
+        at = (path[0], *map(int, path[1:2]), *path[2:]) if path[0] == "stages" else path
+        yield Change("numbers", at, f"{before} → {after}", start[1], reach)
 
 
 def runtime_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:

@@ -12,13 +12,17 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.sources.reports import count, quoted
 from pipegen.spec.models import ColumnMethod, Epoch
+from pipegen.spec.source_map import format_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
 
 
 def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
@@ -32,12 +36,14 @@ def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagno
         found += _missing_classes(spec, manifest, split, locate)
         endless = split == "train" and isinstance(spec.epoch, Epoch)
         if split == "train" and spec.samples:
+            of_stages = [_sampled(stage.resolved, manifest, locate)[1] for stage in spec.stages]
             n, wrong = _sampled(spec, manifest, locate)
-            if wrong is not None:
-                found.append(wrong)
+            if any(of_stages) or wrong is not None:
+                found += dict.fromkeys(problem for problem in (wrong, *of_stages) if problem is not None)
                 continue
-        if n < spec.batch.size and spec.batch.remainder_for(split) == "drop" and not endless:
-            found.append(_zero_steps(spec, split, n, locate))
+        short = next((batch for batch in _batches(spec, manifest, split, n) if batch[0] < batch[2]), None)
+        if short is not None and spec.batch.remainder_for(split) == "drop" and not endless:
+            found.append(_zero_steps(spec, split, *short, locate))
     return [*found, *_unused(spec, manifest, locate), *_empty_files(spec, manifest, locate), *judge_windows(spec, manifest, locate)]
 
 
@@ -53,6 +59,16 @@ def _sampled(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[in
         return examples_of_epoch(spec, manifest, "train"), None
     except OpError as error:
         return 0, make(error.code, error.message, locate(tuple((error.field or section).split("."))), help=error.help or ())
+
+
+def _batches(spec: PipelineSpec, manifest: Manifest, split: str, n: int) -> Iterator[tuple[int, KeyPath, int]]:
+    """Yields how many of the `n` examples of a split an epoch has, and the batches that they are cut into, with the place that says so:
+    stages of training have their own."""
+    if split != "train" or not spec.stages:
+        yield n, ("batch", "size"), spec.batch.size
+    for number, stage in enumerate(spec.stages):
+        place = ("stages", number, "batch") if stage.batch is not None else ("batch", "size")
+        yield examples_of_epoch(stage.resolved, manifest, split), place, stage.resolved.batch.size
 
 
 def place_of(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
@@ -103,12 +119,11 @@ def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate:
     return [make("PG405", message, locate(place_of(spec, split)), help=help_)]
 
 
-def _zero_steps(spec: PipelineSpec, split: str, n: int, locate: Locate) -> Diagnostic:
-    size = spec.batch.size
+def _zero_steps(spec: PipelineSpec, split: str, n: int, place: KeyPath, size: int, locate: Locate) -> Diagnostic:
     message = f"`{split}` has {count(n, 'example')}, fewer than one batch of {size}, and what fills no batch is dropped: no step is left"
     keep = f"or keep the smaller batch: `remainder: {{{split}: keep}}`"
-    help_ = (f"lower `batch.size` to {n} or less", keep, f"or give `{split}` more data")
-    return make("PG407", message, locate(("batch", "size")), locate(place_of(spec, split), f"{n} examples"), help=help_)
+    help_ = (f"lower `{format_path(place)}` to {n} or less", keep, f"or give `{split}` more data")
+    return make("PG407", message, locate(place), locate(place_of(spec, split), f"{n} examples"), help=help_)
 
 
 def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:

@@ -178,6 +178,10 @@ _TABLE = (
     Code("PG553", "eject-replaced-records", _E, "Damaged records are counted and replaced by Python, which stays behind"),
     Code("PG554", "eject-without-cache", _I, "A cache stays behind where datasets are ejected"),
     Code("PG555", "eject-given-data", _E, "Code is ejected for data that only Python can hand over"),
+    # Stages of training.
+    Code("PG560", "beyond-a-stage", _E, "A param of a stage reaches what all stages share"),
+    Code("PG561", "stages-without-training", _E, "There are stages, and no training split"),
+    Code("PG562", "ends-otherwise", _W, "Training ends with another type of batch than evaluation has"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

@@ -20,8 +20,10 @@ from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
 from pipegen.plan.check import Checked, check, check_draft, possible_types
 from pipegen.plan.fitting_plans import with_given
 from pipegen.plan.nodes import Cache, Shuffle
+from pipegen.plan.stage_checks import check_stages
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import load as load_spec
+from pipegen.spec.stages import of_stage
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -57,6 +59,17 @@ def inspect(
     loaded = load_spec(
         source, params=params or {}, overrides=overrides or {}, overrides_from=overrides_from, runtime=runtime, text=text, git=git
     )
+    looked = _look(loaded)
+    diagnostics, stages = looked.diagnostics, []
+    for number, stage in enumerate(loaded.stages):
+        stages.append(_look(stage))
+        diagnostics.extend(of_stage(stages[-1].diagnostics.items, diagnostics.items, number, stage.locate))
+    diagnostics.extend(check_stages(loaded.spec, looked.plans, [stage.plans for stage in stages], loaded.locate.label))
+    return Inspection(loaded, looked.plans, looked.compiled, _without_ignored(diagnostics, loaded), tuple(stages))
+
+
+def _look(loaded: Loaded) -> Inspection:
+    """Checks what was loaded, less its stages; the findings are as they come."""
     diagnostics = Diagnostics()
     diagnostics.extend(loaded.diagnostics.items)
     plans: dict[str, Plan] = {}
@@ -70,7 +83,7 @@ def inspect(
             compiled = {split: optimise(loaded.spec, plan) for split, plan in plans.items()}
     elif loaded.draft is not None:
         diagnostics.extend(check_draft(loaded.draft, loaded.locate.label))
-    return Inspection(loaded, plans, compiled, _without_ignored(diagnostics, loaded))
+    return Inspection(loaded, plans, compiled, diagnostics)
 
 
 def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:

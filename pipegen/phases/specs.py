@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pipegen.spec.models import ALWAYS
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.terminal import one_line
 
@@ -27,20 +28,22 @@ class Inspection:
     """Holds what `inspect` found: the spec where it could be loaded, and every finding.
 
     Each split that has a plan has its plainest in `plans`, and the same after every pass in `compiled`, which is empty where anything is an
-    error.
+    error. `stages` has the same of each stage of training, where it was looked at.
     """
 
     loaded: Loaded
     plans: dict[str, Plan]
     compiled: dict[str, Compiled]
     diagnostics: Diagnostics
+    stages: tuple[Inspection, ...] = ()
 
     @property
     def spec(self) -> Spec | None:
         """Returns the spec, or `None` where anything is an error."""
         if self.loaded.spec is None or self.diagnostics.has_errors:
             return None
-        return Spec(self.loaded.spec, self.loaded, self.plans, self.diagnostics, self.compiled)
+        stages = tuple(Spec(s.loaded.spec, s.loaded, s.plans, s.diagnostics, s.compiled) for s in self.stages if s.loaded.spec is not None)
+        return Spec(self.loaded.spec, self.loaded, self.plans, self.diagnostics, self.compiled, stages=stages)
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Spec:
         warnings: What is legal but unwise.
         compiled: Those plans after every pass, as far as that goes without data.
         tuned: What `pipegen tune` found, where the sections have it in place of `auto`.
+        stages: The spec as it is in each stage of training; their warnings are among these.
     """
 
     model: PipelineSpec
@@ -62,11 +66,18 @@ class Spec:
     warnings: Diagnostics
     compiled: dict[str, Compiled]
     tuned: Tuned | None = None
+    stages: tuple[Spec, ...] = ()
 
     @property
     def hash(self) -> str:
         """Identifies the meaning: 64 hexadecimal digits, unmoved by `runtime`, names and paths."""
         return spec_hash(self.model)
+
+    def alone(self) -> Spec:
+        """Returns a stage as a spec of its own, for epochs without end: to look at, and to measure."""
+        model = self.model.model_copy()
+        model._stretch = ALWAYS
+        return replace(self, model=model)
 
     def where(self, path: tuple[str | int, ...]) -> str:
         """Returns the place of a key path: `file:line:column`, or the path in words."""

@@ -65,6 +65,8 @@ def position_from(state: Mapping[str, Any], spec: PipelineSpec, spec_hash: str, 
 def _only_batch_size(state: Mapping[str, Any], spec: PipelineSpec) -> int | None:
     """The saved batch size, when nothing else differs."""
     size = state["spec"].get("batch", {}).get("size")
+    if spec.stages:
+        return None  # each has a batch of its own, and so have its epochs
     if not isinstance(size, int) or size < 1:
         return None
     as_saved = spec.model_copy(update={"batch": spec.batch.model_copy(update={"size": size})})

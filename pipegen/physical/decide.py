@@ -32,7 +32,9 @@ def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, i
     steps = None if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps
     if steps is not None and plan.index.sampled and spec.order is not None:  # each such epoch draws anew
         return Extent(steps * plan.batch.size, plan.batch.size, plan.batch.remainder, shard, None)
-    return Extent(examples, plan.batch.size, plan.batch.remainder, shard, steps)
+    stretch = spec.stretch
+    begin = (0, 0) if steps is None else (stretch.first, stretch.examples)
+    return Extent(examples, plan.batch.size, plan.batch.remainder, shard, steps, begin=begin)
 
 
 def assumed_examples(plan: Plan) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.mixing import GROUP
@@ -22,6 +22,7 @@ class Extent:
         remainder: What happens to a last batch that is not full.
         shard: Which share of each global batch, and of how many.
         epoch_steps: Steps in an epoch that goes on through the permutation, or `None` for one cycle: every example once.
+        begin: With `epoch_steps`, an epoch, and how many examples all epochs before it have together: those may have had other batches.
     """
 
     num_examples: int
@@ -29,6 +30,7 @@ class Extent:
     remainder: Remainder
     shard: tuple[int, int]
     epoch_steps: int | None
+    begin: tuple[int, int] = field(default=(0, 0), kw_only=True)
 
     @property
     def steps(self) -> int:

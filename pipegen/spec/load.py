@@ -15,12 +15,13 @@ from pipegen.spec.draft import Draft
 from pipegen.spec.extends import Files, follow, merge, read_file, read_text
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.mapping import plain
-from pipegen.spec.models import PipelineSpec
+from pipegen.spec.models import PipelineSpec, Stretch
 from pipegen.spec.overrides import Outside, lay_over, split
-from pipegen.spec.params import Given, Params
+from pipegen.spec.params import Given, Params, Value
 from pipegen.spec.rebase import make_absolute
 from pipegen.spec.sections import build
 from pipegen.spec.source_map import SourceMap, Tree
+from pipegen.spec.stages import Written, beyond_reach, in_stage, of_stage, stretch_of, with_batch
 from pipegen.spec.substitute import Substitution
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Loaded:
         file: The file as findings name it; `None` for a mapping.
         raw: The plain values, bases merged, params put in and paths made absolute.
         texts: The text of every file that was read, by the name that findings show.
+        stages: The spec as it is in each stage of training, of a spec without errors.
+        written: The plain values before params were put in, of a spec with stages.
     """
 
     spec: PipelineSpec | None
@@ -56,6 +59,8 @@ class Loaded:
     file: str | None
     raw: dict[str, Any]
     texts: dict[str, str] = field(default_factory=dict)
+    stages: tuple[Loaded, ...] = ()
+    written: dict[str, Any] = field(default_factory=dict)
 
 
 def load(
@@ -100,7 +105,9 @@ def load(
         given, values = _outside(tree, Outside(params, "params="), Outside(overrides, overrides_from))
         lay_over(tree, values, locate, out)
         section = Params(locate, cwd, given, os.environ if env is None else env, out, tree.partial)
-        substitution = Substitution(section.evaluate(tree.value.get("params")), locate, out)
+        params_now = section.evaluate(tree.value.get("params"))
+        written = Written.of(tree, locate) if "stages" in tree.value else None
+        substitution = Substitution(params_now, locate, out)
         if not substitution.apply(tree):
             return nothing
         if runtime:
@@ -116,7 +123,42 @@ def load(
         )
         return nothing
     spec = draft.spec if draft is not None and not out.has_errors else None
-    return Loaded(spec, draft if spec is None else None, out, locate, base, file, tree.value, files.texts)
+    stages: tuple[Loaded, ...] = ()
+    if spec is not None and written is not None:
+        stages = _stages(spec, written, section, params_now, runtime, Loaded(spec, None, out, locate, base, file, {}, files.texts))
+        spec = spec if not out.has_errors else None
+    plain_values = written.tree.value if written is not None else {}
+    return Loaded(spec, draft if spec is None else None, out, locate, base, file, tree.value, files.texts, stages, plain_values)
+
+
+def _stages(
+    spec: PipelineSpec, written: Written, section: Params, values: dict[str, Value], runtime: Mapping[str, Any] | None, whole: Loaded
+) -> tuple[Loaded, ...]:
+    """The spec as it is in each of its stages; their findings go to those of the whole, unless it has them, too."""
+    loaded: list[Loaded] = []
+    following = Stretch()
+    for number, stage in enumerate(spec.stages):
+        found = Diagnostics(most=_MOST)
+        tree, locate = written.copy()
+        own = in_stage(stage, number, section)
+        substitution = Substitution({**values, **own}, locate, found)
+        if not substitution.apply(tree):
+            whole.diagnostics.extend(found.items)
+            continue
+        tree = _laid_over(tree, runtime, locate, found) if runtime else tree
+        with_batch(tree, stage, number, locate)
+        place = Place(locate, (), found, substitution.spoiled)
+        make_absolute(tree.value, place)
+        locate.raw = tree.value
+        draft = build(tree, place, whole.file, section.declared)
+        whole.diagnostics.extend(beyond_reach(stage, number, locate))
+        whole.diagnostics.extend(of_stage(found.items, whole.diagnostics.items, number, locate))
+        if draft is not None and not whole.diagnostics.has_errors:
+            if draft.spec is not None:
+                draft.spec._stretch, following = stretch_of(stage, draft.spec, following)
+            stage._resolved = draft.spec
+            loaded.append(Loaded(draft.spec, None, found, locate, whole.base, whole.file, tree.value, whole.texts))
+    return tuple(loaded) if len(loaded) == len(spec.stages) else ()
 
 
 def _outside(tree: Tree, params: Outside, overrides: Outside) -> tuple[dict[str, Given], Outside]:

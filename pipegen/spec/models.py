@@ -7,10 +7,11 @@ one field.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
+from pipegen.errors import InternalError
 from pipegen.ops.base import Model, SplitName, Transform
 from pipegen.ops.sources.base import Source
 from pipegen.ops.testing.base import DataTest
@@ -24,6 +25,7 @@ UNENCODED: Encoding = "int"
 """The encoding of a label by default."""
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
+ParamName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
@@ -231,6 +233,42 @@ class Runtime(Model):
     that an error, `never` does not compile."""
 
 
+class Stretch(NamedTuple):
+    """The epochs of training that a spec is for: all of them, or those of one stage."""
+
+    first: int = 0
+    """The first epoch."""
+    end: int | None = None
+    """The epoch behind the last one."""
+    examples: int = 0
+    """Examples in all epochs before, where `epoch: {steps}` says how many those have."""
+
+
+ALWAYS = Stretch()
+"""All epochs that there may be."""
+
+
+class TrainingStage(Model):
+    """Some epochs of training with other values of params, or another batch: progressive resizing, or a curriculum."""
+
+    epochs: PositiveInt
+    """The number of epochs; those of all stages are counted on, and schedules go by that count."""
+    params: dict[ParamName, bool | int | float | str] = {}
+    """Values of params in this stage. What all stages share is out of their reach: `source`, `splits`, `seed`, `sampling.subset` and
+    `errors.exclude`."""
+    batch: PositiveInt | None = None
+    """Examples in a global batch, in place of `batch.size`."""
+
+    _resolved: PipelineSpec | None = PrivateAttr(None)
+
+    @property
+    def resolved(self) -> PipelineSpec:
+        """Returns the spec as it is in this stage; the loader has put it there."""
+        if self._resolved is None:
+            raise InternalError("a stage was not resolved")
+        return self._resolved
+
+
 class PipelineSpec(Model):
     """A whole spec, with every default filled in."""
 
@@ -240,7 +278,7 @@ class PipelineSpec(Model):
     """A name for people; the file's stem by default."""
     description: str | None = None
     """The purpose, for people."""
-    params: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Param] = {}
+    params: dict[ParamName, Param] = {}
     """Typed knobs, used elsewhere as `$name`."""
     source: Source
     """The data: a source and its arguments."""
@@ -260,6 +298,8 @@ class PipelineSpec(Model):
     """Easy examples first: an epoch of the training split draws from the easiest, and from more of them as training goes on."""
     batch: Batch = Batch()
     """The size of a batch, and the fate of a last one that is not full."""
+    stages: Annotated[tuple[TrainingStage, ...], Field(min_length=1)] = ()
+    """The stages of training, one after another; without any, all of it is as the spec says."""
     output: Output = Output()
     """The model's inputs, targets and weights."""
     errors: Errors = Errors()
@@ -269,10 +309,17 @@ class PipelineSpec(Model):
     runtime: Runtime = Runtime()
     """Cache, threads, memory, shards: how fast it runs, and where."""
 
+    _stretch: Stretch = PrivateAttr(ALWAYS)
+
     @property
     def samples(self) -> bool:
         """Returns whether an epoch of the training split has other examples than each of it once."""
         return self.order is not None or (self.sampling is not None and self.sampling.feature is not None)
+
+    @property
+    def stretch(self) -> Stretch:
+        """Returns the epochs that it is for; the loader says so of a stage."""
+        return self._stretch
 
     def split_names(self) -> tuple[str, ...]:
         """Returns the splits, in the order that the spec names them."""

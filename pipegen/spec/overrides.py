@@ -30,6 +30,8 @@ _FIXED = ("pipegen", "extends")
 """Sections that are read before anything can be laid over them."""
 _STEPS = (STEPS, INNER)
 """Keys that hold lists of steps."""
+_STAGES = ("stages",)
+"""A list whose entries are maps of any number of keys, and no steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ def _put_entry(entries: list[Any], parts: list[str | int], value: Any, path: Key
     """Sets the value in a list, of steps or of anything else."""
     part, *rest = parts
     index = _index(entries, part, path)
-    here, name = (*path, index), step_name(entries[index])
+    here, name = (*path, index), step_name(entries[index]) if path != _STAGES else None
     numbered = isinstance(part, int) or part.isdigit()
     if numbered and not rest:
         entries[index] = value

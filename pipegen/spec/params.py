@@ -18,7 +18,7 @@ from pipegen.spec.bases.homeless import homeless
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.models import Param
 from pipegen.spec.scalars import flow, resolve
-from pipegen.spec.source_map import KeyPath
+from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
@@ -146,6 +146,21 @@ class Params:
             at = self.locate.label(("params", name), "declared here", key=True)
             self._wrong(f"`{name}` is {wrong}, but {origin} gives {show(value)}", (), at)
             return Value(None, origin, outside=True, ok=False)
+
+    def in_stage(self, name: str, value: Any, path: KeyPath) -> Value:
+        """The value of a param that a stage sets, which stands at `path`; what is wrong is reported and marked."""
+        place = self.locate.label(path, key=True)
+        param = self.declared.get(name)
+        if param is None:
+            near = closest(name, list(self.declared))
+            listed = f"the spec declares {one_of(self.declared, 'and')}" if self.declared else "the spec declares no params"
+            return self._wrong(f"no param is named `{name}`", (f"did you mean `{near}`?", listed) if near else listed, place)
+        origin = self.locate.origin(path)
+        origin = format_path(path) if origin == "given" else origin
+        try:
+            return Value(self._fit(param, value, self.locate.folder(path)), origin, outside=True)
+        except _WrongError as wrong:
+            return self._wrong(f"`{name}` is {wrong}, but this stage gives {show(value)}", (), self.locate.label(path))
 
     def _default(self, param: Param, name: str) -> Value:
         path: KeyPath = ("params", name, "default")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pipegen.spec.source_map import KeyPath
 
 KEYS: dict[KeyPath, str] = {
-    ("stages",): "progressive resizing",
     ("runtime", "service"): "the tf.data service",
 }
 """Keys, with what they will hold."""

@@ -44,7 +44,22 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         result["order"] = spec.order.meaning()
     skip = spec.errors.skip
     result["errors"] = {"decode": "raise" if skip is None else {"skip": {"max_fraction": skip.max_fraction}}}
+    if spec.stages:
+        stages = ({"epochs": stage.epochs, **_other(canonical(stage.resolved), result)} for stage in spec.stages)
+        result["stages"] = {str(number): stage for number, stage in enumerate(stages)}
     return result
+
+
+def _other(stage: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """Returns the settings of a stage that are others than those of the whole spec; steps by their ids where these are the same."""
+    found = {}
+    for key, value in stage.items():
+        own, known = value, whole.get(key)
+        if key == "transforms" and known and [step[::2] for step in own] == [step[::2] for step in known]:
+            own, known = ({step_id: arguments for _, arguments, step_id in steps} for steps in (own, known))
+        if own != known:
+            found[key] = _other(own, known) if isinstance(own, dict) and isinstance(known, dict) else own
+    return found
 
 
 def spec_hash(spec: PipelineSpec) -> str:
@@ -54,7 +69,10 @@ def spec_hash(spec: PipelineSpec) -> str:
     """
     from pipegen.spec.effects import effects
 
-    return _digest({**canonical(spec), "transforms": [effect[:3] for effect in effects(spec) if effect is not None]})
+    meant = {**canonical(spec), "transforms": [effect[:3] for effect in effects(spec) if effect is not None]}
+    if spec.stages:
+        meant["stages"] = [[stage.epochs, spec_hash(stage.resolved)] for stage in spec.stages]
+    return _digest(meant)
 
 
 def known_hashes(spec: PipelineSpec) -> tuple[str, str]:

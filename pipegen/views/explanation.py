@@ -18,6 +18,7 @@ from pipegen.plan.render import plan_json, render_plan
 from pipegen.plan.render_cost import cost_json, render_cost
 from pipegen.spec.models import ShardIndex
 from pipegen.terminal import visible
+from pipegen.views.stages import stages_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -184,6 +185,7 @@ def explain_json(
     return {
         "version": 1,
         "name": spec.name,
+        **({"stages": stages_json(spec)} if spec.stages else {}),
         "splits": {
             split: {
                 "plan": plan_json(done.plan),

@@ -9,6 +9,7 @@ from pipegen.notebook import box, folded, preformatted, table
 from pipegen.phases.specs import step_texts
 from pipegen.views.explanation import circumstances, explain_text
 from pipegen.views.model_check import fitting_loss
+from pipegen.views.stages import stage_rows
 from pipegen.views.visits import visits
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def summary(pipe: Pipeline, main: Plan) -> str:
     model = pipe.spec.model
     lines = [f"Pipeline {model.name or 'unnamed'} ({pipe.spec_hash[:12]})"]
     lines += [f"  {s}: {pipe.num_examples(s):,} examples, {_batches(pipe.steps(s))} of {model.batch.size}" for s in pipe]
+    lines += [f"  {', '.join(row)}" for row in stage_rows(model)]
     lines += [f"  {name}: {describe(part)}" for name, part in parts(pipe.element_spec)]
     lines += [f"  {classes}" for classes in _classes(pipe)]
     loss = fitting_loss(main.emit.output, main.read)

@@ -24,6 +24,7 @@ SPEC: dict[str, Any] = {
     "epoch": {"steps": 3},
     "batch": {"size": 4, "remainder": {"train": "keep", "test": "pad"}},
     "output": {"x": "image", "y": "label", "encode": {"label": "one_hot"}, "dtype": "float16", "channels": "first"},
+    "stages": [{"epochs": 2, "params": {"size": 32}, "batch": 8}, {"epochs": 3}],
     "errors": {"decode": {"skip": {"max_fraction": 0.1, "report": "r"}}, "exclude": "e"},
     "tests": [{"range": {"feature": "image", "within": [0, 1], "sample": 9, "severity": "warning"}}, {"no_leak": {"by": "near"}}],
     "runtime": {"cache": "memory", "shard": {"index": 0, "count": 2}, "prefetch": {"device": "auto"}, "threads": 2, "ram_budget": "1GiB"},

@@ -12,7 +12,6 @@ from pipegen.spec.reserved import SOURCES, STEPS
 @pytest.mark.parametrize(
     ("body", "n"),
     [
-        ("stages: []", 1),
         ("runtime: {service: grpc://x, cache: none}", 1),
         ("transforms: [{mosaic: {size: 8}}, mosaic]", 2),
     ],

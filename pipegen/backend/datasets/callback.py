@@ -155,9 +155,9 @@ class ResumeCallback(keras.callbacks.Callback):
                 raise StateError(self._disagreement(place, epoch))
             place = None
         per_epoch, now = self._per_epoch(), self._iterations()
-        where = place or Place(epoch, 0, epoch * per_epoch)
+        where = place or self._begin_of(epoch)
         self._offset = where.done
-        self._pipe.seek(*divmod(where.batches, self._steps()))
+        self._pipe.seek(*self._located(where.batches, self._steps()))
         record = Record(epoch, where.batches, now, self._steps(), per_epoch, int(getattr(self.model, "steps_per_execution", None) or 1))
         earlier = self._earlier()
         if place is not None and earlier is not None and earlier[1].steps == record.steps:
@@ -201,11 +201,10 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _find_unrecorded(self, now: int, told: int | None) -> tuple[Place | None, bool]:
         """The same without a record: an optimizer that has trained nothing else counts the batches of the run."""
-        per_epoch = self._per_epoch()
         if self._saved is not None:  # what `pipe.state()` gave, put there by hand or by an earlier pipegen
             done = self._batches(*self._pipe._position_of(self._saved))
             if now in (-1, 0, done):
-                return Place(*divmod(done, per_epoch), done), told is not None
+                return self._counted(done), told is not None
         if told is None:
             if self._saved is not None:
                 raise StateError(
@@ -213,7 +212,7 @@ class ResumeCallback(keras.callbacks.Callback):
                     "weights that belong to the state, or remove the file"
                 )
             return None, False
-        place = Place(*divmod(max(now, 0), per_epoch), max(now, 0))
+        place = self._counted(max(now, 0))
         if told != place.epoch and (told, place.done) != (place.epoch - 1, 0):
             raise StateError(
                 f"{self._disagreement(place, told)}; the folder that `pipe.callback` is given keeps a record of the run, which tells more"
@@ -222,7 +221,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _now(self, state: dict[str, Any], record: Record, place: Place) -> Place:
         """Returns a place of the saved run in the batches of this one."""
-        epoch, step = divmod(place.batches, record.steps)
+        epoch, step = self._located(place.batches, record.steps)
         size = int(state["spec"]["batch"]["size"])
         position = self._pipe._position_of({**state, "epoch": epoch, "step": step, "examples": step * size})
         return Place(place.epoch, rescaled(place.done, state, self._pipe.spec.model.batch.size), self._batches(*position))
@@ -265,10 +264,29 @@ class ResumeCallback(keras.callbacks.Callback):
         """Steps in an epoch of `fit`, which `steps_per_epoch` may make other than the pipeline's."""
         return int((self.params or {}).get("steps") or self._steps())
 
+    def _state_of(self, record: Record) -> dict[str, Any]:
+        """Returns what is kept: the state where the record is, and the record."""
+        return {**self._pipe._state_at(*self._located(record.batches, record.steps)), KEY: record.to_json()}
+
+    # How epochs are counted in batches
+
     def _batches(self, epoch: int, step: int) -> int:
+        """Counts the batches of the pipeline before a position."""
         return epoch * self._steps() + step
+
+    def _located(self, batches: int, steps: int) -> tuple[int, int]:
+        """Returns the position behind so many batches, in a pipeline of `steps` an epoch."""
+        return divmod(batches, steps)
+
+    def _counted(self, batches: int) -> Place:
+        """Returns the place of weights that have seen so many batches of a run that began with the first one."""
+        return Place(*divmod(batches, self._per_epoch()), batches)
+
+    def _begin_of(self, epoch: int) -> Place:
+        """Returns the begin of an epoch of `fit`."""
+        return Place(epoch, 0, epoch * self._per_epoch())
 
     def _save(self, *, late: bool = False) -> None:
         if self._kept.file is not None:
             record = self._begun()
-            self._kept.save({**self._pipe._state_at(*divmod(record.batches, record.steps)), KEY: record.to_json()}, late=late)
+            self._kept.save(self._state_of(record), late=late)

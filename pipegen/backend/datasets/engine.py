@@ -11,12 +11,14 @@ import tensorflow as tf
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset, training_dataset
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.requested import RequestedBatches
+from pipegen.backend.datasets.shared import Shared
 from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
+from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.guard import Quarantine
 from pipegen.backend.reading.records import records_from
 from pipegen.backend.running.execute import Executor
-from pipegen.cache.key import describe_cache
+from pipegen.cache.key import cache_key, describe_cache
 from pipegen.cache.room import cache_folder, unusable
 from pipegen.cache.store import open_store
 from pipegen.data.sampling.choice import epochs_of, examples_of_epoch
@@ -25,15 +27,16 @@ from pipegen.errors import DataError, SpecError
 from pipegen.garbage import uncollected
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_last_batch, resolve_shard, uneven
-from pipegen.plan.nodes import Prefetch
+from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.wait_pipe import for_monitor
 from pipegen.waiting import WATCHERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy as np
 
+    from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
     from pipegen.plan.nodes import Plan
@@ -51,9 +54,10 @@ class Engine:
     Args:
         bound: The spec and its data.
         plans: An optimised plan for each split.
+        shared: What it has in common with the other stages of one training.
     """
 
-    def __init__(self, bound: BoundSpec, plans: Mapping[str, Plan]) -> None:
+    def __init__(self, bound: BoundSpec, plans: Mapping[str, Plan], shared: Shared | None = None) -> None:
         self.spec = spec = bound.spec.model
         self.manifest = bound.manifest
         self.where = bound.spec.where
@@ -62,7 +66,8 @@ class Engine:
         self._executors: dict[tuple[str, tuple[int, int]], Executor] = {}
         self._unlayered: dict[tuple[str, tuple[int, int]], Executor] = {}
         self._datasets: dict[str, PipelineDataset] = {}
-        self._stores: dict[str, Store] = {}
+        self._shared = shared
+        self._stores: dict[str, Store] = {} if shared is None else shared.stores
         self._requested: dict[str, RequestedBatches] = {}
         self._lock = threading.RLock()
         self.shard = resolve_shard(spec.runtime)
@@ -105,7 +110,20 @@ class Engine:
             advice=damage.advice(split, skips=quarantine is not None),
             store=lambda: (self.store(plan), self.manifest.numbers(split)),
             epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled else None,
+            memory=self._memory(plan, split, records),
         )
+
+    def _memory(self, plan: Plan, split: str, records: Records) -> Callable[[Cache], MemoryCache] | None:
+        """Returns what gives the cache in memory of a plan: the stages of a training have one where they cache the same."""
+        shared = self._shared
+        if shared is None:
+            return None
+
+        def cache(node: Cache) -> MemoryCache:
+            key = cache_key(self.spec, plan, self.manifest.fingerprint), split, *(name for name, _ in node.out.items())
+            return shared.cache(key, lambda: MemoryCache(node.out, len(records), records.features))
+
+        return cache
 
     def store(self, plan: Plan) -> Store:
         """The cache on disk of a plan, opened once for all splits that share it.
@@ -127,7 +145,8 @@ class Engine:
         """Returns where the training split stands."""
         with self._once():
             if self.progress is None:
-                self.progress = Progress(self.executor("train").steps)
+                whole = self._shared.progress if self._shared is not None else None
+                self.progress = Progress(self.executor("train").steps, self.spec.stretch, whole)
             return self.progress
 
     def dataset(self, split: str) -> PipelineDataset:

@@ -90,6 +90,8 @@ class EpochIterator(TranslatingIterator):
             return self._take_uncounted(self._in_graphs)
         if self._inner is None:
             raise StopIteration
+        if self._at is None and self._dataset._pipegen_begin is not None:
+            self._dataset._pipegen_begin()
         try:
             epoch, step, batch = next(self._inner)
         except StopIteration:

@@ -54,6 +54,8 @@ class PipelineDataset(Explains):
         self._pipegen_steps = steps
         self._pipegen_end = executor.steps
         self._pipegen_first = first
+        self._pipegen_begin = progress.check if progress is not None and progress.stretch.end is not None else None
+        """Called before the first batch of an epoch, where the epochs may be over."""
         self._pipegen_translate = executor.explain
         self._pipegen_check = executor.records.reader.check
         """Called at the start of an epoch that Python iterates: raises where files have changed."""

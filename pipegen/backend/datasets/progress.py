@@ -6,8 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipegen.backend.process.graphs import plain_map
+from pipegen.backend.process.graphs import plain, plain_map
 from pipegen.backend.process.variables import variable
+from pipegen.errors import StateError
+from pipegen.spec.models import ALWAYS, Stretch
 
 
 class Progress:
@@ -15,12 +17,18 @@ class Progress:
 
     An iterator starts the first epoch whose last batch has not been delivered. The variables live in the graph, so
     this holds for iterators that Python never sees.
+
+    Args:
+        steps: Batches in an epoch.
+        stretch: The epochs that there are: of a stage of training, its own.
+        whole: The position of the whole training, for one of its stages; it is this one's, too.
     """
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, stretch: Stretch = ALWAYS, whole: Progress | None = None) -> None:
         self.steps = steps
-        self.start = variable([0, 0], tf.int64, "pipegen_start")
-        self.delivered = variable([0, 0], tf.int64, "pipegen_delivered")
+        self.stretch = stretch
+        self.start: Any = variable([0, 0], tf.int64, "pipegen_start") if whole is None else whole.start
+        self.delivered: Any = variable([0, 0], tf.int64, "pipegen_delivered") if whole is None else whole.delivered
 
     def seek(self, epoch: int, step: int) -> None:
         """Let the next iterator start at `step` of `epoch`."""
@@ -45,11 +53,38 @@ class Progress:
     def next_start(self) -> tuple[int, int]:
         """Returns the epoch and the step that the next iterator starts with."""
         epoch, step = (int(v) for v in self.start.numpy())
-        return epoch, step
+        return max((epoch, step), (self.stretch.first, 0))
+
+    def check(self) -> None:
+        """Checks that there is an epoch for the next iterator.
+
+        Raises:
+            StateError: When the stage is over.
+        """
+        epoch, end = self.next_start()[0], self.stretch.end
+        if end is not None and epoch >= end:
+            raise StateError(
+                f"this stage ends before epoch {end}, and the training is at epoch {epoch}: go on with the next stage, or with "
+                f"`pipe.seek({self.stretch.first})` begin this one again"
+            )
 
     def head(self) -> tf.data.Dataset:
-        """One element, read when an iterator starts: the epoch and its first step."""
-        return plain_map(tf.data.Dataset.from_tensors(0), lambda _: tuple(tf.unstack(self.start.read_value())))
+        """One element, read when an iterator starts: the epoch and its first step; none once the stage is over."""
+        first, end, _ = self.stretch
+
+        def start(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            epoch, step = tf.unstack(self.start.read_value())
+            if not first:
+                return epoch, step
+            early = epoch < first
+            return (
+                (tf.where(early, tf.constant(first, tf.int64), epoch), tf.where(early, tf.zeros_like(step), step))
+                if first
+                else (epoch, step)
+            )
+
+        found = plain_map(tf.data.Dataset.from_tensors(0), start)
+        return found if end is None else found.filter(plain(lambda epoch, _: epoch < end))
 
     def deliver(self, epoch: tf.Tensor, step: tf.Tensor, batch: Any) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Note that a batch is handed over; the last one of an epoch lets the next iterator start the next epoch."""

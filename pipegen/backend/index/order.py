@@ -87,7 +87,9 @@ class Order(Extent):
             slot: int64: the step times the global batch, plus the row.
         """
         if self.epoch_steps is not None:
-            absolute = epoch * (self.epoch_steps * self.batch) + slot
+            (first, before), examples = self.begin, self.epoch_steps * self.batch
+            moved = before - first * examples
+            absolute = epoch * examples + (slot + moved if moved else slot)
             return absolute // self.num_examples, absolute % self.num_examples, tf.ones_like(absolute, tf.float32)
         weight = tf.cast(slot < self.num_examples, tf.float32)
         return tf.zeros_like(slot) + epoch, slot % self.num_examples, weight

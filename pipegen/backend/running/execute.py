@@ -59,6 +59,7 @@ class Executor:
         advice: What a user can do about a damaged record.
         store: Opens the cache on disk of a plan that has one, and looks up the row of each record in it.
         epochs: Of a plan that is sampled: which examples an epoch has.
+        memory: Gives the cache in memory of a plan that has one, where it is not this executor's alone.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Executor:
         advice: str = "leave it out",
         store: Callable[[], tuple[Store, Ints]] | None = None,
         epochs: Epochs | None = None,
+        memory: Callable[[Cache], MemoryCache] | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
@@ -82,7 +84,7 @@ class Executor:
         self.advice = advice
         self.waiting = Waiting(plan.split)
         self._scopes = scopes(plan)
-        self._store = store
+        self._store, self._memory = store, memory
         index, chosen = plan.index, None if epochs is None else sampled(epochs)
         extent = extent_of(spec, plan, len(records) if chosen is None else chosen.size, shard)
         held, jit = records.in_shards, spec.runtime.jit != "never"
@@ -106,7 +108,8 @@ class Executor:
         """The cache, made when the first dataset needs it."""
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
         if not node.disk:
-            return MemoryCache(node.out, len(self.records), self.records.features)
+            made = self._memory or (lambda node: MemoryCache(node.out, len(self.records), self.records.features))
+            return made(node)
         if self._store is None:
             raise InternalError("a plan has a cache on disk, and nothing opens it")
         return DiskCache(*self._store(), self.records.paths, self.records.files(self.plan.read))

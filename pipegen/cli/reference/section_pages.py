@@ -34,6 +34,7 @@ PAGES = {
     "sampling": "how often an epoch has each example",
     "order": "easy examples first",
     "batch": "how examples are stacked",
+    "stages": "training in stages: progressive resizing, curricula",
     "output": "what the model receives",
     "errors": "damaged files",
     "tests": "what must hold for the data",

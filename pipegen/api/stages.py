@@ -1,0 +1,255 @@
+"""The stages of a training: `pipe.stages`, and the pipeline whose training split goes through them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal
+
+from pipegen.api.pipeline import Pipeline
+from pipegen.arguments import file_or_folder, whole
+from pipegen.data.sampling.choice import examples_of_epoch
+from pipegen.phases.state import make_state, position_from
+from pipegen.physical.decide import extent_of
+from pipegen.untraced import untraced
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from PIL import Image
+
+    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+    from pipegen.backend.datasets.stage_callback import StageCallback
+    from pipegen.notebook import Explanation
+    from pipegen.phases.specs import CompiledSpec, Spec
+    from pipegen.views.export import Exported
+
+
+class Timeline:
+    """Counts the epochs of all stages, and the batches in them.
+
+    Args:
+        epochs: How many epochs each stage has.
+        steps: How many batches an epoch of each has.
+    """
+
+    def __init__(self, epochs: list[int], steps: list[int]) -> None:
+        self.steps = steps
+        self.firsts = [0, *accumulate(epochs)]
+        self._before = [0, *accumulate(n * per for n, per in zip(epochs, steps, strict=True))]
+
+    @property
+    def end(self) -> int:
+        """Returns the epochs of all stages together."""
+        return self.firsts[-1]
+
+    def stage(self, epoch: int) -> int:
+        """Returns the number of the stage that an epoch is in; one behind the end is in the last."""
+        return min(bisect_right(self.firsts, epoch) - 1, len(self.steps) - 1)
+
+    def batches(self, epoch: int, step: int) -> int:
+        """Counts the batches before a position."""
+        number = self.stage(epoch)
+        return self._before[number] + (epoch - self.firsts[number]) * self.steps[number] + step
+
+    def at(self, batches: int) -> tuple[int, int]:
+        """Returns the epoch and the step that follow so many batches."""
+        number = min(bisect_right(self._before, batches) - 1, len(self.steps) - 1)
+        epoch, step = divmod(batches - self._before[number], max(self.steps[number], 1))
+        return self.firsts[number] + epoch, step
+
+
+@untraced
+class Stage(Pipeline):
+    """Runs a spec as it is in one stage of training: with the stage's params and its batch.
+
+    Its training split has the stage's epochs, counted over all stages. The position is that of the whole training: an iterator over
+    `.train` goes on there, and begins at the stage's first epoch where the training has not come so far.
+
+    Attributes:
+        index: The number of the stage, from 0.
+    """
+
+    def __init__(self, compiled: CompiledSpec, of: StagedPipeline, index: int) -> None:
+        super().__init__(compiled, of._rebuild, of._shared)
+        self.index = index
+        self._of = of
+
+    @property
+    def epochs(self) -> int:
+        """Returns the epoch that the stage ends before, counted over all stages: what Keras' `fit` calls `epochs`."""
+        return self._of.timeline.firsts[self.index + 1]
+
+    @property
+    def initial_epoch(self) -> int:
+        """Returns the epoch that `fit` begins with: the stage's first one, or where the training is; of a finished stage, its end."""
+        return min(max(self._of.timeline.firsts[self.index], self._of.position[0]), self.epochs)
+
+    @property
+    def finished(self) -> bool:
+        """Returns whether the training is past this stage."""
+        return self.initial_epoch == self.epochs
+
+    def __reduce__(self) -> tuple[Callable[..., Pipeline], tuple[Any, ...]]:
+        return _stage_of, (self._rebuild, self._of.spec, self.index)
+
+    def __getitem__(self, split: str) -> PipelineDataset:
+        self._of.release(self.index)
+        return super().__getitem__(split)
+
+    def __repr__(self) -> str:
+        first = self._of.timeline.firsts[self.index]
+        return f"Stage {self.index}, epochs {first} to {self.epochs - 1}, of {super().__repr__()}"
+
+    def _release(self) -> None:
+        """Lets go of what the datasets of this stage hold; it is made anew if they are asked for."""
+        from pipegen.backend.datasets.engine import Engine
+
+        if self._engine.executors():
+            self._engine = Engine(self._compiled, {s: done.plan for s, done in self._compiled.splits.items()}, self._of._shared)
+
+    # The position is that of the whole training.
+
+    def state(self) -> dict[str, Any]:
+        return self._of.state()
+
+    def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
+        return self._of._state_at(epoch, step)
+
+    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
+        return self._of._position_of(state)
+
+    def seek(self, epoch: int, step: int = 0) -> None:
+        self._of.seek(epoch, step)
+
+    def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
+        """Makes the Keras callback for `fit` over this stage; see `Pipeline.callback`.
+
+        Keras' `BackupAndRestore` removes its folder at the end of each `fit`. This callback, behind it and with the same folder, keeps
+        there the weights that a stage has ended with, until the last one ends: a process that is killed between two stages goes on there.
+        """
+        from pipegen.backend.datasets.stage_callback import StageCallback
+
+        at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
+        return StageCallback(self._of, self, at, save_freq)
+
+
+def _stage_of(rebuild: Callable[[Spec], Pipeline], spec: Spec, index: int) -> Pipeline:
+    return rebuild(spec).stages[index]
+
+
+@untraced
+class StagedPipeline(Pipeline):
+    """Runs a spec with stages: `.train` is that of the first unfinished one, and everything else goes by the spec as it is written."""
+
+    def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], stages: tuple[CompiledSpec, ...]) -> None:
+        from pipegen.backend.datasets.shared import Shared
+
+        self._shared = Shared()
+        super().__init__(compiled, rebuild, self._shared)
+        models = [stage.spec.model for stage in stages]
+        counts = [examples_of_epoch(model, self._manifest, "train") for model in models]
+        steps = [extent_of(model, stage.plans["train"], count).steps for model, stage, count in zip(models, stages, counts, strict=True)]
+        self.timeline = Timeline([stage.epochs for stage in self.spec.model.stages], steps)
+        self._stages = tuple(Stage(stage, self, index) for index, stage in enumerate(stages))
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self._stages
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Returns the epoch and the step that come next."""
+        return self._shared.progress.position()
+
+    @property
+    def current(self) -> Stage:
+        """Returns the first unfinished stage; once all are finished, the last one."""
+        return self._stages[self.timeline.stage(self.position[0])]
+
+    def release(self, before: int) -> None:
+        """Lets finished stages before one go, with their caches."""
+        for stage in self._stages[:before]:
+            if stage.finished:
+                stage._release()
+
+    def _training(self, split: str, epoch: int | None = None) -> Stage | None:
+        """Returns the stage that a split is to be taken from: for training that of an epoch, or the current one."""
+        self._require(split)
+        if split != "train":
+            return None
+        return self.current if epoch is None else self._stages[self.timeline.stage(whole("epoch", epoch))]
+
+    def __getitem__(self, split: str) -> PipelineDataset:
+        stage = self._training(split)
+        return super().__getitem__(split) if stage is None else stage[split]
+
+    def dataset(
+        self,
+        split: str,
+        *,
+        epoch: int = 0,
+        step: int = 0,
+        shard: tuple[int, int] | None = None,
+        device: str | None = None,
+        stages: Literal["all", "element"] = "all",
+    ) -> PipelineDataset:
+        """Returns one epoch of a split, of the training split as the stage of that epoch has it; see `Pipeline.dataset`."""
+        stage = self._training(split, epoch)
+        given: dict[str, Any] = {"epoch": epoch, "step": step, "shard": shard, "device": device, "stages": stages}
+        return super().dataset(split, **given) if stage is None else stage.dataset(split, **given)
+
+    def steps(self, split: str) -> int:
+        """Counts the batches in an epoch of a split; of the training split, in the current stage."""
+        stage = self._training(split)
+        return super().steps(split) if stage is None else stage.steps(split)
+
+    def peek(self, split: str = "train", n: int = 1) -> Any:
+        stage = self._training(split)
+        return super().peek(split, n) if stage is None else stage.peek(split, n)
+
+    def preview(self, split: str = "train", *, epoch: int = 0, **given: Any) -> Image.Image:
+        stage = self._training(split, epoch)
+        return super().preview(split, epoch=epoch, **given) if stage is None else stage.preview(split, epoch=epoch, **given)
+
+    def export(self, folder: str | os.PathLike[str], split: str = "train", *, epoch: int = 0, **given: Any) -> Exported:
+        stage = self._training(split, epoch)
+        to = super().export if stage is None else stage.export
+        return to(folder, split, epoch=epoch, **given)
+
+    def explain(self, split: str | None = None, **given: Any) -> Explanation:
+        """Shows the compiled plan of a split, of the training split that of the current stage; see `Pipeline.explain`."""
+        stage = self._training(split or "train")
+        return super().explain(split, **given) if stage is None else stage.explain(split, **given)
+
+    # Resuming
+
+    def state(self) -> dict[str, Any]:
+        return self._state_at(*self.position)
+
+    def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
+        model = self._stages[self.timeline.stage(epoch)].spec.model
+        state = make_state(self.spec.model, self.spec_hash, self._manifest.split_fingerprint, epoch, step)
+        return {**state, "examples": step * model.batch.size}
+
+    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
+        most = self.timeline.steps[self.timeline.stage(state["epoch"])] if isinstance(state.get("epoch"), int) else 0
+        return position_from(state, self.spec.model, self.spec_hash, self._manifest.split_fingerprint, most)
+
+    def seek(self, epoch: int, step: int = 0) -> None:
+        epoch, step = whole("epoch", epoch, 0), whole("step", step, 0)
+        most = self.timeline.steps[self.timeline.stage(epoch)]
+        if step > most or (epoch, step) > (self.timeline.end, 0):
+            raise ValueError(
+                f"epoch {epoch}, step {step} is not in the stages: they have {self.timeline.end} epochs, and one there {most} steps"
+            )
+        self._shared.progress.seek(*(epoch, step) if step < most else (epoch + 1, 0))
+
+    def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
+        """Makes the Keras callback for `fit` over whichever stage; see `Stage.callback`."""
+        from pipegen.backend.datasets.stage_callback import StageCallback
+
+        at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
+        return StageCallback(self, None, at, save_freq)
