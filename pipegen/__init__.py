@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipegen.api.building import build
     from pipegen.api.monitoring import Monitor
     from pipegen.api.pipeline import Pipeline
+    from pipegen.api.preparing import prepare
     from pipegen.api.reporting import report
     from pipegen.api.testing import test
     from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
@@ -40,6 +41,7 @@ __all__ = [
     "__version__",
     "build",
     "load",
+    "prepare",
     "report",
     "test",
 ]
@@ -57,6 +59,7 @@ _HOMES = {
     "StateError": "errors",
     "build": "api.building",
     "load": "phases.compilation",
+    "prepare": "api.preparing",
     "report": "api.reporting",
     "test": "api.testing",
 }

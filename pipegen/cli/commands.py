@@ -24,6 +24,7 @@ from pipegen.cli.migrate import migrate
 from pipegen.cli.monitor import monitor
 from pipegen.cli.ops import ops
 from pipegen.cli.options import OptionalValues, help_text
+from pipegen.cli.prepare import prepare
 from pipegen.cli.preview import preview
 from pipegen.cli.profile import profile
 from pipegen.cli.report import report
@@ -108,6 +109,7 @@ for command in (
     preview,
     export,
     fit,
+    prepare,
     eject,
     lock,
     serve_export,

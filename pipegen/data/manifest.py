@@ -90,6 +90,8 @@ class Manifest:
         """For records that are numbered rows: the row of each record of a split in source order, int64."""
         if not self.listing.numbered:
             return None
+        if self.listing.rows is not None:
+            return self.listing.rows[self.members[split]]
         return np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
 
     def blocks(self, split: str) -> Ints | None:
@@ -146,6 +148,8 @@ class Manifest:
         keys = self.listing.keys
         if self.by_place:
             return shareable(example_ids("place", map(str, range(len(keys)))))
+        if self.listing.ids is not None:
+            return shareable(self.listing.ids)
         ids = shareable(example_ids(self.source_name, keys))
         rising = ids.copy()
         rising.sort()

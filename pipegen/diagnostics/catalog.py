@@ -182,6 +182,12 @@ _TABLE = (
     Code("PG560", "beyond-a-stage", _E, "A param of a stage reaches what all stages share"),
     Code("PG561", "stages-without-training", _E, "There are stages, and no training split"),
     Code("PG562", "ends-otherwise", _W, "Training ends with another type of batch than evaluation has"),
+    # Preparing: what cannot be stored, and stores that are not what a spec takes them for.
+    Code("PG570", "store-damaged", _E, "A prepared store is not whole"),
+    Code("PG571", "store-other", _E, "A prepared store is not the one that the source describes"),
+    Code("PG572", "nothing-to-prepare", _E, "No step of a spec can be done once and stored"),
+    Code("PG573", "prepare-scaled", _E, "Files are decoded at a size that depends on steps behind those that are stored"),
+    Code("PG574", "prepare-room", _E, "A store does not fit the disk"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

@@ -49,6 +49,7 @@ class Traits:
         decodes_windows: Whether it can decode a window alone, and gives the same pixels then.
         decodes_scaled: Whether it may decode at a fraction of the size, where the next step needs no more.
         resizes: Whether it interpolates to another size.
+        bilinear: Whether it is such a crop, and its finish resizes the window by `bilinear` without `antialias`.
         stretches: Whether what it shows is the whole image, however large that is.
         weight: How many times dearer it is than what its family usually costs; predictions of cost read it.
     """
@@ -62,6 +63,7 @@ class Traits:
     decodes_windows: bool = False
     decodes_scaled: bool = False
     resizes: bool = False
+    bilinear: bool = False
     stretches: bool = False
     weight: float = 1.0
 

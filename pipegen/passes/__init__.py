@@ -6,6 +6,7 @@ from pipegen.passes.base import Compiled, Pass, PassContext, PassRecord, run_pas
 from pipegen.passes.batch_early import BATCH_EARLY
 from pipegen.passes.branch_rare import BRANCH_RARE
 from pipegen.passes.chunk_elements import CHUNK_ELEMENTS
+from pipegen.passes.crop_batches import CROP_BATCHES
 from pipegen.passes.defer_cast import DEFER_CAST
 from pipegen.passes.drop_identities import DROP_IDENTITIES
 from pipegen.passes.drop_unused import DROP_UNUSED
@@ -32,6 +33,7 @@ PASSES: tuple[Pass, ...] = (
     FOLD_TABLES,
     DEFER_CAST,  # needs whole segments, to see which only move pixels
     FOLD_CONSTANTS,  # after identities are gone and casts deferred, which brings arithmetic together
+    CROP_BATCHES,  # just before, since it lets the batch move in front of the crop
     BATCH_EARLY,  # after the casts, so that bytes are stacked and not floats
     PLACE_CACHE,  # needs to see where examples get a fixed shape
     BRANCH_RARE,  # after the cache, which keeps what is computed before the batch; while stages stand alone

@@ -34,6 +34,7 @@ class PassContext:
         epoch_examples: Examples in an epoch of the split, or `None` without data.
         factors: What is known of this machine's costs; see `Circumstances`.
         prefers: What `pipegen tune` found to be fast where `cache` is `auto`: `memory`, `none`, or `None` where nothing is known.
+        canvases: Height and width of the canvases that images of several sizes are stored on, by feature.
     """
 
     runtime: Runtime
@@ -44,6 +45,7 @@ class PassContext:
     epoch_examples: int | None = None
     factors: Mapping[str, float] = field(default_factory=dict)
     prefers: str | None = None
+    canvases: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,7 +242,8 @@ def optimise(
         visits = num_examples
     epoch = visits if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps * plan.batch.size
     known = machine().factors
-    return run_passes(plan, PASSES, PassContext(runtime, num_examples, ram_budget, replaces, file_bytes, epoch, known, prefers))
+    given = runtime, num_examples, ram_budget, replaces, file_bytes, epoch, known, prefers
+    return run_passes(plan, PASSES, PassContext(*given, spec.source.canvases()))
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:

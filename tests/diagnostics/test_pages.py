@@ -50,7 +50,9 @@ TESTING = {"PG720", "PG722"}
 """Found only by tests that look at examples, which takes TensorFlow."""
 EJECTING = {"PG550", "PG551", "PG552", "PG553", "PG554"}
 """Found where datasets are ejected."""
-PAGES = [pytest.param(code, marks=[pytest.mark.tf] if code in DECODING | TESTING | {"PG543"} else []) for code in CODES]
+PREPARING = {"PG572", "PG573", "PG574"}
+"""Found where data is prepared, which takes TensorFlow."""
+PAGES = [pytest.param(code, marks=[pytest.mark.tf] if code in DECODING | TESTING | PREPARING | {"PG543"} else []) for code in CODES]
 
 
 def image(kind: str, size: tuple[int, int]) -> bytes:
@@ -155,6 +157,20 @@ def installed(folder: Path) -> Iterator[None]:
         sys.path.remove(place)
 
 
+def unprepared(spec: Spec) -> tuple[Diagnostic, ...]:
+    """What is found where data is prepared, on a disk with 1 MiB free."""
+    from unittest import mock
+
+    import pipegen
+
+    with mock.patch("shutil.disk_usage", return_value=mock.Mock(free=2**20)):
+        try:
+            pipegen.prepare(spec, "prepared")
+        except SpecError as error:
+            return error.diagnostics
+    return ()
+
+
 def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnostic]:
     """Everything that is found about a spec, as far as the page's code asks for it."""
     here = Path()
@@ -199,6 +215,8 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
         return [*result, *look(spec).diagnostics]
     if code == "PG543":
         return [*result, *unconvertible()]
+    if code in PREPARING:
+        return [*result, *unprepared(spec)]
     collected = collect(spec.model, locate=found.loaded.locate.label, base=found.loaded.base)
     result += [d for d in collected.diagnostics if d not in result]
     if collected.manifest is None:

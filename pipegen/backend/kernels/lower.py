@@ -19,6 +19,7 @@ from pipegen.backend.index.mixing import mix, mix_params
 from pipegen.backend.index.uses import own_draws
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.branches import apply_branch
+from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_crop_phases
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
@@ -26,6 +27,7 @@ from pipegen.backend.kernels.moving import measure, move, shorten
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.errors import InternalError
+from pipegen.ops.families.canvas_crops import CanvasCrop
 from pipegen.plan import stages as s
 
 
@@ -130,6 +132,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.DecodeWindow: Lowering(surveyed=decode_window),
     s.Apply: Lowering(example=_apply),
     s.Crop: Lowering(example=crop),
+    CanvasCrop: Lowering(canvas_crop, canvas_crop_params, canvas_crop_phases),
     s.Branch: Lowering(example=_branch),
     s.Measure: Lowering(example=measure),
     s.Move: Lowering(batch=move),

@@ -41,7 +41,7 @@ _LONGEST = 1 << 30
 _making = RLock()
 
 
-class _Once(cached_property[T]):
+class Once(cached_property[T]):
     """A property that one thread makes: of two variables one would go, whose handle a graph of the other thread may have."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -77,6 +77,11 @@ def paths_below(folder: bytes, now: tf.Tensor) -> Iterator[None]:
         yield
     finally:
         _below.reset(token)
+
+
+def runs_elsewhere() -> bool:
+    """Returns whether functions that are traced now may run where the variables of this process are not."""
+    return bool(_captured.get()) or _saved.get() is not None
 
 
 class Column:
@@ -142,20 +147,21 @@ class Column:
         flat: Any = self._values.reshape(-1)
         return memoryview(flat.view(np.uint8))
 
-    @_Once
+    @Once
     def _digest(self) -> str:
         return hashlib.blake2b(self._bytes, digest_size=16).hexdigest()
 
-    @_Once
+    @Once
     def _tensor(self) -> tf.Tensor:
-        return on_this_host(lambda: _tensor(self._values))
+        return on_this_host(lambda: as_tensor(self._values))
 
-    @_Once
+    @Once
     def _variable(self) -> tf.Variable:
-        return on_this_host(lambda: tf.Variable(_tensor(self._values), trainable=False, name="pipegen_column"))
+        return on_this_host(lambda: tf.Variable(as_tensor(self._values), trainable=False, name="pipegen_column"))
 
 
-def _tensor(values: np.ndarray[Any, Any]) -> tf.Tensor:
+def as_tensor(values: np.ndarray[Any, Any]) -> tf.Tensor:
+    """A tensor that shares the memory of an array."""
     return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
 
 
@@ -165,7 +171,7 @@ class Paths:
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
 
-    @_Once
+    @Once
     def _texts(self) -> Strings:
         texts = Strings.hold(self._paths)
         if _SURROGATE.search(texts.blob.data) is None and _SURROGATE.search(b"".join(texts.prefixes)) is None:
@@ -174,11 +180,11 @@ class Paths:
         collected.add_bytes([os.fsencode(path) for path in texts])
         return collected.strings()
 
-    @_Once
+    @Once
     def _is_ascii(self) -> bool:
         return bool(self._texts.blob.max(initial=0) < 128)
 
-    @_Once
+    @Once
     def _columns(self) -> dict[str, Column]:
         texts = self._texts
         columns = {"blob": texts.blob, "bounds": texts.bounds, "of": texts.of, "rows": texts.rows}

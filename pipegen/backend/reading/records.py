@@ -10,12 +10,16 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.reading.columns import Column, Paths
+from pipegen.backend.reading.mapped_shards import MappedShards
 from pipegen.backend.reading.shards import ShardTensors
 from pipegen.errors import InternalError
 from pipegen.memory import ram_budget
+from pipegen.ops.families.canvas_crops import size_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.stored import StoredPixels
 from pipegen.ops.sources.reader import FileReader
+from pipegen.ops.sources.stored_rows import StoredShards
 from pipegen.ops.sources.strings import aligned
 from pipegen.types import valid_name
 
@@ -108,14 +112,19 @@ class RecordTensors:
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
         """Returns the stored features of one record; where no record is a file, also of records `(n,)` at once."""
         together = self._of_records(out, tf.reshape(record, [-1]))
+        sizes: Features = {}
 
         def one(name: str) -> tf.Tensor:
             if name not in together:
-                return self._reads[name](*self._places.at(name, record))
+                read, place = self._reads[name], self._places.at(name, record)
+                if not isinstance(read, StoredPixels) or out[name].shape != read.canvas:
+                    return read(*place)
+                sizes[size_name(name)] = read.sizes(*place)
+                return read.canvases(*place)
             values = tf.stack(together[name]) if record.shape.rank and isinstance(together[name], list) else together[name]
             return values if record.shape.rank else values[0]
 
-        return self._every(out, one, record, lambda values: values)
+        return self._every(out, one, record, lambda values: values) | sizes
 
     def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
         """Returns the same of `count` records, one by one: what each is looked up by is gathered for all at once."""
@@ -218,8 +227,13 @@ class _Shards(ShardTensors):
         return tf.gather(self._numbers, shard), row
 
 
-def _held(array: np.ndarray[Any, Any]) -> Read:
-    """Reads rows of an array, or of encoded images as objects, from memory of ours: what becomes of the user's is the user's affair."""
+def _held(array: np.ndarray[Any, Any] | StoredShards) -> Read:
+    """Reads rows of an array, or of encoded images as objects, from memory of ours: what becomes of the user's is the user's affair.
+
+    Shards that are mapped stay in their files.
+    """
+    if isinstance(array, StoredShards):
+        return MappedShards(array)
     if array.dtype != object:
         return Column(aligned([array]), mapped=False)
     with tf.device("CPU:0"):

@@ -53,3 +53,67 @@ def called(take: Callable[..., Any], dtype: str, shape: tuple[int | None, ...]) 
         return found
 
     return read
+
+
+class StoredPixels:
+    """Reads images that lie on canvases of one size, a row of bytes each.
+
+    Args:
+        rows: Takes rows of bytes.
+        sizes: Takes the height and the width of images, int32 `(..., 2)`.
+        canvas: Height, width and channels of a canvas.
+        dtype: Of a value.
+    """
+
+    def __init__(self, rows: Any, sizes: Any, canvas: tuple[int, int, int], dtype: str) -> None:
+        self._rows, self.canvas, self._dtype = rows, canvas, dtype
+        self.sizes = sizes
+        """From rows to the height and the width of their images, int32 `(..., 2)`."""
+
+    def __call__(self, row: tf.Tensor) -> tf.Tensor:
+        """The image of one row, at its own size; of rows `(n,)`, which are of one size, `(n, height, width, channels)`."""
+        canvas = self.canvases(row)
+        if row.shape.rank:
+            return canvas
+        return self._cut(canvas, row)
+
+    def canvases(self, row: tf.Tensor) -> tf.Tensor:
+        """The canvases of rows, stacked as these are."""
+        import tensorflow as tf
+
+        stored = self._rows(row)
+        if self._dtype != "uint8":
+            stored = tf.bitcast(tf.reshape(stored, [*row.shape, -1, tf.as_dtype(self._dtype).size]), tf.as_dtype(self._dtype))
+        canvas = tf.reshape(stored, tf.concat([tf.shape(row), self.canvas], 0))
+        canvas.set_shape([*row.shape, *self.canvas])
+        return canvas
+
+    def _cut(self, canvas: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
+        import tensorflow as tf
+
+        height, width = tf.unstack(self.sizes(row))
+        image = canvas[:height, :width]
+        image.set_shape([None, None, self.canvas[2]])
+        return image
+
+
+class StoredFiles:
+    """Reads encoded files that lie one behind the other.
+
+    Args:
+        stored: Takes a range of bytes, from a place on.
+        places: Takes where files begin and how long they are, int64 `(..., 2)`.
+    """
+
+    def __init__(self, stored: Any, places: Any) -> None:
+        self._stored, self._places = stored, places
+
+    def __call__(self, row: tf.Tensor) -> tf.Tensor:
+        """The bytes of one file: a string scalar."""
+        import tensorflow as tf
+
+        at, length = tf.unstack(self._places(row))
+        # TensorFlow makes a string of bytes in no other way: they are the end of a serialised tensor.
+        text = tf.io.serialize_tensor(self._stored.part(at, length))
+        size = tf.cast(length, tf.int32)
+        return tf.strings.substr(text, tf.strings.length(text) - size, size)

@@ -140,6 +140,11 @@ class Listing:
     type: ElementType | None = None
     """The type of a record, where the data says more of it than the arguments."""
 
+    rows: Ints | None = None
+    """The row that each record is read by, int64, where records are `numbered` and their keys do not say it."""
+    ids: Ints | None = None
+    """The 64-bit id of each record, where it does not follow from the source's name and the key, uint64."""
+
     shards: Shards | None = None
     """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
 
@@ -166,6 +171,10 @@ class Listing:
         """Returns whether records are rows that have no files, and are known by their numbers."""
         return self.reader().numbered
 
+    def row(self, i: int) -> int:
+        """The row that record `i` is read by, where records are `numbered`."""
+        return int(self.rows[i]) if self.rows is not None else int(self.keys[i].rpartition("/")[2])
+
     def files(self) -> Strings:
         """The absolute paths of the records; their keys where they are numbered rows."""
         if self.paths is not None:
@@ -188,6 +197,8 @@ class Listing:
             columns={name: values[records] for name, values in self.columns.items()},
             beside={name: files.take(records) for name, files in self.beside.items()},
             shards=None if self.shards is None else self.shards.take(records),
+            rows=None if self.rows is None else self.rows[records],
+            ids=None if self.ids is None else self.ids[records],
             cells=None if self.cells is None else partial(_cells_of, self.cells, records.tolist()),
         )
 
@@ -260,6 +271,10 @@ class Source(Model):
             base: What relative paths are relative to.
         """
         return 0
+
+    def canvases(self) -> Mapping[str, tuple[int, int]]:
+        """Returns height and width of the canvases that images of several sizes are stored on, by feature."""
+        return {}
 
     def has_labels(self) -> bool:
         """Returns whether records carry a class label, or several."""

@@ -78,7 +78,8 @@ class RandomResizedCrop(CropTransform):
         return True
 
     def traits(self, x: FeatureType) -> Traits:
-        return replace(super().traits(x), weight=ANTIALIAS_WEIGHT if self.antialias else 1.0)
+        plain = self.method == "bilinear" and not self.antialias
+        return replace(super().traits(x), weight=ANTIALIAS_WEIGHT if self.antialias else 1.0, bilinear=plain)
 
     def needed_size(self) -> tuple[int, int] | None:
         return self.output_size()

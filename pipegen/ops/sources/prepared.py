@@ -1,0 +1,161 @@
+"""`prepared`: records that `pipegen prepare` has worked on and stored, so that what never changes is computed once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pipegen.errors import OpError
+from pipegen.ops.arguments.magnitudes import Number
+from pipegen.ops.base import SplitName
+from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.model import Model
+from pipegen.ops.sources.array_features import FeatureName
+from pipegen.ops.sources.base import Listing, Parts, Source
+from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pipegen.ops.sources.store import StoreAbout
+    from pipegen.ops.sources.strings import Ints
+
+    Kind = str
+else:
+    Kind = names_in("arrays")
+
+
+class StoredFeature(Model):
+    """One feature of a store, as `pipegen prepare` has written it."""
+
+    kind: Kind
+    """`image`, `mask`, `label`, `tensor` or `weight`."""
+    dtype: Literal["uint8", "uint16", "int32", "int64", "float32", "string"] = "uint8"
+    """The dtype of a value; `string` for encoded files."""
+    shape: tuple[int | None, ...] = ()
+    """The shape of an example; `null` for a side that differs between examples."""
+    range: tuple[Number, Number] | None = None
+    """The lowest and the highest value; integers that are pixels have that of their dtype."""
+    of: str | None = None
+    """For a mask: its image."""
+    classes: Annotated[int, Field(ge=1)] | None = None
+    """For a label or a mask: how many classes there are."""
+    ignore: int = 0
+    """For a mask: the class index of what lies outside."""
+    canvas: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
+    """For pixels: height and width of the canvas that each example lies on."""
+    channels: Annotated[int, Field(ge=1)] | None = None
+    """For encoded images: their channels."""
+
+    def type(self) -> FeatureType:
+        """Returns the type of an example."""
+        interval = Interval(*self.range) if self.range is not None else None
+        if interval is None and kind_of(self).levels:
+            interval = INTEGER_RANGES.get(self.dtype)
+        return FeatureType(
+            self.kind, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore, file_channels=self.channels
+        )
+
+
+class Changes(Model):
+    """Says what a store computes otherwise than the spec that it was prepared from."""
+
+    shorter_side: Annotated[int, Field(ge=1)] | None = None
+    """Images whose shorter side is longer than this were shrunk to it, by `resize` with `antialias`."""
+    jpeg: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Images were encoded again, as JPEG of this quality."""
+
+
+class Prepared(Source):
+    """Reads what `pipegen prepare` has stored. That command writes this section, too, and nothing in it is to be changed by hand.
+
+    Examples keep the ids, and so the draws, and the splits that they had. Pixels are rows of bytes that are mapped into memory, and read
+    without Python; a random crop on them is done for whole batches.
+    """
+
+    op: ClassVar[str] = "prepared"
+
+    path: Annotated[str, Field(min_length=1)]
+    """The folder of the store, relative to the spec's file."""
+    of: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """The hash of the spec that it was prepared from."""
+    splits: Annotated[tuple[SplitName, ...], Field(min_length=1)]
+    """The splits, as they were assigned then."""
+    features: Annotated[dict[FeatureName, StoredFeature], Field(min_length=1)]
+    """What a record holds, by the name of the feature."""
+    changes: Changes = Changes()
+    """What is computed otherwise than by that spec; empty where nothing is."""
+
+    def infer(self) -> ElementType:
+        """Infers the type of a record, which the features say in full."""
+        return ElementType(tuple((name, feature.type()) for name, feature in self.features.items()))
+
+    def split_names(self) -> tuple[str, ...]:
+        """Returns the splits that the data was assigned to when it was prepared."""
+        return self.splits
+
+    def canvases(self) -> Mapping[str, tuple[int, int]]:
+        """Returns the canvas of each feature that has one."""
+        return {name: feature.canvas for name, feature in self.features.items() if feature.canvas is not None}
+
+    def has_folders(self) -> bool:
+        """Returns that folders say nothing here."""
+        return False
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """List the records; see `Source.list`."""
+        from pipegen.ops.sources.store import check_files, read_about
+
+        root = Path(os.path.abspath(os.path.join(base, os.path.expanduser(self.path))))
+        about = read_about(root)
+        check_files(root, about)
+        self._fits(root, about)
+        if progress is not None:
+            progress(about.total)
+        return self._listed(root, about)
+
+    def _fits(self, root: Path, about: StoreAbout) -> None:
+        """Checks that the store is the one that the arguments describe."""
+        help_ = "read it with the spec that `pipegen prepare` has written beside it"
+        if about.of != self.of:
+            message = f"{str(root)!r} was prepared from another spec: {about.of[:12]}…, and `of` says {self.of[:12]}…"
+            raise OpError("PG571", message, field="of", help=help_)
+        if tuple(about.splits) != self.splits:
+            message = f"the store has the splits {', '.join(about.splits)}, and `splits` says {', '.join(self.splits)}"
+            raise OpError("PG571", message, field="splits", help=help_)
+        stored = {name for name in self.features if name in about.pixels}
+        wanted = {name for name, feature in self.features.items() if kind_of(feature).pictured}
+        columns = {name for name, feature in self.features.items() if not kind_of(feature).pictured}
+        canvases = {name: own.canvas[:2] for name, own in about.pixels.items() if own.canvas}
+        if stored != wanted or not columns <= set(about.columns) or canvases != self.canvases():
+            raise OpError("PG571", "the store has other features than `features` says", field="features", help=help_)
+
+    def _listed(self, root: Path, about: StoreAbout) -> Listing:
+        import numpy as np
+
+        from pipegen.ops.sources.store import read_column
+        from pipegen.ops.sources.stored_rows import StoredRows, places
+        from pipegen.ops.sources.strings import Strings
+
+        at = places(about)
+        columns = {name: np.array(read_column(root, name)) for name, f in self.features.items() if not kind_of(f).pictured}
+        label = columns.pop(about.label, None) if about.label is not None else None
+        blob, bounds = (np.array(read_column(root, name)) for name in ("@keys", "@bounds"))
+        codes: Ints = np.repeat(np.arange(len(about.splits), dtype=np.int16), list(about.splits.values()))
+        return Listing(
+            root=str(root),
+            keys=Strings(blob, bounds),
+            labels=label,
+            class_names=about.classes.get(about.label or "", ()),
+            sizes=np.array(read_column(root, "@bytes")),
+            parts=Parts(tuple(about.splits), codes),
+            readers={"": StoredRows(root, about)},
+            in_table=True,
+            columns=columns,
+            column_classes={name: classes for name, classes in about.classes.items() if name in columns},
+            rows=at,
+            ids=np.array(read_column(root, "@ids")),
+        )

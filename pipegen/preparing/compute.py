@@ -1,0 +1,136 @@
+"""Computes what is stored of an example, by the plan that the spec itself has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.process.graphs import plain_map
+from pipegen.errors import InternalError
+from pipegen.ops.base import ElementTransform
+from pipegen.ops.families.decoder import Decode
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.registry import transforms
+from pipegen.plan.nodes import Element, Read
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.backend.datasets.engine import Engine
+    from pipegen.backend.features import Features
+    from pipegen.ops.sources.store import Pixels
+    from pipegen.ops.stage import Stage
+    from pipegen.plan.nodes import Plan
+    from pipegen.preparing.options import Options
+    from pipegen.types import FeatureType
+
+    Compute = Callable[[tf.Tensor], Features]
+    """From the number of a record in its split to what is stored of it."""
+
+
+class Computation:
+    """Computes what is stored of the examples of one split.
+
+    Args:
+        engine: Runs the spec.
+        plan: The split's plainest plan.
+        stages: Those that come before the cut.
+        type: What an example is there.
+        options: How to prepare.
+    """
+
+    def __init__(self, engine: Engine, plan: Plan, stages: tuple[Stage, ...], type_: ElementType, options: Options) -> None:
+        self._executor = engine.executor_of(plan, plan.split)
+        self._read = next(node for node in plan.nodes if isinstance(node, Read))
+        self._stages, self._type, self._options = stages, type_, options
+        self._draws = plan.index.num_draws
+        self.threads = self._executor.setting.threads
+        self.explain = self._executor.explain
+        self.locate = self._executor.records.locate
+
+    def examples(self, first: int, count: int, pixels: dict[str, Pixels]) -> tf.data.Dataset:
+        """The examples from one on, in order: `NAME` is a row of bytes or an encoded file, `@size.NAME` its height and width."""
+
+        def stored(record: tf.Tensor) -> Features:
+            found = self._computed(record)
+            for name, how in pixels.items():
+                image = found[name]
+                if how.form == "files":
+                    found[name] = _encoded(image, self._type[name], self._options.quality)
+                else:
+                    found[f"@size.{name}"] = tf.shape(image)[:2]
+                    found[name] = _row(image, how.canvas)
+            return found
+
+        return self._map(first, count, stored)
+
+    def sizes(self, first: int, count: int) -> tf.data.Dataset:
+        """The height and the width of images before the cut, int32 `(2,)` each; by their files alone where nothing else decides them."""
+        pictured = [name for name, t in self._type.items() if kind_of(t).pictured]
+        decodes = {stage.feature: stage.ref.step for stage in self._stages if isinstance(stage, Decode) and stage.like is None}
+        alone = len(self._stages) == len(decodes) == len(pictured)
+
+        def measured(record: tf.Tensor) -> Features:
+            if alone:
+                stored = self._executor.compute([self._read])({"@record": record, "@draws": tf.zeros([self._draws], tf.float64)})
+                sizes = {name: decodes[name].stored_size(stored[name]) for name in pictured}
+            else:
+                done = self._plain(record)
+                sizes = {name: tf.shape(done[name])[:2] for name in pictured}
+            return {name: tf.ensure_shape(size, [2]) for name, size in sizes.items()}
+
+        return self._map(first, count, measured)
+
+    def _map(self, first: int, count: int, function: Compute) -> tf.data.Dataset:
+        # What is read ahead is a few examples, so that memory does not grow with the data.
+        records = tf.data.Dataset.range(first, first + count)
+        return plain_map(records, function, self.threads).prefetch(self.threads)
+
+    def _plain(self, record: tf.Tensor) -> Features:
+        nodes: list[Read | Element] = [self._read, Element(ElementType(()), self._stages)]
+        return self._executor.compute(nodes)({"@record": record, "@draws": tf.zeros([self._draws], tf.float64)})
+
+    def _computed(self, record: tf.Tensor) -> Features:
+        """The features of an example at the cut."""
+        done = self._plain(record)
+        side = self._options.shorter_side
+        found = {}
+        for name, t in self._type.items():
+            found[name] = done[name]
+            if side is not None and kind_of(t).pictured:
+                found[name] = _shrunk(done[name], t, side)
+        return found
+
+
+def _shrinking(side: int, x: FeatureType) -> ElementTransform:
+    """The step that shrinks images to a shorter side."""
+    given: dict[str, Any] = {"shorter_side": side, "antialias": True}
+    step = transforms()["resize"](**given).on(x)
+    if not isinstance(step, ElementTransform):
+        raise InternalError(f"`{step.op}` works on no single example")
+    return step
+
+
+def _shrunk(image: tf.Tensor, x: FeatureType, side: int) -> tf.Tensor:
+    """An image whose shorter side is at most so many pixels; a smaller one as it is."""
+    step = _shrinking(side, x)
+    none = tf.zeros([0], tf.float64)
+    return tf.cond(tf.reduce_min(tf.shape(image)[:2]) > side, lambda: step.apply(image, none), lambda: tf.identity(image))
+
+
+def _row(image: tf.Tensor, canvas: tuple[int, ...]) -> tf.Tensor:
+    """An image in the upper left corner of a canvas, as bytes."""
+    height, width = tf.unstack(tf.shape(image)[:2])
+    whole = tf.pad(image, [[0, canvas[0] - height], [0, canvas[1] - width], [0, 0]])
+    if image.dtype != tf.uint8:
+        whole = tf.bitcast(whole, tf.uint8)
+    return tf.reshape(whole, [-1])
+
+
+def _encoded(image: tf.Tensor, x: FeatureType, quality: int) -> tf.Tensor:
+    """An image as a JPEG; what a JPEG cannot hold, such as a mask, as a PNG, which keeps every bit."""
+    if kind_of(x).categorical or image.dtype != tf.uint8 or image.shape[-1] not in (1, 3):
+        return tf.io.encode_png(image)
+    return tf.io.encode_jpeg(image, quality=quality, chroma_downsampling=True, optimize_size=True)

@@ -1,0 +1,190 @@
+"""Finds where a spec can be cut in two: steps that give the same in every epoch, whose results are stored, and those that come after.
+
+A cut lies between two steps, and never within a segment: what is resampled once stays resampled once. On every split the same number of
+steps comes before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.errors import InternalError
+from pipegen.ops.families.decoder import Decode, DecodeWindow
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.plan import stages as s
+from pipegen.plan.fitting_plans import learning_steps
+from pipegen.plan.nodes import Element, Read
+from pipegen.spec.steps import ids_of
+from pipegen.types import FLOATING, ElementType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipegen.ops.stage import Stage
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import FeatureType
+
+_ALWAYS = -1
+"""The place of a decoder that the spec does not write."""
+
+
+class NoCutError(Exception):
+    """Nothing can be stored; the message says why, and `help` what to do."""
+
+    def __init__(self, message: str, help_: str) -> None:
+        super().__init__(message)
+        self.help = help_
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A place to cut a spec at.
+
+    Attributes:
+        steps: How many of the spec's steps come before it.
+        stages: For each split, what is done to an example before it, in order.
+        type: What an example is there, the same for every split; a side of an image that differs between splits is not known.
+        least: Height and width in pixels: an image with both sides at least twice as long is decoded by the spec at a fraction of its
+            size, which depends on what comes after the cut; `None` where none is.
+    """
+
+    steps: int
+    stages: Mapping[str, tuple[Stage, ...]]
+    type: ElementType
+    least: tuple[int, int] | None = None
+
+
+def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = None) -> Cut:
+    """Finds the last place where a spec can be cut, or the one behind the step `at`.
+
+    Args:
+        spec: The spec.
+        plans: Its plainest plans.
+        at: The name or the id of a step.
+
+    Raises:
+        NoCutError: Where there is none.
+    """
+    if at is not None:
+        return _behind(spec, plans, at)
+    why = ""
+    for steps in range(_fixed(spec, plans), -1, -1):
+        found = _cut(plans, steps)
+        if isinstance(found, Cut) and all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).pictured):
+            return found
+        why = why or (
+            found if isinstance(found, str) else "what leaves the last deterministic step is floats, four times as large as bytes"
+        )
+    raise NoCutError(f"there is nothing to prepare: {why}", "put the deterministic steps first, `decode` among them")
+
+
+def _behind(spec: PipelineSpec, plans: Mapping[str, Plan], at: str) -> Cut:
+    ids = ids_of(spec.transforms)
+    places = [i for i, (step, own) in enumerate(zip(spec.transforms, ids, strict=True)) if at in (own, step.op)]
+    if not places:
+        raise NoCutError(f"there is no step `{at}`", f"the steps are {', '.join(f'`{own}`' for own in ids) or 'none'}")
+    steps = places[-1] + 1
+    if steps > _fixed(spec, plans):
+        first = ids[_fixed(spec, plans)]
+        raise NoCutError(
+            f"what `{first}` gives is not the same in every epoch and on every split",
+            f"cut before it: `--at` names a step before `{first}`",
+        )
+    found = _cut(plans, steps)
+    if isinstance(found, str):
+        raise NoCutError(f"nothing can be stored behind `{at}`: {found}", "leave `--at` out: then the last place that works is taken")
+    return found
+
+
+def _fixed(spec: PipelineSpec, plans: Mapping[str, Plan]) -> int:
+    """Counts the steps before the first one that differs from epoch to epoch, or from split to split in what stands in for it."""
+    random = {_place(ref) for plan in plans.values() for stage in plan.stages() for ref in stage.uses() if ref.is_random}
+    random |= {i for i, step in enumerate(spec.transforms) if step.random or step.inner_steps() or step.evaluation_form()}
+    random |= {i for i, _ in learning_steps(spec)}  # what they learn is of the training split, which others share
+    return min((i for i in random if i >= 0), default=len(spec.transforms))
+
+
+def _place(ref: s.StepRef) -> int:
+    """The number of a use's step among the spec's."""
+    policy = ref.choice.policy if ref.choice is not None else ref
+    return next((part for part in policy.path if isinstance(part, int)), _ALWAYS)
+
+
+def _cut(plans: Mapping[str, Plan], steps: int) -> Cut | str:
+    """A cut before step number `steps`, or why there is none."""
+    stages: dict[str, tuple[Stage, ...]] = {}
+    types: list[ElementType] = []
+    least: tuple[int, int] | None = None
+    for split, plan in plans.items():
+        taken = _taken(plan, steps)
+        if isinstance(taken, str):
+            return taken
+        stages[split], type_, needed = taken
+        types.append(type_)
+        if needed is not None:
+            least = needed if least is None else (min(least[0], needed[0]), min(least[1], needed[1]))
+    together = _together(types)
+    return together if isinstance(together, str) else Cut(steps, stages, together, least)
+
+
+def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tuple[int, int] | None] | str:
+    """Takes what of a split's plan comes before a step; returns it, what leaves it, and how small a file may be decoded then."""
+    read = next(node for node in plan.nodes if isinstance(node, Read))
+    now, kept, least = dict(read.out.items()), [], None
+    open_: set[str] = set()
+    last: dict[str, Stage] = {}
+    for node in plan.nodes:
+        if not isinstance(node, Element):
+            continue
+        for stage in node.stages:
+            name, own = stage.feature, stage
+            before = {_place(ref) < steps for ref in stage.uses()}
+            if isinstance(stage, DecodeWindow) and _place(stage.decode) < steps <= _place(stage.crop):
+                own = Decode(name, stage.decode, None)
+                least = _lesser(least, stage.needed)
+                now[name] = stage.decode.step.infer(now[name])
+            elif len(before) == 2:
+                return f"the steps around it work on `{name}` as one"
+            elif not before and name not in open_:
+                continue  # the output's own, behind every step
+            elif before == {False}:
+                if name in open_:
+                    return f"`{stage.uses()[0].id}` and the step before it resample `{name}` once, as one segment"
+                last.setdefault(name, stage)
+                continue
+            elif name in last:
+                raise InternalError("a step of a spec stands behind one that comes after it")
+            else:
+                now[name] = node.out[name]
+            open_ = open_ | {name} if isinstance(stage, s.Composes) else open_ - {name}
+            kept.append(own)
+    for i, stage in enumerate(kept):
+        if isinstance(stage, Decode) and stage.needed is not None and not any(b.feature == stage.feature for b in kept[i + 1 :]):
+            least = _lesser(least, stage.needed)
+            kept[i] = Decode(stage.feature, stage.ref, None, stage.like)
+    return tuple(kept), ElementType(tuple(now.items())), least
+
+
+def _lesser(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The lesser of two sizes, side by side."""
+    return b if a is None else a if b is None else (min(a[0], b[0]), min(a[1], b[1]))
+
+
+def _together(types: list[ElementType]) -> ElementType | str:
+    """The type of which the examples of every split are."""
+    features: dict[str, FeatureType] = {}
+    for name, first in types[0].items():
+        others = [type_[name] for type_ in types]
+        if any((t.kind, t.dtype, len(t.shape)) != (first.kind, first.dtype, len(first.shape)) for t in others):
+            return f"`{name}` is of another type on another split"
+        if first.encoded and kind_of(first).pictured:
+            return f"`{name}` is not decoded before it"
+        if kind_of(first).padded:
+            return f"`{name}` has any number of items, which a store does not hold yet"
+        shape = tuple(side if all(t.shape[i] == side for t in others) else None for i, side in enumerate(first.shape))
+        if any(side is None for side in shape[2:] if kind_of(first).pictured):
+            return f"`{name}` has another number of channels on another split"
+        features[name] = first.with_(shape=shape, uniform=False)
+    return ElementType(tuple(features.items()))

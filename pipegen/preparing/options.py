@@ -1,0 +1,70 @@
+"""Holds what `pipegen prepare` was asked for, and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Format = Literal["raw", "jpeg"]
+FORMATS = ("raw", "jpeg")
+QUALITY = 90
+
+
+@dataclass(frozen=True)
+class Options:
+    """Says how to prepare; for the arguments see `pipegen.prepare`."""
+
+    format: Format = "raw"
+    at: str | None = None
+    shorter_side: int | None = None
+    quality: int = QUALITY
+
+    def changes(self) -> dict[str, int]:
+        """Returns what is computed otherwise than by the spec, as the section `source` has it."""
+        found = {} if self.shorter_side is None else {"shorter_side": self.shorter_side}
+        return found | ({"jpeg": self.quality} if self.format == "jpeg" else {})
+
+    def in_words(self) -> tuple[str, ...]:
+        """Says the same in words."""
+        said = []
+        if self.shorter_side is not None:
+            said.append(f"images are shrunk to a shorter side of {self.shorter_side} pixels first, by `resize` with `antialias`")
+        if self.format == "jpeg":
+            said.append(f"images are encoded again, as JPEG of quality {self.quality}")
+        return tuple(said)
+
+    def plain(self) -> dict[str, object]:
+        """Returns it as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Holds what was prepared.
+
+    Attributes:
+        folder: Where the store is.
+        spec: The file of the spec that reads it and does the rest.
+        steps: The steps whose work is done in it, in words.
+        rest: Those that are left, in words.
+        examples: How many examples it has.
+        bytes: The bytes of its pixels or files.
+        shards: How many shards it has.
+        written: How many of them were written now; the others were there.
+        changes: What is computed otherwise than by the spec that it was prepared from, in words; none where it is equal, bit for bit.
+        verified: How many examples were compared with what the spec gives, beside every checksum; `None` where that was not asked for.
+    """
+
+    folder: Path
+    spec: Path
+    steps: str
+    rest: str
+    examples: int
+    bytes: int
+    shards: int
+    written: int
+    changes: tuple[str, ...] = ()
+    verified: int | None = None

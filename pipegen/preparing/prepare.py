@@ -1,0 +1,187 @@
+"""Prepares the data of a spec: what is asked for is checked first, then shards are written one after another, then the store is there."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import DataError, OpError, SpecError
+from pipegen.ops.sources.store import ABOUT, SHARDS, put, read_about
+from pipegen.preparing.finish import damaged_files, finish, steps_before
+from pipegen.preparing.options import Options, Prepared
+from pipegen.preparing.rest import SPEC
+from pipegen.preparing.work import Work, make_folders
+from pipegen.spec.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipegen.ops.sources.store import Shard
+    from pipegen.phases.specs import FittedSpec
+
+    Runner = Callable[[Work, list[int], Callable[[int], None]], None]
+
+_KEY = "key"
+_COMPARED = 64
+"""Examples of each split that are computed again to verify a store."""
+
+
+def prepare(
+    fitted: FittedSpec,
+    folder: Path,
+    options: Options,
+    *,
+    verify: bool = False,
+    run: Runner | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Prepared:
+    """Prepares data; for the arguments see `pipegen.prepare`.
+
+    Args:
+        fitted: The spec and its data.
+        folder: Where the store is to be.
+        options: How.
+        verify: Read everything again once it is there, and compare.
+        run: Writes shards in another way than one after another.
+        progress: Called with the number of examples that are done.
+
+    Raises:
+        SpecError: `PG572` and `PG573` where the spec cannot be prepared so, `PG574` where the disk has no room.
+        FileExistsError: When the folder holds something else.
+        DataError: For a record that cannot be read, and for a store that is damaged.
+        OSError: When it cannot be written.
+    """
+    work = Work(fitted, folder, options)
+    _check_folder(work)
+    make_folders(folder)
+    tell = progress or (lambda _done: None)
+    with _alone(folder):
+        _claim(work)
+        work.measure(tell)
+        missing = [number for number in range(len(work.shards)) if work.done(number) is None]
+        _check_room(work)
+        if missing:
+            (run or _one_by_one)(work, missing, tell)
+        shards = [_written(work, number) for number in range(len(work.shards))]
+        if missing or not (folder / ABOUT).exists():
+            (folder / ABOUT).unlink(missing_ok=True)
+            finish(work, shards, fitted.spec.loaded.file or "a spec in Python")
+    compared = verified(work) if verify else None
+    return _said(work, shards, len(missing), compared)
+
+
+def _one_by_one(work: Work, missing: list[int], tell: Callable[[int], None]) -> None:
+    done = work.manifest_total - sum(work.shards[number].count for number in missing)
+    for number in missing:
+        work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
+        done += work.shards[number].count
+
+
+def _written(work: Work, number: int) -> Shard:
+    shard = work.done(number)
+    if shard is None:
+        raise DataError(f"shard {number} of {work.folder} was not written")
+    return shard
+
+
+def _check_folder(work: Work) -> None:
+    """Checks that what is in the folder is ours."""
+    folder = work.folder
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise FileExistsError(errno.EEXIST, "it is a file", str(folder))
+    if any(folder.iterdir()) and not (folder / SHARDS).is_dir():
+        raise FileExistsError(errno.EEXIST, "it is a folder with other files", str(folder))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keeps other processes from preparing into the same folder meanwhile; a lock goes with its process."""
+    with open(folder / SHARDS / "lock", "w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FileExistsError(errno.EEXIST, "another process is preparing into it", str(folder)) from None
+        yield
+
+
+def _claim(work: Work) -> None:
+    """Notes what is prepared here; what stopped goes on only with the same."""
+    file = work.folder / SHARDS / _KEY
+    if file.exists() and file.read_text() != work.key:
+        said = "it holds a store of another spec, other data or other options; take another folder"
+        raise FileExistsError(errno.EEXIST, said, str(work.folder))
+    if not file.exists():
+        put(file, work.key.encode())
+
+
+def _check_room(work: Work) -> None:
+    need = work.expected_bytes()
+    free = shutil.disk_usage(work.folder).free
+    if need <= free:
+        return
+    smaller = ["`--format jpeg` takes about a quarter" if work.options.format == "raw" else ""]
+    smaller += ["`--shorter-side 256` shrinks the images first"] if work.options.shorter_side is None else []
+    message = f"the store takes {format_bytes(need)} more, and {str(work.folder)!r} has {format_bytes(free)} free"
+    label = work.fitted.spec.loaded.locate.label(("source",))
+    raise SpecError([make("PG574", message, label, help=tuple(filter(None, smaller)) or ("choose a folder on another disk",))])
+
+
+def verified(work: Work) -> int:
+    """Compares every checksum of a store, and some examples with what the spec gives; returns how many.
+
+    Raises:
+        DataError: When something differs.
+    """
+    try:
+        about = read_about(work.folder)
+    except OpError as error:
+        raise DataError(error.message) from None
+    wrong = damaged_files(work.folder, about)
+    if wrong:
+        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise DataError(f"{wrong[0]}{more} is damaged: its checksum is another; delete it and {work.folder / ABOUT}, and prepare again")
+    count = 0
+    begins: dict[str, list[tuple[int, int]]] = {}
+    for number, shard in enumerate(about.shards):
+        begins.setdefault(shard.split, []).append((shard.first, number))
+    for split, shards in begins.items():
+        first, number = shards[len(shards) // 2]
+        shard = about.shards[number]
+        some = min(_COMPARED, shard.count)
+        streams = {name: open(work.file(name, number), "rb") for name in work.pictured}  # noqa: SIM115 - closed below
+        try:
+            for example in work.examples(split, first, some):
+                for name, stream in streams.items():
+                    content = example[name] if isinstance(example[name], bytes) else np.ascontiguousarray(example[name]).tobytes()
+                    if stream.read(len(content)) != content:
+                        raise DataError(f"{work.file(name, number)} holds other pixels than the spec gives now")
+                count += 1
+        finally:
+            for stream in streams.values():
+                stream.close()
+    return count
+
+
+def _said(work: Work, shards: list[Shard], written: int, compared: int | None) -> Prepared:
+    rest = " → ".join(step.op for step in work.model.transforms[work.cut.steps :]) or "nothing"
+    return Prepared(
+        folder=work.folder,
+        spec=work.folder / SPEC,
+        steps=steps_before(work),
+        rest=rest,
+        examples=work.manifest_total,
+        bytes=sum(size for shard in shards for size in shard.bytes.values()),
+        shards=len(shards),
+        written=written,
+        changes=work.options.in_words(),
+        verified=compared,
+    )

@@ -1,0 +1,126 @@
+"""Writes the spec that reads a prepared store and does the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from pipegen.errors import InternalError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.wording import step_kwargs
+from pipegen.spec.steps import ids_of
+from pipegen.types import INTEGER_RANGES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipegen.ops.sources.store import Pixels
+    from pipegen.preparing.cut import Cut
+    from pipegen.preparing.options import Options
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.types import FeatureType
+
+SPEC = "prepared.pipegen.yaml"
+_DONE = frozenset({"pipegen", "name", "params", "source", "splits", "transforms", "errors"})
+"""Sections that are written apart, or whose work is done."""
+_DECODE: dict[str, Any] = {"decode": {"scaled": "never"}}
+"""Decodes the files of a store at full size: they were decoded and turned upright before."""
+
+
+def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixels: Mapping[str, Pixels]) -> dict[str, Any]:
+    """The spec of what comes after a cut, as plain values.
+
+    Args:
+        spec: The spec that was cut.
+        spec_hash: Its hash.
+        cut: Where.
+        options: How it was prepared.
+        pixels: How the pixels of each feature are stored.
+    """
+    features = {name: _feature(t, options, pixels.get(name)) for name, t in cut.type.items()}
+    source: dict[str, Any] = {"path": ".", "of": spec_hash, "splits": list(spec.split_names()), "features": features}
+    if options.changes():
+        source["changes"] = options.changes()
+    values: dict[str, Any] = {"pipegen": 1, **({"name": spec.name} if spec.name else {}), "source": {"prepared": source}}
+    for section in type(spec).model_fields:
+        if section in _DONE or section not in spec.model_fields_set:
+            continue
+        value = getattr(spec, section)
+        if section == "tests":
+            values[section] = [{test.op: test.model_dump(mode="json", exclude_unset=True)} for test in value]
+        else:
+            values[section] = value.model_dump(mode="json", exclude_unset=True) if hasattr(value, "model_dump") else value
+    values.get("runtime", {}).pop("cache", None)
+    values = {name: value for name, value in values.items() if value not in ([], {})}
+    if values.get("epoch") == "pass":
+        del values["epoch"]
+    if options.format != "raw":
+        values["transforms"] = [_DECODE, *_steps(spec, cut)]
+    else:
+        values["transforms"] = _steps(spec, cut)
+    return values
+
+
+def _steps(spec: PipelineSpec, cut: Cut) -> list[dict[str, Any]]:
+    """The steps behind the cut; where a step that draws would be counted anew, its id is written."""
+    ids = ids_of(spec.transforms)[cut.steps :]
+    left = spec.transforms[cut.steps :]
+    found = []
+    for step, own, now in zip(left, ids, ids_of(left), strict=True):
+        arguments = step_kwargs(step)
+        found.append({step.op: arguments if own == now or not step.random else {**arguments, "id": own}})
+    return found
+
+
+def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[str, Any]:
+    """Says of a feature what the source is to say."""
+    kind = kind_of(t)
+    files = kind.pictured and options.format != "raw"
+    found: dict[str, Any] = {"kind": t.kind, "dtype": "string" if files else t.dtype}
+    shape = list(t.shape)
+    if kind.pictured and options.shorter_side is not None:
+        shape = [None, None, shape[2]]
+    if files:
+        found["channels"] = t.shape[2]
+    else:
+        found["shape"] = shape
+    if pixels is not None and pixels.canvas:
+        found["canvas"] = list(pixels.canvas[:2])
+    standing = INTEGER_RANGES.get(t.dtype) if kind.levels else None
+    if t.interval is not None and t.interval != standing and not files:
+        found["range"] = [t.interval.low, t.interval.high]
+    for name in ("of", "classes", "ignore"):
+        if getattr(t, name):
+            found[name] = getattr(t, name)
+    return found
+
+
+def as_text(values: dict[str, Any], about: tuple[str, ...]) -> str:
+    """The spec as YAML, with comments before it."""
+    text = yaml.dump(values, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=120)
+    return "".join(f"# {line}\n" for line in about) + str(text)
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes short lists and maps in one line."""
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
+        simple = all(not isinstance(item, (list, dict)) for item in sequence)
+        return super().represent_sequence(tag, sequence, flow_style=simple)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def same_meaning(spec: PipelineSpec, rest: PipelineSpec, cut: Cut) -> None:
+    """Checks that the steps that are left are the same, with the same ids.
+
+    Raises:
+        InternalError: Where they are not.
+    """
+    left = list(zip(spec.transforms, ids_of(spec.transforms), strict=True))[cut.steps :]
+    now = list(zip(rest.transforms, ids_of(rest.transforms), strict=True))[len(rest.transforms) - len(left) :]
+    before, after = ([(s.op, s.meaning(), i if s.random else "") for s, i in steps] for steps in (left, now))
+    if before != after:
+        raise InternalError("the spec of what is left of a prepared one says something else")
