@@ -178,7 +178,14 @@ def jpeg(size: str) -> bytes:
     return stream.getvalue()
 
 
-WRITERS: Mapping[str, Any] = {"tfrecord": write_tfrecord, "webdataset": write_tar, "zip": write_zip, "mds": write_mds}
+def write_tfds(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a data set as TensorFlow Datasets does."""
+    from tfds_files import write_page  # here, since that writes its records by this module
+
+    write_page(path, records)
+
+
+WRITERS: Mapping[str, Any] = {"tfrecord": write_tfrecord, "webdataset": write_tar, "zip": write_zip, "mds": write_mds, "tfds": write_tfds}
 """By the name of a source, what writes a file of it."""
 
 

@@ -399,6 +399,12 @@ def _records(features: dict[str, Any]) -> dict[str, Any]:
         ("a.tfrecord", "tfrecord", "6 image=jpeg:8x8 at=float:2", _records({"image": {"kind": "image"}, "at": {"kind": "tensor"}})),
         ("a.tfrecord", "tfrecord", "6 image=jpeg:8x8", _records({"image": {"kind": "image", "key": "imag"}})),
         ("a.tfrecord", "tfrecord", "6 @=jpeg:8x8", _records({"image": {"kind": "image"}})),
+        (
+            "pets",
+            "tfds",
+            "6 image=jpeg:8x8",
+            {"tfds": {"name": "pets", "data_dir": ".", "features": {"image": {"kind": "image", "key": "imag"}}}},
+        ),
     ],
 )
 def test_advice_on_data(file: str, kind: str, content: str, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,6 @@ class RecordTensors:
         self._together, self._read_together = together, frozenset(records.features if together is not None else ())
         alone = [name for name in records.features if name not in self._read_together]
         self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in alone}
-        self._batched = records.reader.batched
         self._columns = {name: Column(values) for name, values in records.columns.items() if name not in self._ragged}
         self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32), members)
         self.words = self._places.words
@@ -132,8 +131,6 @@ class RecordTensors:
         def each(name: str) -> list[tf.Tensor]:
             if name in together:
                 return together[name] if isinstance(together[name], list) else tf.unstack(together[name], num=count)
-            if self._batched:
-                return tf.unstack(self._reads[name](*self._places.at(name, records)), num=count)
             places = zip(*(tf.unstack(part, num=count) for part in self._places.at(name, records)), strict=True)
             return [self._reads[name](*place) for place in places]
 

@@ -71,15 +71,17 @@ class ShardTensors:
         self._shards = tf.constant(selected.shards)
         self._first = tf.constant(selected.first)
         self._bases = tf.constant(bases)
+        self._offsets = None if selected.offsets is None else tf.constant(selected.offsets)
         self._bitmap = None if selected.bitmap is None else BitmapTensors(selected.bitmap)
 
     def locate(self, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Finds the shard and the row in it of members of the split: int64 `(n,)` each."""
         at = _at(self._starts, member)
         shard = tf.gather(self._shards, at)
-        if self._bitmap is None:
-            return shard, member - tf.gather(self._starts, at)
-        return shard, self._bitmap.select(member) - tf.gather(self._first, shard)
+        # A split of whole shards begins at the first record of each.
+        numbers = (member, self._starts, at) if self._bitmap is None else (self._bitmap.select(member), self._first, shard)
+        row = numbers[0] - tf.gather(numbers[1], numbers[2])
+        return shard, row if self._offsets is None else row + tf.gather(self._offsets, shard)
 
     def words(self, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the lower and the upper half of the ids of members `(n,)`, uint32."""

@@ -46,8 +46,9 @@ def shard_bases(source_name: str, listing: Listing, rows: Array) -> Array:
     bases = example_ids(source_name, listing.keys) >> np.uint64(ROW_BITS) << np.uint64(ROW_BITS)
     order = np.argsort(bases, kind="stable")
     same = np.flatnonzero(bases[order[1:]] == bases[order[:-1]])
-    if len(same):
-        first, second = (listing.keys[int(order[i])] for i in (same[0], same[0] + 1))
+    pairs = ((listing.keys[int(order[i])], listing.keys[int(order[i + 1])]) for i in same)  # of one file, parts may be listed
+    first, second = next(((a, b) for a, b in pairs if a != b), ("", ""))
+    if first != second:
         raise InternalError(f"two files of records share 40 bits of their hashes by chance; rename one of them: {first!r} and {second!r}")
     return bases
 

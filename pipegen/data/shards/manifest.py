@@ -45,8 +45,7 @@ class ShardedManifest(Manifest):
 
     def numbers(self, split: str) -> Array:
         """Returns the numbers of a split's records among all, rising: int64 `(n,)`."""
-        shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
-        return self.members[split].first[shard] + row
+        return self.members[split].numbers(np.arange(self.num_examples(split)))
 
     def narrowed(self, split: str, places: Array) -> ShardedManifest:
         """Leaves a split those of its examples that are at some places of it, rising, at a bit for each record of the source."""

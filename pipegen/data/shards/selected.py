@@ -26,11 +26,13 @@ class Selected:
         rows: Records in every shard of the source: int64 `(shards,)`.
         shards: The shards that the split has records of, rising: int64 `(m,)`.
         bitmap: Which of all records belong to the split; `None` where it has whole shards.
+        offsets: The row that each shard begins with, where that is not 0 for all: int64 `(shards,)`.
     """
 
     rows: Array
     shards: Array
     bitmap: Bitmap | None = None
+    offsets: Array | None = None
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -49,20 +51,32 @@ class Selected:
 
     def locate(self, member: Array) -> tuple[Array, Array]:
         """Finds the shard and the row in it of members: int64 `(n,)` each."""
+        shard, record = self._find(member)
+        row = record - self.first[shard]
+        return shard, row if self.offsets is None else row + self.offsets[shard]
+
+    def numbers(self, member: Array) -> Array:
+        """Finds the numbers of members among the records of all shards: int64 `(n,)`."""
+        return self._find(member)[1]
+
+    def _find(self, member: Array) -> tuple[Array, Array]:
         at = np.searchsorted(self.starts, member, side="right") - 1
         shard = self.shards[at]
         if self.bitmap is None:
-            return shard, member - self.starts[at]
-        return shard, self.bitmap.select(member) - self.first[shard]
+            return shard, self.first[shard] + member - self.starts[at]
+        return shard, self.bitmap.select(member)
 
     def blocks(self, block_rows: Array | None) -> Array:
         """Returns the first member of each block, int64 with the end: of each shard, or of `block_rows` records of one."""
         if block_rows is None:
             return self.starts
-        rows = self.rows[self.shards]
-        counts = -(-rows // np.maximum(block_rows[self.shards], 1))
+        each = np.maximum(block_rows[self.shards], 1)
+        before = (
+            np.zeros_like(each) if self.offsets is None else self.offsets[self.shards] % each
+        )  # rows of the first block that are cut off
+        counts = -(-(self.rows[self.shards] + before) // each)
         number = np.arange(counts.sum()) - np.repeat(_cumulative(counts)[:-1], counts)
-        within = number * np.repeat(block_rows[self.shards], counts)
+        within = np.maximum(number * np.repeat(each, counts) - np.repeat(before, counts), 0)
         if self.bitmap is None:
             return np.append(np.repeat(self.starts[:-1], counts) + within, self.starts[-1])
         return np.append(self.bitmap.rank(np.repeat(self.first[self.shards], counts) + within), len(self.bitmap))

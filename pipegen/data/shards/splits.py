@@ -42,24 +42,24 @@ def assign_shards(
     Raises:
         OpError: As `assign`, and `PG302` for a method that has to rank more records than `RANKED`.
     """
-    rows = shards_of(listing).rows
+    rows, offsets = shards_of(listing).rows, shards_of(listing).offsets
     if splits.method == "folder" and listing.parts is None:
         listing = replace(listing, parts=Parts.hold([_part(splits, key) for key in listing.keys]))
     dealt = bool(splits.parts) or splits.folds is not None
     if listing.parts is not None or not dealt or (splits.method == "hash" and splits.group is not None):
         members = assign(splits, listing, names)
-        return {name: Selected(rows, files[rows[files] > 0].astype(np.int64)) for name, files in members.items()}
+        return {name: Selected(rows, files[rows[files] > 0].astype(np.int64), offsets=offsets) for name, files in members.items()}
     if splits.method == "hash":
         bases = shard_bases(source_name, listing, rows)
         size = int(rows.sum())
         if folder is None or size < LEAST:
-            bitmaps = by_hash(splits, rows, bases)
+            bitmaps = by_hash(splits, rows, bases, offsets)
         else:
             key = bitmaps_key(splits, listing, source_name)
-            bitmaps = kept_or_counted(folder, key, names, size, lambda: by_hash(splits, rows, bases))
+            bitmaps = kept_or_counted(folder, key, names, size, lambda: by_hash(splits, rows, bases, offsets))
     else:
         bitmaps = _by_rank(splits, listing, names)
-    return {name: _with_any(rows, bitmaps[name]) for name in names}
+    return {name: _with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
 
 
 def _part(splits: Splits, key: str) -> str:
@@ -73,7 +73,9 @@ def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str
     if shards.total > RANKED:
         raise _too_many(splits, shards.total)
     labels = listed_labels(listing) if splits.stratify is not None else None
-    keys = Strings.hold(f"{key}#{row}" for key, n in zip(listing.keys, shards.rows.tolist(), strict=True) for row in range(n))
+    offsets = [0] * len(shards.rows) if shards.offsets is None else shards.offsets.tolist()
+    files = zip(listing.keys, offsets, shards.rows.tolist(), strict=True)
+    keys = Strings.hold(f"{key}#{row}" for key, first, n in files for row in range(first, first + n))
     records = replace(listing, keys=keys, sizes=np.zeros(len(keys), np.uint32), labels=labels, shards=None)
     found = {}
     for name, members in assign(splits, records, names).items():
@@ -96,12 +98,13 @@ def _too_many(splits: Splits, total: int) -> OpError:
     return OpError("PG302", message, field=by, help=help_)
 
 
-def by_hash(splits: Splits, rows: Array, bases: Array) -> dict[str, Bitmap]:
+def by_hash(splits: Splits, rows: Array, bases: Array, offsets: Array | None = None) -> dict[str, Bitmap]:
     """Counts the records of each part, by intervals of the hashes of their ids, so that no record ever moves."""
     share = shares(splits.parts)
     numbered = {i: (part, BitmapWriter(int(rows.sum()))) for i, part in enumerate(share) if part}  # and not what no part asks for
     salt = split_salt(splits.seed)
-    for ids in _ids(rows, bases):
+    # The bases of ids end in zeros, to which the row is added.
+    for ids in _ids(rows, bases if offsets is None else bases + offsets.astype(np.uint64)):
         own = intervals(mix64(ids ^ salt), share.values())
         for i, (_, writer) in numbered.items():
             writer.add(own == i)
@@ -121,7 +124,6 @@ def _ids(rows: Array, bases: Array) -> Iterator[Array]:
         yield mix64(origin + np.arange(start, stop, dtype=np.uint64))
 
 
-def _with_any(rows: Array, bitmap: Bitmap) -> Selected:
-    """The records of a bitmap, with the shards that hold any."""
-    everywhere = Selected(rows, np.flatnonzero(rows), bitmap)
-    return Selected(rows, everywhere.shards[np.diff(everywhere.starts) > 0], bitmap)
+def _with_any(everywhere: Selected) -> Selected:
+    """The same records, with those shards alone that hold any."""
+    return replace(everywhere, shards=everywhere.shards[np.diff(everywhere.starts) > 0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     import tensorflow as tf
 
@@ -37,20 +37,24 @@ class Mapped:
         return np.ascontiguousarray(self._array[row])
 
 
-def called(take: Callable[..., Any], dtype: str, shape: tuple[int | None, ...]) -> Callable[..., tf.Tensor]:
-    """Returns what reads values of records by a call into Python, of one record or of several at once.
+def called(
+    take: Callable[..., Sequence[Any]], types: Mapping[str, tuple[str, tuple[int | None, ...]]]
+) -> Callable[..., dict[str, tf.Tensor]]:
+    """Returns what reads several features of records by one call into Python; see `Reader.open_together`.
 
     Args:
-        take: From places, as NumPy scalars or arrays `(n,)`, to values stacked as these are.
-        dtype: The dtype of a value.
-        shape: The shape of one.
+        take: From the names of features and the places of records, NumPy arrays `(n,)`, to an array `(n, ...)` for each.
+        types: The dtype and the shape of each feature of one record.
     """
     import tensorflow as tf
 
-    def read(*place: tf.Tensor) -> tf.Tensor:
-        found = tf.numpy_function(take, list(place), tf.as_dtype(dtype), stateful=False)
-        found.set_shape([*place[0].shape, *shape])
-        return found
+    def read(names: Sequence[str], *place: tf.Tensor) -> dict[str, tf.Tensor]:
+        dtypes = [tf.as_dtype(types[name][0]) for name in names]
+        found = tf.numpy_function(lambda *at: take(names, *at), list(place), dtypes, stateful=False)
+        found = [found] if tf.is_tensor(found) else found  # outside a graph, of one feature
+        for name, value in zip(names, found, strict=True):
+            value.set_shape([place[0].shape[0], *types[name][1]])
+        return dict(zip(names, found, strict=True))
 
     return read
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from pipegen.ops.sources.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.reader import Hold, Read
+    from pipegen.ops.sources.reader import Hold, Together
     from pipegen.ops.sources.strings import Ints
 
 _RETRY = 5.0
@@ -154,7 +154,6 @@ class BlockReader(Reader):
         sizes: Records of each block, int64 `(blocks,)`.
     """
 
-    batched: ClassVar[bool] = True
     called: ClassVar[str] = "blocks"
     """What a reader's blocks are called in its format."""
 
@@ -188,11 +187,14 @@ class BlockReader(Reader):
         """Makes room for the blocks of a window of so many bytes of records, and of the one that follows it, within the budget."""
         self._window.limit = max(self._window.limit, min(max(_USUAL, _WINDOWS * num_bytes), ram_budget))
 
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        """Returns what reads a feature, of one record or of several in one call."""
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        """Returns what reads several features of records in one call."""
         from pipegen.ops.lowering.stored import called
 
-        return called(lambda *place: self.take(feature, *place), *self.value_type(feature))
+        def take(names: Sequence[str], *place: Any) -> list[Any]:
+            return [self.take(name, *place) for name in names]
+
+        return called(take, {feature: self.value_type(feature) for feature in features})
 
     def take(self, feature: str, *place: Any) -> Any:
         """Reads a feature of records, stacked as their places are: NumPy scalars, or `(n,)`.

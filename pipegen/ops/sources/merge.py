@@ -126,6 +126,8 @@ def _all(columns: Sequence[Ints | None]) -> Ints:
 
 def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
     """The shards of several splits, one after another; each split's reader knows them by the numbers that they have there."""
+    import numpy as np
+
     held = [shards for shards in parts if shards is not None]
     if not held:
         return None
@@ -133,7 +135,10 @@ def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
     blocks = None
     if any(shards.block_rows is not None for shards in held):
         blocks = _all([shards.rows if shards.block_rows is None else shards.block_rows for shards in held])
-    return Shards(rows, numbers, Strings.join([shards.digests for shards in held]), blocks)
+    offsets = None
+    if any(shards.offsets is not None for shards in held):
+        offsets = _all([np.zeros_like(shards.rows) if shards.offsets is None else shards.offsets for shards in held])
+    return Shards(rows, numbers, Strings.join([shards.digests for shards in held]), blocks, offsets)
 
 
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:

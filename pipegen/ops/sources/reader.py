@@ -29,8 +29,6 @@ class Reader:
 
     numbered: ClassVar[bool] = False
     """Whether records are rows that have no files, and are known by their numbers."""
-    batched: ClassVar[bool] = False
-    """Whether what it opens reads a feature of several records `(n,)` in one call also where that is encoded."""
     at_once: int = 1
     """Records that reading one takes along, which is what it costs. Above 1 access is not random: an order must not jump about."""
     called: ClassVar[str] = "files"

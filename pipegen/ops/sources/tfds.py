@@ -1,0 +1,237 @@
+"""`tfds`: a data set that TensorFlow Datasets prepared, read where it lies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PrivateAttr, field_validator
+
+from pipegen.diagnostics.advice import write
+from pipegen.errors import OpError, PartError
+from pipegen.ops.base import SplitName
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.array_features import FeatureName
+from pipegen.ops.sources.base import Parts, Source
+from pipegen.ops.sources.pictures import decoders, lives_on
+from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.reports import close_names, quoted
+from pipegen.ops.sources.shards import Shards, shards_of
+from pipegen.ops.sources.tfds_folder import class_names, find_prepared, parse_split
+from pipegen.ops.sources.tfrecord import TFRecord
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pipegen.ops.base import Transform
+    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.records.source import RecordSource
+    from pipegen.ops.sources.tfds_folder import Prepared
+
+    Piece = tuple[str, str, int, int]
+    """Our split, the name of a file, the first record in it that counts, and how many do."""
+
+_Split = Annotated[str, Field(min_length=1)]
+FORMATS: dict[str, type[RecordSource]] = {"tfrecord": TFRecord}
+"""The source that reads the files of each format."""
+
+
+class Tfds(Source):
+    """A data set that TensorFlow Datasets prepared: the folder `DATA_DIR/NAME/VERSION` with its metadata. Nothing is downloaded, and the
+    library is not needed.
+
+    Records are read in the graph, at any place, as with `tfrecord`; classes come from the metadata. Folders in the format `parquet` are
+    refused: the library's own writer of it loses records.
+    """
+
+    op: ClassVar[str] = "tfds"
+
+    name: Annotated[str, Field(min_length=1)]
+    """The name, perhaps with a configuration and a version: `mnist`, `mnist:3.0.1`, `imagenet_resized/64x64`; without a version the newest
+    that is there."""
+    data_dir: Annotated[str, Field(min_length=1)] = "~/tensorflow_datasets"
+    """The folder that data sets are prepared in, relative to the spec's file."""
+    split: _Split | Annotated[dict[SplitName, _Split], Field(min_length=1)] = "train"
+    """Which records, as TensorFlow Datasets writes it: `train`, `train[:80%]`, `train[1000:2000]`, `train+test`, `all`. Or for each
+    split of the pipeline its records: `{train: 'train[:80%]', validation: 'train[80%:]', test: test}`."""
+    features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = {
+        "image": {"kind": "image"},  # type: ignore[dict-item]  # which the field makes one
+        "label": {"kind": "label"},  # type: ignore[dict-item]
+    }
+    """What each record holds, as with `tfrecord`; an inner feature has a key such as `objects/label`. By default `image` and `label`."""
+
+    _folder: Path | None = PrivateAttr(default=None)
+    """Where the index is kept."""
+
+    @field_validator("split")
+    @classmethod
+    def _can_be_read(cls, split: str | dict[str, str]) -> str | dict[str, str]:
+        for part, text in {"": split}.items() if isinstance(split, str) else split.items():
+            try:
+                parse_split(text)
+            except ValueError as error:
+                if part:
+                    raise PartError(str(error), part) from None
+                raise
+        return split
+
+    @field_validator("features")
+    @classmethod
+    def _live_on_images(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
+        lives_on(features)
+        return features
+
+    def infer(self) -> ElementType:
+        """Infers the type of a record, from the arguments alone."""
+        of = lives_on(self.features)
+        return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """Those of masks."""
+        return decoders(self.features)
+
+    def has_rows(self) -> bool:
+        """No: records lie in files."""
+        return False
+
+    def has_folders(self) -> bool:
+        """No: the metadata says which file is of which split."""
+        return False
+
+    def by_class(self) -> bool:
+        """No: the library shuffles records before it writes them."""
+        return False
+
+    def split_method(self) -> Literal["random", "hash"]:
+        """Returns `hash`, as of every source of records."""
+        return "hash"
+
+    def split_names(self) -> tuple[str, ...] | None:
+        """Returns the splits where `split` names records for each."""
+        return None if isinstance(self.split, str) else tuple(self.split)
+
+    def keep_index_in(self, folder: Path | None) -> None:
+        """Lets indexes be kept in a folder."""
+        self._folder = folder
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """Find the folder, index its files and list those parts of them that the splits name; see `Source.list`.
+
+        Raises:
+            OpError: `PG401` where the data set is not there, `PG447` for metadata, a split or a format that cannot be used, `PG448` for
+                records that are in several splits; as `RecordSource.list`.
+        """
+        prepared = find_prepared(str(base), self.data_dir, self.name)
+        pieces = self._pieces(prepared)
+        files = dict.fromkeys(os.path.join(prepared.folder, file) for _, file, _, _ in pieces)
+        source = self._format(prepared)(path=tuple(files), features=self._described(prepared))
+        source.keep_index_in(self._folder)
+        return _parts_of(source.list(base, progress), pieces, prepared, isinstance(self.split, str))
+
+    def _format(self, prepared: Prepared) -> type[RecordSource]:
+        if prepared.file_format not in FORMATS:
+            message = f"{prepared.name!r} was prepared as {prepared.file_format}, and {quoted(list(FORMATS))} can be read"
+            lost = "; TensorFlow Datasets' writer of Parquet files loses records" if prepared.file_format == "parquet" else ""
+            help_ = f"prepare it again as one of these: `tfds build {prepared.name} --file_format={next(iter(FORMATS))}`{lost}"
+            raise OpError("PG447", message, field="name", help=help_)
+        return FORMATS[prepared.file_format]
+
+    def _pieces(self, prepared: Prepared) -> builtins.list[Piece]:
+        """The parts of files that the splits name, one split after another.
+
+        Raises:
+            OpError: `PG447`, and `PG448` for records that are named twice.
+        """
+        found: builtins.list[Piece] = []
+        splits = {"": self.split} if isinstance(self.split, str) else self.split
+        for split, text in splits.items():
+            field = f"split.{split}" if split else "split"
+            try:
+                pieces = [
+                    (split, prepared.shard(own, shard), first, count) for own, shard, first, count in prepared.pieces(parse_split(text))
+                ]
+            except OpError as error:
+                raise OpError(error.code, error.message, field=field, help=error.help) from None
+            if not pieces:
+                raise OpError("PG447", f"{text!r} names no record of {prepared.name!r}", field=field)
+            found += pieces
+        _check_apart(found)
+        return found
+
+    def _described(self, prepared: Prepared) -> dict[str, RecordFeature]:
+        """The features, with what the metadata says of them.
+
+        Raises:
+            OpError: `PG431` for one that the records do not have, or that holds something else.
+        """
+        found = {}
+        for name, feature in self.features.items():
+            key = feature.key or name
+            if key not in prepared.features:
+                known = tuple(prepared.features)
+                near = close_names(key, known)
+                listed = f"its features are {quoted(known)}"
+                help_: Any = (write(f"key: {near[0]}", "arguments", "is {} meant?"), listed) if near else listed
+                field = f"features.{name}" if "features" in self.model_fields_set else None
+                raise OpError("PG431", f"{prepared.name!r} has no feature {key!r}", field=field, help=help_)
+            about = prepared.features[key]
+            if kind_of(feature).pictured and "image" not in about:
+                message = f"{key!r} of {prepared.name!r} is {_called(about)}, and `{name}` is the bytes of an image file"
+                raise OpError("PG431", message, field=f"features.{name}")
+            names = class_names(prepared, key) if kind_of(feature).labels and feature.classes is None else ()
+            found[name] = feature.model_copy(update={"classes": names}) if names else feature
+        return found
+
+
+def _called(about: Mapping[str, Any]) -> str:
+    return "a list" if "sequence" in about else str(about.get("pythonClassName", "something else")).rpartition(".")[2]
+
+
+def _check_apart(pieces: Sequence[Piece]) -> None:
+    """Checks that no record is named twice.
+
+    Raises:
+        OpError: `PG448`.
+    """
+    ends: dict[str, tuple[int, str]] = {}
+    for split, file, first, count in sorted(pieces, key=lambda piece: (piece[1], piece[2])):
+        end, other = ends.get(file, (0, ""))
+        if first < end:
+            where = f"both in `{other}` and in `{split}`" if other != split else "twice"
+            message = f"records of {file!r} are named {where}, the first of them number {first}"
+            field = f"split.{split}" if split else "split"
+            raise OpError("PG448", message, field=field, help="what a model is measured on must be none of what it learned from")
+        ends[file] = first + count, split
+
+
+def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, single: bool) -> Listing:
+    """The listing of parts of files.
+
+    Raises:
+        OpError: `PG430` where a file holds another number of records than the metadata says.
+    """
+    import numpy as np
+
+    held = shards_of(listing)
+    at = {key: i for i, key in enumerate(listing.keys)}
+    for key, rows in zip(listing.keys, held.rows.tolist(), strict=True):
+        due = _due(prepared, key)
+        if rows != due and not any(note.severity == "error" for note in listing.notes):
+            message = f"{os.path.join(listing.root, key)!r} holds {rows:,} records, and its metadata says {due:,}"
+            raise OpError("PG430", message, field="name", help="prepare the data set again")
+    places = np.array([at[file] for _, file, _, _ in pieces], np.int64)
+    firsts, counts = (np.array([piece[i] for piece in pieces], np.int64) for i in (2, 3))
+    digests = tuple(f"{held.digests[int(place)]}@{first}" for place, first in zip(places, firsts.tolist(), strict=True))
+    sizes = np.asarray(listing.sizes, np.int64)[places] * counts // np.maximum(held.rows[places], 1)
+    shards = Shards(counts, held.numbers[places], digests, offsets=firsts)  # type: ignore[arg-type]  # texts are held
+    taken = replace(listing.take(places), sizes=sizes, shards=shards)
+    return taken if single else replace(taken, parts=Parts.hold([split for split, *_ in pieces]))
+
+
+def _due(prepared: Prepared, key: str) -> int:
+    return next(rows[i] for split, rows in prepared.splits.items() for i in range(len(rows)) if prepared.shard(split, i) == key)

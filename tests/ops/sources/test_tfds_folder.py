@@ -1,0 +1,133 @@
+"""Prepared data sets are found, and their splits cut, as TensorFlow Datasets does; what it gives was written down from version 4.9.10."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.tfds_folder import Prepared, class_names, find_prepared, parse_split
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TENSOR = "tensorflow_datasets.core.features.tensor_feature.Tensor"
+INFO = {
+    "fileFormat": "tfrecord",
+    "name": "pets",
+    "version": "1.2.0",
+    "splits": [
+        {"name": "train", "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}", "shardLengths": ["34", "35", "34"]},
+        {"name": "test", "shardLengths": ["6", "5", "6"]},
+    ],
+}
+FEATURES = {
+    "pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict",
+    "featuresDict": {
+        "features": {
+            "image": {"image": {"dtype": "uint8", "shape": {"dimensions": ["-1", "-1", "3"]}}},
+            "label": {"classLabel": {"numClasses": "3"}},
+            "inner": {"featuresDict": {"features": {"deep": {"image": {"dtype": "uint8"}}}}},
+            "objects": {"sequence": {"feature": {"featuresDict": {"features": {"kind": {"classLabel": {"numClasses": "5"}}}}}}},
+        }
+    },
+}
+
+
+def described(root: Path, version: str = "1.2.0", config: str = "", **info: Any) -> Path:
+    """A folder with the metadata of a data set."""
+    folder = root / "pets" / config / version
+    folder.mkdir(parents=True)
+    (folder / "dataset_info.json").write_text(json.dumps(INFO | {"version": version} | info))
+    (folder / "features.json").write_text(json.dumps(FEATURES))
+    (folder / "label.labels.txt").write_text("cat\ndog\nowl")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("split", "pieces"),
+    [
+        ("train", [("train", 0, 0, 34), ("train", 1, 0, 35), ("train", 2, 0, 34)]),
+        ("train[:80%]", [("train", 0, 0, 34), ("train", 1, 0, 35), ("train", 2, 0, 13)]),
+        ("train[80%:]", [("train", 2, 13, 21)]),
+        ("train[10:20]", [("train", 0, 10, 10)]),
+        ("train[-5:]", [("train", 2, 29, 5)]),
+        ("train[:1shard]", [("train", 0, 0, 34)]),
+        ("train[1shard:2shard]", [("train", 1, 0, 35)]),
+        ("train[-1shard]", [("train", 2, 0, 34)]),
+        ("train[:10%]+train[20%:]", [("train", 0, 0, 10), ("train", 0, 21, 13), ("train", 1, 0, 35), ("train", 2, 0, 34)]),
+        ("all", [("train", i, 0, n) for i, n in enumerate((34, 35, 34))] + [("test", i, 0, n) for i, n in enumerate((6, 5, 6))]),
+        ("test + train[33%:66%]", [("test", i, 0, n) for i, n in enumerate((6, 5, 6))] + [("train", 1, 0, 34)]),
+        ("train[:12.5%]", [("train", 0, 0, 13)]),
+        ("train[10:50%]", [("train", 0, 10, 24), ("train", 1, 0, 18)]),
+        ("train[50:50]", []),
+    ],
+)
+def test_splits_are_cut_as_the_library_does(split: str, pieces: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    described(tmp_path)
+    assert list(find_prepared("", str(tmp_path), "pets").pieces(parse_split(split))) == pieces
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.lists(st.integers(0, 100), min_size=1, max_size=4))
+def test_percentages_part_a_split(rows: list[int], cuts: list[int]) -> None:
+    about = Prepared("", "a", "1.0.0", "tfrecord", {"train": tuple(rows)}, {"train": ""}, {})
+    bounds = [0, *sorted(cuts), 100]
+    text = "+".join(f"train[{a}%:{b}%]" for a, b in pairwise(bounds))
+    found = [(shard, first + i) for _, shard, first, count in about.pieces(parse_split(text)) for i in range(count)]
+    assert found == [(shard, row) for shard, n in enumerate(rows) for row in range(n)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "train[", "train[]", "train[:]", "train[5]", "train[1:2:3]", "train[1.5:]", "train[:101%]", "train[1%:2shard]", "all[:5]", "a b"],
+)
+def test_what_is_no_split(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no split|goes beyond|has no parts"):
+        parse_split(text)
+
+
+def test_the_newest_version_and_the_only_configuration_are_taken(tmp_path: Path) -> None:
+    described(tmp_path)
+    described(tmp_path, "1.10.0")
+    found = find_prepared(str(tmp_path), ".", "pets")
+    assert found.version == "1.10.0"
+    assert found.shard("train", 1) == "pets-train.tfrecord-00001-of-00003"
+    assert find_prepared("", str(tmp_path), "pets:1.2.0").version == "1.2.0"
+    assert find_prepared("", str(tmp_path), "pets:1.*.*").version == "1.10.0"
+    assert dict(found.features).keys() == {"image", "label", "inner/deep", "objects/kind"}
+    assert class_names(found, "label") == ("cat", "dog", "owl")
+    assert class_names(found, "objects/kind") == ("0", "1", "2", "3", "4")
+    assert class_names(found, "image") == ()
+    described(tmp_path / "b", config="large")
+    assert find_prepared("", str(tmp_path / "b"), "pets").folder.endswith("pets/large/1.2.0")
+    described(tmp_path / "b", config="small")
+    assert find_prepared("", str(tmp_path / "b"), "pets/small").folder.endswith("pets/small/1.2.0")
+    with pytest.raises(OpError, match="several configurations") as error:
+        find_prepared("", str(tmp_path / "b"), "pets")
+    assert error.value.help == "name one of 'pets/large', 'pets/small'"
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    folder = described(tmp_path)
+
+    def refusal(name: str = "pets", where: str = ".") -> tuple[str, str]:
+        with pytest.raises(OpError) as error:
+            find_prepared(str(tmp_path), where, name)
+        return error.value.code, error.value.message
+
+    assert refusal("pet")[0] == refusal("pets:2.0.0")[0] == refusal("pets/a")[0] == refusal(where="nowhere")[0] == "PG401"
+    assert refusal("a b")[0] == "PG447"
+    with pytest.raises(OpError, match="has no split 'tain'"):
+        list(find_prepared("", str(tmp_path), "pets").pieces(parse_split("tain")))
+    with pytest.raises(OpError, match="has 103 records, and 200 are asked for"):
+        list(find_prepared("", str(tmp_path), "pets").pieces(parse_split("train[:200]")))
+    for damaged in ("[1]", "{", '{"splits": [{"name": "train", "shardLengths": ["x"]}]}', '{"splits": 5}'):
+        (folder / "dataset_info.json").write_text(damaged)
+        assert refusal()[0] == "PG447"
+    (folder / "dataset_info.json").unlink()
+    assert "there is no" in refusal()[1]
