@@ -1,0 +1,43 @@
+"""What `docs/sources.md` shows is what happens: each section writes its data, builds its spec, and prints what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.tf
+
+PAGE = Path(__file__).parents[1] / "docs" / "sources.md"
+FENCE = re.compile(r"^```(python|yaml|text)(?: title=\"([^\"\n]+)\")? *\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DEFAULT = "WebDataset"
+"""The section that runs by day; the others repeat it on other formats."""
+
+
+def sections() -> Iterator[pytest.param]:  # type: ignore[valid-type]
+    title, *rest = re.split(r"^## (.+)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert title.startswith("# ")
+    for name, text in zip(rest[::2], rest[1::2], strict=True):
+        blocks = FENCE.findall(text)
+        assert blocks, f"{name} has no example"
+        yield pytest.param(blocks, id=name, marks=() if name == DEFAULT else pytest.mark.nightly)
+
+
+@pytest.mark.parametrize("blocks", list(sections()))
+def test_an_example_is_true(
+    blocks: list[tuple[str, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, object] = {}
+    for kind, title, content in blocks:
+        if kind == "yaml":
+            Path(title).write_text(content, encoding="utf-8")
+        elif kind == "python":
+            exec(compile(content, f"{PAGE.name}: {title or 'example'}", "exec"), known)
+        else:
+            assert capsys.readouterr().out == content
