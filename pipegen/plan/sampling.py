@@ -33,6 +33,10 @@ def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> I
         yield make("PG474", message, locate((sections[0],), key=True), help="evaluation sees each example once: leave it out")
         return
     yield from _conflicts(spec, locate)
+    subset = spec.sampling.subset if spec.sampling is not None else None
+    if subset is not None and subset.where is not None and not spec.source.has_columns():
+        message = f"`where` compares columns of a table, and `{spec.source.op}` is none"
+        yield make("PG472", message, locate(("sampling", "subset", "where")), help="with files, `errors: {exclude: FILE}` leaves some out")
     if spec.sampling is not None and spec.sampling.feature is not None:
         yield from _sampled(spec, locate, record)
     if spec.order is not None:

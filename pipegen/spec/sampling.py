@@ -9,6 +9,7 @@ from pydantic import Field, create_model, field_validator, model_validator
 from pipegen.ops.arguments.magnitudes import Level
 from pipegen.ops.arguments.schedules import Pair, Schedule
 from pipegen.ops.model import Model
+from pipegen.ops.sources.predicate_syntax import parse_predicate
 
 FeatureName = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -31,15 +32,27 @@ class Subset(Model):
     """How much of the training split."""
     count: Annotated[int, Field(ge=1)] | None = None
     """How many examples of the training split."""
+    where: Annotated[str, Field(min_length=1)] | None = None
+    """Which examples, by columns of a table, such as `year >= 2015 and site in ['a', 'b']`; see `where` of the source. Examples of other
+    splits stay."""
     stratify: Literal["label"] | None = None
     """Keep the share of each class, exact to one example."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     """Another seed chooses other examples. The top-level seed chooses nothing here."""
 
+    @field_validator("where")
+    @classmethod
+    def _can_be_read(cls, where: str | None) -> str | None:
+        if where is not None:
+            parse_predicate(where)
+        return where
+
     @model_validator(mode="after")
     def _one_size(self) -> Subset:
-        if (self.fraction is None) == (self.count is None):
-            raise ValueError("give `fraction` or `count`: one of them says how many examples there are")
+        if self.fraction is not None and self.count is not None:
+            raise ValueError("`fraction` and `count` both say how many examples there are: leave one of them out")
+        if self.fraction is None and self.count is None and self.where is None:
+            raise ValueError("`subset` needs `fraction`, `count` or `where`")
         return self
 
 

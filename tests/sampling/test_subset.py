@@ -66,3 +66,23 @@ def test_a_subset_that_there_is_not(subset: dict[str, Any], code: str, photo_fol
     found = collect(spec.model, locate=spec.loaded.locate.label)
     assert found.manifest is None
     assert [(d.code, d.labels[0].path) for d in found.diagnostics] == [(code, f"sampling.subset.{next(iter(subset))}")]
+
+
+def test_a_subset_by_columns_leaves_other_splits_alone(tmp_path: Any, photo_folder: Any) -> None:
+    files = sorted(photo_folder.rglob("*.jpg"))
+    lines = [f"{file},{file.parent.name},{2000 + i % 20}" for i, file in enumerate(files)]
+    (tmp_path / "photos.csv").write_text("\n".join(["file,label,year", *lines]) + "\n")
+    features = {"image": {"kind": "image", "column": "file", "root": "/"}, "label": {"kind": "label"}}
+    source = {"csv": {"path": str(tmp_path / "photos.csv"), "features": features}}
+    whole, _ = manifest(source, None)
+    some, codes = manifest(source, {"where": "year >= 2010 and label != 'rose'"})
+    rose = some.class_names.index("rose")
+    assert "PG411" not in codes
+    assert [n for n in whole.numbers("train") if n % 20 >= 10 and whole.listing.labels[n] != rose] == some.numbers("train").tolist()
+    assert some.numbers("validation").tolist() == whole.numbers("validation").tolist()
+    fewer, _ = manifest(source, {"where": "year >= 2010 and label != 'rose'", "count": 4})
+    assert set(fewer.numbers("train").tolist()) < set(some.numbers("train").tolist())
+    for where, code in (("year > 3000", "PG404"), ("yaer > 2000", "PG421"), ("label > 3", "PG452")):
+        spec = load(SPEC | {"source": source, "sampling": {"subset": {"where": where}}})
+        found = [d for d in collect(spec.model, locate=spec.loaded.locate.label).diagnostics if d.code == code]
+        assert found[0].labels[0].path == "sampling.subset.where"
