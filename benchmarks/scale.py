@@ -29,8 +29,12 @@ METHODS: dict[str, dict[str, Any]] = {
     "random": {},
     "hash": {"method": "hash"},
     "stratified": {"stratify": "label"},
+    "balanced": {"stratify": "label"},
+    "subset": {},
     "grouped": {"group": {"path": r"(class_\d+/img_\d{6})"}},
 }
+SAMPLING: dict[str, dict[str, Any]] = {"balanced": {"balance": "label"}, "subset": {"subset": {"fraction": 0.5, "stratify": "label"}}}
+"""What is sampled beside the split method."""
 STATUS = Path("/proc/self/status")
 
 
@@ -100,6 +104,7 @@ def measure(method: str, count: int) -> dict[str, Any]:
         "splits": {"parts": PARTS} | METHODS[method],
         "transforms": [{"resize": {"size": 224}}],
         "batch": {"size": 32},
+        **({"sampling": SAMPLING[method]} if method in SAMPLING else {}),
     }
     for _ in range(2):
         phases.found.clear()

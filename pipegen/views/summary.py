@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.backend.datasets.batch_type import describe, leaves, parts
+from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.notebook import box, folded, preformatted, table
 from pipegen.phases.specs import step_texts
 from pipegen.views.explanation import circumstances, explain_text
@@ -32,7 +33,7 @@ def summary(pipe: Pipeline, main: Plan) -> str:
     """Returns its splits, what a model receives, the classes and a loss that fits; `main` is the plan of the training split."""
     model = pipe.spec.model
     lines = [f"Pipeline {model.name or 'unnamed'} ({pipe.spec_hash[:12]})"]
-    lines += [f"  {s}: {pipe.num_examples(s):,} examples, {_batches(pipe.steps(s))} of {model.batch.size}" for s in pipe]
+    lines += [f"  {s}: {_examples(pipe, s)}, {_batches(pipe.steps(s))} of {model.batch.size}" for s in pipe]
     lines += [f"  {', '.join(row)}" for row in stage_rows(model)]
     lines += [f"  {name}: {describe(part)}" for name, part in parts(pipe.element_spec)]
     lines += [f"  {classes}" for classes in _classes(pipe)]
@@ -75,7 +76,7 @@ def explained(
     from pipegen.memory import available_cores
 
     model, cores = pipe.spec.model, available_cores()
-    counts = {s: f"{pipe.num_examples(s):,} examples, {pipe.steps(s):,} steps" for s in compiled}
+    counts = {s: f"{_examples(pipe, s)}, {pipe.steps(s):,} steps" for s in compiled}
     given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=manifest.mean_bytes(s)) for s in compiled}
     said = f"runtime: {pipe.spec.tuned.says}" if pipe.spec.tuned is not None else ""
     more = None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
@@ -105,6 +106,12 @@ def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *
         shown={s: shown_along(engine, s) for s in splits} if pictures else None,
         physical={s: decide_forms(x.plan, x.setting, every=False) for s, x in executors.items()} if physical else None,
     )
+
+
+def _examples(pipe: Pipeline, split: str) -> str:
+    """Counts the examples of a split, and of an epoch where that has others."""
+    there, seen = pipe.num_examples(split), examples_of_epoch(pipe.spec.model, pipe._manifest, split)
+    return f"{there:,} examples" + (f", {seen:,} in an epoch" if seen != there else "")
 
 
 def _batches(number: int) -> str:
