@@ -29,6 +29,24 @@ SPEC: dict[str, Any] = {
     "tests": [{"range": {"feature": "image", "within": [0, 1], "sample": 9, "severity": "warning"}}, {"no_leak": {"by": "near"}}],
     "runtime": {"cache": "memory", "shard": {"index": 0, "count": 2}, "prefetch": {"device": "auto"}, "threads": 2, "ram_budget": "1GiB"},
 }
+_FEATURES = {"image": {"kind": "image", "column": "file"}, "label": {"kind": "label"}, "loss": {"kind": "tensor"}}
+_TABLE: dict[str, Any] = {
+    "pipegen": 1,
+    "source": {"csv": {"path": "x.csv", "features": _FEATURES}},
+    "transforms": [{"resize": {"size": 8}}],
+}
+ALONE: dict[str, dict[str, Any]] = {
+    "order": _TABLE | {"order": {"by": "loss", "from": "high", "pace": {"linear": {"from": 0.1, "to": 1, "epochs": [0, 9]}}}},
+    "sampling": _TABLE
+    | {
+        "sampling": {
+            "repeat_factor": {"feature": "label", "threshold": 0.1},
+            "subset": {"fraction": 0.5, "where": "loss < 3", "stratify": "label", "seed": 1},
+        },
+        "output": {"x": ["image", "loss"]},
+    },
+}
+"""Specs for sections that do not go with all of the others."""
 WORDS: list[tuple[tuple[str | int, ...], list[str]]] = [
     (("shuffle",), ["global", "none"]),
     (("splits", "method"), ["random", "hash", "folder", "keras"]),
@@ -91,6 +109,13 @@ def misspelt() -> Iterator[tuple[str, str, dict[str, Any]]]:
             inside.clear()
             inside.update(renamed)
             yield key, typo, spec
+    for section, whole in ALONE.items():
+        for path, key in maps({section: whole[section]}):
+            for typo in typos(key):
+                spec = copy.deepcopy(whole)
+                inside = holder(spec, path)
+                inside[typo] = inside.pop(key)
+                yield key, typo, spec
     for path, words in WORDS:
         for word in words:
             for typo in typos(word):
@@ -123,5 +148,5 @@ def test_at_least_95_percent_of_typos_get_the_right_suggestion() -> None:
 
 
 def test_the_spec_that_is_misspelt_has_every_section_and_no_error() -> None:
-    assert set(PipelineSpec.model_fields) == set(SPEC)
-    assert not inspect(SPEC).diagnostics.has_errors
+    assert set(PipelineSpec.model_fields) == {*SPEC, *ALONE}
+    assert not any(inspect(spec).diagnostics.has_errors for spec in (SPEC, *ALONE.values()))

@@ -1,4 +1,4 @@
-"""The guides to rare classes and to easy examples first: their code runs, and prints what they say."""
+"""The guides to rare classes, to easy examples first and to several views: their code runs, and prints what they say."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def digits(folder: Path) -> None:
     (folder / "digits.csv").write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize(("page", "make"), [("rare-classes.md", birds), ("curriculum.md", digits)])
+@pytest.mark.parametrize(("page", "make"), [("rare-classes.md", birds), ("curriculum.md", digits), ("views.md", birds)])
 def test_the_guide_prints_what_it_shows(page: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path)
     monkeypatch.chdir(tmp_path)
