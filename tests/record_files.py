@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import sqlite3
 import struct
 import tarfile
 import zipfile
@@ -185,7 +186,62 @@ def write_tfds(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     write_page(path, records)
 
 
-WRITERS: Mapping[str, Any] = {"tfrecord": write_tfrecord, "webdataset": write_tar, "zip": write_zip, "mds": write_mds, "tfds": write_tfds}
+def write_array_record(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Writes a file of `tf.Example` messages."""
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    writer = ArrayRecordWriter(str(path), "group_size:1")
+    for record in records:
+        writer.write(example(record))
+    writer.close()
+
+
+def write_sqlite(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a table `examples` with a column for each key, and a table `notes`."""
+    with sqlite3.connect(path) as opened:
+        opened.execute("CREATE TABLE notes (text TEXT)")
+        opened.execute(f"CREATE TABLE examples ({', '.join(records[0])})")
+        opened.executemany(f"INSERT INTO examples VALUES ({', '.join('?' * len(records[0]))})", [tuple(r.values()) for r in records])
+    opened.close()
+
+
+def write_lmdb(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Writes keys such as `image-000000`."""
+    import lmdb
+
+    opened = lmdb.open(str(path), subdir=False, map_size=1 << 24, lock=False)
+    with opened.begin(write=True) as transaction:
+        for row, record in enumerate(records):
+            for key, value in record.items():
+                transaction.put(f"{key}-{row:06}".encode(), value if isinstance(value, bytes) else str(value).encode())
+    opened.close()
+
+
+def write_hdf5(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Writes a data set for each key."""
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        for key, first in records[0].items():
+            if isinstance(first, bytes):
+                held = file.create_dataset(key, (len(records),), h5py.vlen_dtype(np.uint8))
+                for row, record in enumerate(records):
+                    held[row] = np.frombuffer(record[key], np.uint8)
+            else:
+                file[key] = np.array([record[key] for record in records])
+
+
+WRITERS: Mapping[str, Any] = {
+    "array_record": write_array_record,
+    "hdf5": write_hdf5,
+    "lmdb": write_lmdb,
+    "mds": write_mds,
+    "sqlite": write_sqlite,
+    "tfds": write_tfds,
+    "tfrecord": write_tfrecord,
+    "webdataset": write_tar,
+    "zip": write_zip,
+}
 """By the name of a source, what writes a file of it."""
 
 

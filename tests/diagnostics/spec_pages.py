@@ -5,10 +5,10 @@ Three more fences than the `yaml` ones may stand on a page:
 - `files`: one line for each file, `PATH  KIND`. The kinds are `npz ARRAYS`, `jpeg WxH`, `png WxH`, `png16 WxH` (16 bits), `webp WxH`,
   `scene WxH SEED [EDIT]` (a PNG of squares that the seed chooses; `dark`, `blurred` or `recoloured`), `truncated` (half a JPEG),
   `parquet ROWS COLUMNS` (row groups of 4; columns such as `image:bytes mask:path label:class`), `tfrecord COUNT KEY=WHAT … [cut]` (records
-  whose keys hold `jpeg:WxH`, `int:N`, which is the row modulo N, or `float:N`, so many numbers; `cut` takes the last bytes away), `tfds`
-  (the same, as a data set of TensorFlow Datasets: half of it is the split `train`, half `test`; the path is a folder), `empty`
-  (0 bytes), `dir` (an empty folder) and `text CONTENT`, where `\n` in the content is a new line. A count, as in `jpeg*12 8x8`, repeats the
-  file; `{i}` in the path is then 0, 1, 2 and so on, and added to the seed.
+  whose keys hold `jpeg:WxH`, `int:N`, which is the row modulo N, or `float:N`, so many numbers; `cut` takes the last bytes away),
+  `array_record`, `hdf5`, `sqlite` and `lmdb` likewise, `tfds` (the same, as a data set of TensorFlow Datasets: half of it is the split
+  `train`, half `test`; the path is a folder), `empty` (0 bytes), `dir` (an empty folder) and `text CONTENT`, where `\n` in the content is a
+  new line. A count, as in `jpeg*12 8x8`, repeats the file; `{i}` in the path is then 0, 1, 2 and so on, and added to the seed.
 - `bytes` in place of the bad `yaml`: the spec's bytes, written with Python's escapes (`caf\xe9`).
 - `absent` in place of the bad `yaml`: there is no spec at all.
 """
@@ -82,7 +82,7 @@ class SpecPage:
         return self.bad.encode()
 
 
-RECORDS = ("tfrecord", "tfds")
+RECORDS = ("tfrecord", "tfds", "array_record", "hdf5", "sqlite", "lmdb")
 """Files that hold many records each."""
 _FENCE = re.compile(r"^```(\w+) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^(?P<path>\S+) +(?P<kind>\w+)(?:\*(?P<count>\d+))?(?: +(?P<rest>.*))?$")

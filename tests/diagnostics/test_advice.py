@@ -387,8 +387,8 @@ def test_rare_advice(spec: dict[str, Any]) -> None:
     assert wrong_after(spec, found, in_memory, allowed=known) == []
 
 
-def _records(features: dict[str, Any]) -> dict[str, Any]:
-    return {"tfrecord": {"path": "a.tfrecord", "features": features}}
+def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.tfrecord") -> dict[str, Any]:
+    return {source: {"path": path, "features": features}}
 
 
 @pytest.mark.parametrize(
@@ -405,6 +405,8 @@ def _records(features: dict[str, Any]) -> dict[str, Any]:
             "6 image=jpeg:8x8",
             {"tfds": {"name": "pets", "data_dir": ".", "features": {"image": {"kind": "image", "key": "imag"}}}},
         ),
+        ("a.h5", "hdf5", "6 image=jpeg:8x8 at=float:2", _records({"image": {"kind": "image"}, "at": {"kind": "tensor"}}, "hdf5", "a.h5")),
+        ("a.h5", "hdf5", "6 image=jpeg:8x8", _records({"image": {"kind": "image", "key": "imag"}}, "hdf5", "a.h5")),
     ],
 )
 def test_advice_on_data(file: str, kind: str, content: str, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

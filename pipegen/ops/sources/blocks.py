@@ -124,6 +124,11 @@ class Window:
             self._bytes -= self._held.pop(key).result().nbytes
 
 
+def window_limit(num_bytes: int, ram_budget: int) -> int:
+    """Returns the bytes to keep of a window of so many bytes of records, and of the one that follows it, within the budget."""
+    return min(max(_USUAL, _WINDOWS * num_bytes), ram_budget)
+
+
 class Stamp:
     """Remembers the size of a file and when it was written, so that a reader notices when it is another one."""
 
@@ -185,7 +190,7 @@ class BlockReader(Reader):
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         """Makes room for the blocks of a window of so many bytes of records, and of the one that follows it, within the budget."""
-        self._window.limit = max(self._window.limit, min(max(_USUAL, _WINDOWS * num_bytes), ram_budget))
+        self._window.limit = max(self._window.limit, window_limit(num_bytes, ram_budget))
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         """Returns what reads several features of records in one call."""

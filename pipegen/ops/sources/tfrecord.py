@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import model_validator
 
-from pipegen.diagnostics.advice import write
-from pipegen.diagnostics.suggest import closest
-from pipegen.errors import OpError, PartError
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.errors import OpError
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.sources.records.messages import check_content, check_keys, first_keys, label_in
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.tf_example import read_example, read_key
-from pipegen.ops.sources.reports import count, quoted
+from pipegen.ops.sources.records.tf_example import read_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipegen.ops.sources.reader import Reader
-    from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
@@ -52,15 +47,7 @@ class TFRecord(RecordSource):
 
     @model_validator(mode="after")
     def _one_of_bytes(self) -> TFRecord:
-        if self.content == "bytes":
-            if len(self.features) > 1:
-                raise ValueError(f"with `content: bytes` a record is one feature, and `features` names {len(self.features)}")
-            name, feature = next(iter(self.features.items()))
-            if not kind_of(feature).pictured:
-                message = f"with `content: bytes` a record is an image file, and `{name}` is `kind: {feature.kind}`"
-                raise PartError(message, "features", name)
-            if feature.key is not None:
-                raise PartError("with `content: bytes` a record has no keys", "features", name, "key", help="leave `key` out")
+        check_content(self.content, self.features)
         return self
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
@@ -70,24 +57,14 @@ class TFRecord(RecordSource):
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         """Look into the first record for the keys of the features."""
         if self.content == "example":
-            first = self._first(shards, index)
-            for name, feature in self.features.items():
-                problem = misfit(name, feature, self.key_of(name), first)
-                if problem is not None:
-                    raise problem
+            check_keys(self.features, self._first(shards, index))
 
     def _first(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Value]:
         shard = int((index.rows > 0).argmax())
         offsets, lengths = index.of(shard)
         with open(shards[shard].path, "rb") as stream:
             stream.seek(int(offsets[0, 0]))
-            record = stream.read(int(lengths[0, 0]))
-        try:
-            return read_example(record)
-        except ValueError as error:
-            message = f"record 0 of {shards[shard].path!r} is no `tf.Example`: {error}"
-            help_ = write("content: bytes", "arguments", "where each record is an image file, write {}")
-            raise OpError("PG431", message, field="path", help=help_) from None
+            return first_keys(stream.read(int(lengths[0, 0])), shards[shard].path)
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
         """Read the key of the label of each record."""
@@ -113,33 +90,6 @@ class _Records(MappedReader):
             return dict.fromkeys(features, parts[""])
         wanted = {name: self.source.features[name] for name in features}
         return parse_example(parts[""], wanted, self.held, {name: column.names for name, column in self.label_columns.items()})
-
-
-def misfit(name: str, feature: RecordFeature, key: str, record: dict[str, Value]) -> OpError | None:
-    """Says what the first record lacks of a feature, or holds in place of it."""
-    field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
-    value = record.get(key)
-    if value is None:
-        near = closest(key, list(record))
-        help_: Any = f"its keys are {quoted(list(record))}" if record else "it has no keys"
-        if near is not None:
-            help_ = (write(f"key: {near}", "arguments", "is {} meant?"), help_)
-        return OpError("PG431", f"the first record has no key {key!r}", field=field, help=help_)
-    holds = f"{count(len(value.items), 'item')} of type {value.held}" if value.held else "nothing"
-    kind = kind_of(feature)
-    wanted = math.prod(feature.stored_shape)
-    if kind.pictured:
-        fits, due = value.held == "bytes", "the bytes of an image file"
-    elif kind.labels:
-        fits, due = value.held in ("int", "bytes"), "one class index, or the name of a class"
-    else:
-        fits, due = value.held in ("float", "int"), f"{count(wanted, 'number')}"
-    if fits and len(value.items) == wanted:
-        return None
-    help_ = None
-    if kind.numbers and fits and not kind.weighs and value.items:
-        help_ = write(f"shape: [{len(value.items)}]", "arguments", "{} takes them as a vector")
-    return OpError("PG431", f"{key!r} of the first record holds {holds}, and `{name}` is {due}", field=field, help=help_)
 
 
 def index_tfrecord(path: str, size: int) -> ShardRecords:
@@ -195,9 +145,5 @@ def _labels(shard: Found, offsets: Any, lengths: Any, key: bytes) -> list[int] |
                 value = read_key(memoryview(os.pread(stream.fileno(), length, offset)), key)
             except ValueError as error:
                 raise OpError("PG431", f"{shard.path}#{row} is no `tf.Example`: {error}", field="path") from None
-            if value is None or len(value.items) != 1 or value.held == "float":
-                what = "no label" if value is None else f"{count(len(value.items), 'label')} of type {value.held}"
-                raise OpError("PG431", f"{shard.path}#{row} has {what} in {key.decode()!r}", field="features")
-            item = value.items[0]
-            found.append(item.decode("utf-8", "replace") if isinstance(item, bytes) else item)
+            found.append(label_in(value, key, f"{shard.path}#{row}"))
     return found

@@ -1,0 +1,108 @@
+"""`array_record`: records of ArrayRecord files, read by their numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import model_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
+from pipegen.ops.sources.records.messages import check_content, check_keys, first_keys, label_in
+from pipegen.ops.sources.records.tf_example import read_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pipegen.ops.sources.reader import Hold, Reader, Together
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.tf_example import Value
+    from pipegen.ops.sources.stores.base import Store
+    from pipegen.ops.sources.strings import Ints
+
+
+class ArrayRecord(StoreSource):
+    """ArrayRecord files: each record is a `tf.Example`, whose keys hold the features, or with `content: bytes` the one feature itself. The
+    library of the same name reads them: `pip install 'pipegen[array_record]'`.
+
+    The format finds a record by its number, and compares a checksum for each that it reads. A file that was written with a `group_size`
+    above 1 unpacks so many records to get at one.
+    """
+
+    op: ClassVar[str] = "array_record"
+    suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
+    called: ClassVar[str] = "ArrayRecord"
+
+    content: Literal["example", "bytes"] = "example"
+    """What a record is: a `tf.Example`, or the `bytes` of the one feature, such as a JPEG file."""
+
+    @model_validator(mode="after")
+    def _one_of_bytes(self) -> ArrayRecord:
+        check_content(self.content, self.features)
+        return self
+
+    def store(self) -> type[Store]:
+        """Return what reads a file."""
+        from pipegen.ops.sources.stores.array_records import ArrayRecords
+
+        return ArrayRecords
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        """Look into the first record for the keys of the features."""
+        if self.content == "example":
+            check_keys(self.features, self._keys(shards, index))
+
+    def _keys(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Value]:
+        import numpy as np
+
+        from pipegen.ops.sources.stores.base import StoreError
+
+        shard = int((index.rows > 0).argmax())
+        try:
+            (record,) = self.first(shards, index).read(("",), np.zeros(1, np.int64))[0]
+        except StoreError as error:
+            raise OpError("PG430", f"record 0 of {shards[shard].path!r} cannot be read: {error}", field="path") from None
+        return first_keys(record, shards[shard].path)
+
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+        """Read the key of the label of each record."""
+        key = self.key_of(name).encode()
+        found: list[Any] = []
+        for row, record in enumerate(self.column(name, "", shard)):
+            try:
+                value = read_key(record, key)
+            except ValueError as error:
+                raise OpError("PG431", f"{shard.path}#{row} is no `tf.Example`: {error}", field="path") from None
+            found.append(label_in(value, key, f"{shard.path}#{row}"))
+        return found
+
+    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+        """Return what calls the library, and parses messages in the graph."""
+        held = {name: value.held for name, value in self._keys(shards, index).items()} if self.content == "example" else {}
+        return _Messages(self, held, self.first(shards, index).at_once, shards, labels)
+
+
+class _Messages(StoreReader):
+    """Reads messages by the library, and parses them in the graph."""
+
+    def __init__(self, source: ArrayRecord, held: Mapping[str, Any], *about: Any) -> None:
+        super().__init__(source, source.infer(), *about)
+        self.held, self.content = held, source.content
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        """Return one call for the messages, and the parsing."""
+        from pipegen.ops.lowering.python_records import parsed, together
+        from pipegen.ops.lowering.tf_examples import parse_example
+
+        self.check()
+        messages = together(lambda _, shards, rows: self.stored(("",), shards, rows), {"": ("string", ())})
+        classes = {name: column.names for name, column in self.label_columns.items()}
+
+        def parse(names: Sequence[str], message: Any) -> dict[str, Any]:
+            if self.content == "bytes":
+                return dict.fromkeys(names, message)
+            return parse_example(message, {name: self.source.features[name] for name in names}, self.held, classes)
+
+        return parsed(messages, parse)

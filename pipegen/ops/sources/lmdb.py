@@ -1,0 +1,169 @@
+"""`lmdb`: the values of LMDB environments, read where they lie in the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import field_validator
+
+from pipegen.errors import OpError, PartError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.records.by_library import check_pickled
+from pipegen.ops.sources.records.index import ShardRecords
+from pipegen.ops.sources.records.reader import MappedReader
+from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.stored import Stored, how_stored
+from pipegen.ops.sources.reports import count, quoted
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Mapping, Sequence
+
+    from pipegen.ops.sources.reader import Reader
+    from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.strings import Ints
+
+ANY = "*"
+
+
+class Lmdb(RecordSource):
+    """LMDB environments, each a folder with a `data.mdb` or a file: the values of keys that differ in one place alone are an example.
+
+    The `key` of a feature is a pattern with one `*`, such as `image-*` and `label-*`: what stands for it says which values belong together.
+    By default it is the feature's name, a dash and `*`; with `key: '*'` each key of the environment is an example of one feature. Images
+    are the bytes of image files, labels and single numbers are text, and other numbers `.npy` files. A value is never unpickled.
+
+    LMDB lists the keys once, in a process of its own, since a damaged file can end whichever process asks it: `pip install
+    'pipegen[lmdb]'`. Values are then read at their places in the file, without it, in the graph.
+    """
+
+    op: ClassVar[str] = "lmdb"
+    suffixes: ClassVar[tuple[str, ...]] = (".mdb", ".lmdb")
+
+    @field_validator("features")
+    @classmethod
+    def _patterns(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
+        for name, feature in features.items():
+            if feature.key is not None and feature.key.count(ANY) != 1:
+                raise PartError(f"the key of `{name}` is a pattern with one `*`, got {feature.key!r}", name, "key")
+        return features
+
+    def key_of(self, name: str) -> str:
+        """Returns the pattern of a feature's keys."""
+        return self.features[name].key or f"{name}-{ANY}"
+
+    def parts(self) -> tuple[str, ...]:
+        """The features."""
+        return tuple(self.features)
+
+    def index_options(self) -> str:
+        """The patterns."""
+        return "\0".join(self.key_of(name) for name in self.features)
+
+    def index_shard(self, path: str, size: int) -> ShardRecords:
+        """List the keys, and put those together that belong together.
+
+        Raises:
+            OpError: `PG440` without LMDB, `PG442` where no keys match, or values are missing.
+        """
+        import numpy as np
+
+        from pipegen.ops.sources.stores.base import MissingLibrary, StoreError
+        from pipegen.ops.sources.stores.lmdb_keys import list_values
+
+        parts = len(self.features)
+        try:
+            values = list_values(path)
+        except MissingLibrary as error:
+            raise OpError("PG440", f"LMDB files are read by {error}", help=f"pip install 'pipegen[{error.extra}]'") from None
+        except StoreError as error:
+            return ShardRecords(np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32), f"({error})")
+        rows = np.array(self._matched(path, values.keys), np.int64).reshape(-1, parts)
+        return ShardRecords(values.offsets[rows], values.lengths[rows].astype(np.int32))
+
+    def _matched(self, path: str, keys: Sequence[bytes]) -> builtins.list[builtins.list[int]]:
+        """The places of the keys of each record, in the order of what stands for `*`."""
+        found = {name: self._own(name, keys) for name in self.features}
+        for name, own in found.items():
+            if not own and keys:
+                shown = quoted([key.decode("utf-8", "backslashreplace") for key in keys])
+                message = f"no key of {path!r} matches {self.key_of(name)!r}"
+                raise OpError("PG442", message, field=_field(self, name), help=f"its keys are {shown}")
+        every = sorted(set().union(*found.values()))
+        for name, own in found.items():
+            lacking = [record for record in every if record not in own]
+            if lacking:
+                key = self.key_of(name).replace(ANY, lacking[0].decode("utf-8", "backslashreplace"))
+                message = f"{path!r} has no `{name}` for {count(len(lacking), 'record')} of {len(every):,}, such as {key!r}"
+                raise OpError("PG442", message, field=_field(self, name), help="each record needs a value of every feature")
+        return [[own[record] for own in found.values()] for record in every]
+
+    def _own(self, name: str, keys: Sequence[bytes]) -> dict[bytes, int]:
+        """The places of the keys that match a feature's pattern, by what stands for `*`."""
+        before, after = (part.encode() for part in self.key_of(name).split(ANY))
+        shortest = len(before) + len(after)
+        return {
+            key[len(before) : len(key) - len(after)]: place
+            for place, key in enumerate(keys)
+            if len(key) >= shortest and key.startswith(before) and key.endswith(after)
+        }
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        """Look at the first record."""
+        self._stored(shards, index)
+
+    def _stored(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Stored]:
+        """Says how each feature is stored, as the first record has it.
+
+        Raises:
+            OpError: `PG431`.
+        """
+        from pipegen.ops.sources.stores.base import Extents
+
+        shard = int((index.rows > 0).argmax())
+        offsets, lengths = index.of(shard)
+        file, found = Extents(shards[shard].path), {}
+        for (name, feature), offset, length in zip(self.features.items(), offsets[0].tolist(), lengths[0].tolist(), strict=True):
+            content = file.read(offset, length)
+            if kind_of(feature).pictured:
+                check_pickled(name, content)
+            found[name] = how_stored(name, feature, content, _field(self, name))
+        return found
+
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+        """Read the values of a label."""
+        from pipegen.ops.sources.stores.base import Extents
+
+        at, file = self.parts().index(name), Extents(shard.path)
+        places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True)
+        texts = [file.read(*place).decode("utf-8", "replace").strip() for place in places]
+        named = isinstance(self.features[name].classes, tuple) or not all(text.lstrip("-").isdigit() for text in texts)
+        return texts if named else [*map(int, texts)]
+
+    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+        """Return what reads mapped files."""
+        return _Values(self.features, self._stored(shards, index), shards, index, self.parts(), labels)
+
+
+class _Values(MappedReader):
+    """Reads values that are mapped into memory."""
+
+    def __init__(self, features: Mapping[str, RecordFeature], stored: Mapping[str, Stored], *about: Any) -> None:
+        super().__init__(*about)
+        self.features, self.stored = features, stored
+
+    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
+        return tuple(features)
+
+    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        from pipegen.ops.lowering.record_values import from_member
+
+        names = {name: self.label_columns[name].names if name in self.label_columns else () for name in features}
+        return {name: from_member(name, self.features[name], self.stored[name], parts[name], None, names[name]) for name in features}
+
+
+def _field(source: Lmdb, name: str) -> str:
+    return f"features.{name}.key" if source.features[name].key is not None else f"features.{name}"

@@ -1,0 +1,353 @@
+"""The base of sources whose records a library reads, in Python: one call for the records of a chunk, by their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.blocks import ArrayBlock, BytesBlock, Window, window_limit
+from pipegen.ops.sources.records.index import ShardRecords, counted
+from pipegen.ops.sources.records.reader import RecordReader
+from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.reports import quoted
+from pipegen.ops.sources.shards import shards_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.blocks import Block
+    from pipegen.ops.sources.reader import Hold, Reader, Together
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.stores.base import Store, Stored
+    from pipegen.ops.sources.strings import Ints
+    from pipegen.types import ElementType
+
+_PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+"""What an object that was pickled begins with, by the version of the protocol."""
+
+
+class StoreSource(RecordSource):
+    """Files of records that a library reads. A format derives from it, and says which store reads a file."""
+
+    called: ClassVar[str]
+    """The format, in words."""
+
+    def store(self) -> type[Store]:
+        """Returns what reads a file of the format."""
+        raise NotImplementedError
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        """Returns what that takes beside the path."""
+        return ()
+
+    def parts(self) -> tuple[str, ...]:
+        """None: the library finds records by their numbers."""
+        return ()
+
+    def index_options(self) -> str:
+        """Returns what the store takes, as text."""
+        return "\0".join(map(repr, self.store_arguments()))
+
+    def index_shard(self, path: str, size: int) -> ShardRecords:
+        """Count the records of a file; see `RecordSource.index_shard`.
+
+        Raises:
+            OpError: `PG440` without the library, `PG441` for a file that is whole and cannot be read like this.
+        """
+        from pipegen.ops.sources.stores.base import StoreError, Unsuitable
+
+        try:
+            store = self.store()(path, *self.store_arguments())
+        except Unsuitable as error:
+            raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
+        except StoreError as error:
+            self._check_library(error)
+            return replace(counted(0), damage=f"({error})")
+        try:
+            return counted(store.rows)
+        finally:
+            store.close()
+
+    def _check_library(self, error: Exception) -> None:
+        from pipegen.ops.sources.stores.base import MissingLibrary
+
+        if isinstance(error, MissingLibrary):
+            message = f"{self.called} files are read by {error}"
+            raise OpError("PG440", message, help=f"pip install 'pipegen[{error.extra}]'") from None
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        """Look at what the first file holds, and at its first record."""
+        store = self.first(shards, index)
+        columns = store.columns()
+        for name, feature in self.features.items():
+            problem = self._misfit(name, columns)
+            if problem is not None:
+                raise problem
+            if kind_of(feature).pictured and columns[self.key_of(name)].encoded:
+                self._check_pickled(name, store)
+
+    def first(self, shards: Sequence[Found], index: RecordIndex) -> Store:
+        """Returns the store of the first file that holds a record.
+
+        Raises:
+            OpError: `PG440` where the count of its records was kept, and the library is gone.
+        """
+        from pipegen.ops.sources.stores.base import StoreError
+        from pipegen.ops.sources.stores.handles import opened
+
+        shard = shards[int((index.rows > 0).argmax())]
+        try:
+            return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+        except StoreError as error:
+            self._check_library(error)
+            raise OpError("PG430", f"{shard.path!r} cannot be read: {error}", field="path") from None
+
+    def _check_pickled(self, name: str, store: Store) -> None:
+        """Checks the first record."""
+        import numpy as np
+
+        from pipegen.ops.sources.stores.base import StoreError
+
+        try:
+            (values,) = store.read((self.key_of(name),), np.zeros(1, np.int64))
+        except StoreError:
+            return  # it is met as a damaged record
+        check_pickled(name, *values.tolist())
+
+    def _misfit(self, name: str, columns: Mapping[str, Stored]) -> OpError | None:
+        """Says what the first file lacks of a feature, or holds in place of it."""
+        feature, key = self.features[name], self.key_of(name)
+        field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
+        if key not in columns:
+            near = closest(key, list(columns))
+            listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
+            help_: Any = (write(f"key: {near}", "arguments", "is {} meant?"), listed) if near is not None else listed
+            return OpError("PG431", f"the first file has no key {key!r}", field=field, help=help_)
+        held, kind = columns[key], kind_of(feature)
+        if kind.pictured:
+            fits, due = self.pictures(held), "the bytes of an image file"
+        elif kind.labels:
+            fits, due = held.encoded or (held.shape == () and held.dtype[:1] in "iub"), "one class index, or the name of a class"
+        else:
+            due = "one number" if not feature.stored_shape else f"an array of numbers of the shape {list(feature.stored_shape)}"
+            fits = not held.encoded and held.shape == feature.stored_shape
+        if fits:
+            return None
+        help_ = None
+        if kind.numbers and not kind.weighs and not held.encoded:
+            help_ = write(f"shape: {list(held.shape)}", "arguments", "{} takes them as they are")
+        return OpError("PG431", f"{key!r} holds {_in_words(held)}, and `{name}` is {due}", field=field, help=help_)
+
+    def pictures(self, held: Stored) -> bool:
+        """Tells whether a column can hold pictures."""
+        return held.dtype == "bytes"
+
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+        """Read the column of a label."""
+        found = self.column(name, self.key_of(name), shard)
+        return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in found]
+
+    def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
+        """Yields what a file holds of a feature, for every record.
+
+        Raises:
+            OpError: `PG431` where one has none.
+        """
+        from pipegen.ops.sources.stores.base import StoreError
+        from pipegen.ops.sources.stores.handles import opened
+
+        try:
+            store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+            for values in store.whole(key):
+                yield from values.tolist()
+        except StoreError as error:
+            self._check_library(error)
+            message = f"the labels of {shard.path!r} cannot be read: {error}"
+            raise OpError("PG431", message, field=f"features.{name}") from None
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """List the records; see `RecordSource.list`. The first file may say more of their type, and what is unpacked together."""
+        import numpy as np
+
+        listing = super().list(base, progress, data)
+        reader: Any = listing.reader()
+        held, type_ = shards_of(listing), reader.type
+        for name, t in type_.items():
+            if listing.type is not None and kind_of(t).labels:
+                type_ = type_.replace(**{name: t.with_(classes=listing.type[name].classes)})
+        unpacked: Ints = np.full(len(held.rows), reader.at_once, np.int64)
+        return replace(listing, type=type_, shards=replace(held, block_rows=unpacked if reader.at_once > 1 else None))
+
+    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+        """Return what calls the library."""
+        first = self.first(shards, index)
+        return StoreReader(self, self.record_type(first), first.at_once, shards, labels)
+
+    def record_type(self, store: Store) -> ElementType:
+        """Returns the type of a record, which the first file may say more of."""
+        return self.infer()
+
+
+class StoreReader(RecordReader):
+    """Reads records by a library: one call into Python for all features of all records that are wanted together. Files are opened by their
+    paths, in each process for itself.
+
+    Args:
+        source: The source.
+        type_: The type of a record.
+        at_once: Records that are unpacked to get at one.
+        shards: The files.
+        labels: The column of each label.
+    """
+
+    called: ClassVar[str] = "groups of records"
+
+    def __init__(
+        self, source: StoreSource, type_: ElementType, at_once: int, shards: Sequence[Found], labels: Mapping[str, LabelColumn]
+    ) -> None:
+        super().__init__(shards, labels)
+        self.source, self.type, self.at_once = source, type_, at_once
+        self._window = Window()
+        self._classes = {name: {text: i for i, text in enumerate(column.names)} for name, column in labels.items()}
+
+    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
+        """Make room for what records are unpacked with; see `BlockReader.hold_window`."""
+        if self.at_once > 1:
+            self._window.limit = max(self._window.limit, window_limit(num_bytes, ram_budget))
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        """Says which files are read."""
+        return f"records of {self.source.called} files"
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        """Return one call for all features."""
+        from pipegen.ops.lowering.python_records import together
+
+        self.check()
+        return together(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
+
+    def take(self, names: Sequence[str], shards: Any, rows: Any) -> list[Any]:
+        """Reads features of records.
+
+        Args:
+            names: The features.
+            shards: The number of the file of each record, int64 `(n,)`.
+            rows: The row in it, likewise.
+
+        Returns:
+            An array `(n, ...)` for each feature, of its dtype; byte strings as objects.
+
+        Raises:
+            StoreError: When one of the records cannot be read.
+        """
+        found = self.stored(tuple(self.source.key_of(name) for name in names), shards, rows)
+        return [self._finished(name, values) for name, values in zip(names, found, strict=True)]
+
+    def stored(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
+        """Reads what is stored of records, by key; as `take`."""
+        import numpy as np
+
+        found: list[Any] = [None] * len(keys)
+        for shard in np.unique(shards):
+            here = np.flatnonzero(shards == shard)
+            for i, values in enumerate(self._read(int(shard), keys, rows[here])):
+                if found[i] is None:
+                    found[i] = np.empty((len(rows), *values.shape[1:]), values.dtype)
+                found[i][here] = values
+        return found
+
+    def _read(self, shard: int, keys: Sequence[str], rows: Any) -> list[Any]:
+        from pipegen.ops.sources.stores.base import StoreError
+        from pipegen.ops.sources.stores.handles import opened
+
+        about = self.shards[shard]
+        store = opened(self.source.store(), about.path, (about.size, about.mtime), *self.source.store_arguments())
+        columns = store.columns()
+        missing = next((key for key in keys if key not in columns), None)
+        if missing is not None:
+            raise StoreError(f"the file has no key {missing!r}, as the first one has")
+        try:
+            if self.at_once > 1:
+                return [self._unpacked(shard, store, key, rows) for key in keys]
+            return store.read(keys, rows)
+        except StoreError:
+            raise
+        except Exception as error:  # of a library's own kind, which TensorFlow may take for a signal
+            raise StoreError(f"{type(error).__name__}: {error}") from error
+
+    def _unpacked(self, shard: int, store: Store, key: str, rows: Any) -> Any:
+        """Values of records that are unpacked with their neighbours, which are kept while the order is among them."""
+        import numpy as np
+
+        def load(block: int, _: str) -> Block:
+            first = block * self.at_once
+            (values,) = store.read((key,), np.arange(first, min(first + self.at_once, store.rows)))
+            return BytesBlock(values.tolist()) if values.dtype == object else ArrayBlock(values)
+
+        blocks = rows // self.at_once
+        parts = {int(block): self._window.get(int(block), f"{shard}/{key}", load) for block in np.unique(blocks)}
+        values = [parts[block].take(np.array([row % self.at_once])) for block, row in zip(blocks.tolist(), rows.tolist(), strict=True)]
+        return np.concatenate(values)
+
+    def _finished(self, name: str, values: Any) -> Any:
+        """Makes the values that the graph goes on with out of what is stored."""
+        import numpy as np
+
+        from pipegen.ops.sources.stores.base import StoreError
+
+        feature, held = self.source.features[name], self.type[name]
+        kind = kind_of(feature)
+        if kind.labels:
+            return self._class_indices(name, values)
+        if held.encoded:
+            return values
+        if values.dtype == object:
+            raise StoreError(f"`{name}` is bytes, and numbers in the first file")
+        values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if kind.numbers else held.shape))
+        if kind.weighs and not (values >= 0).all():
+            raise StoreError(f"the weight `{name}` is {values[~(values >= 0)][0]:g}, and weights are 0 or more")
+        return values
+
+    def _class_indices(self, name: str, values: Any) -> Any:
+        import numpy as np
+
+        from pipegen.ops.sources.stores.base import StoreError
+
+        names, feature = self._classes[name], self.source.features[name]
+        if values.dtype == object:
+            texts = [value.decode("utf-8", "replace").strip() for value in values]
+            unknown = next((text for text in texts if text not in names), None)
+            if unknown is not None:
+                raise StoreError(f"`{name}` is {unknown!r}, which is no class")
+            return np.array([names[text] for text in texts], np.int64)
+        found = values.astype(np.int64) - feature.offset
+        wrong = (found < 0) | (found >= len(names))
+        if wrong.any():
+            there = f"the classes are {feature.offset} to {len(names) - 1 + feature.offset}"
+            raise StoreError(f"`{name}` is {int(values[wrong][0])}, and {there}")
+        return found
+
+
+def check_pickled(name: str, value: bytes) -> None:
+    """Checks that a picture is not a pickled object.
+
+    Raises:
+        OpError: `PG431`.
+    """
+    if value.startswith(_PICKLED) and value.endswith(b"."):
+        message = f"`{name}` of the first record is a pickled object, and nothing is unpickled: that would run code of whoever wrote it"
+        raise OpError("PG431", message, field=f"features.{name}", help="write the bytes of image files in its place")
+
+
+def _in_words(held: Stored) -> str:
+    if held.encoded:
+        return "text" if held.dtype == "text" else "byte strings"
+    return f"{held.dtype} of the shape {list(held.shape)}" if held.shape else f"one {held.dtype}"

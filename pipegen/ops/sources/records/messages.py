@@ -1,0 +1,102 @@
+"""Checks what a record holds that is one message: a `tf.Example`, or the bytes of one feature."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError, PartError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.records.tf_example import read_example
+from pipegen.ops.sources.reports import count, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.tf_example import Value
+
+
+def check_content(content: str, features: Mapping[str, RecordFeature]) -> None:
+    """Checks what a record is against the features.
+
+    Raises:
+        ValueError: Where records that are `bytes` should be more than one image file.
+    """
+    if content != "bytes":
+        return
+    if len(features) > 1:
+        raise ValueError(f"with `content: bytes` a record is one feature, and `features` names {len(features)}")
+    name, feature = next(iter(features.items()))
+    if not kind_of(feature).pictured:
+        raise PartError(f"with `content: bytes` a record is an image file, and `{name}` is `kind: {feature.kind}`", "features", name)
+    if feature.key is not None:
+        raise PartError("with `content: bytes` a record has no keys", "features", name, "key", help="leave `key` out")
+
+
+def first_keys(record: bytes, path: str) -> dict[str, Value]:
+    """Returns what the first record of a file holds.
+
+    Raises:
+        OpError: `PG431` where it is no `tf.Example`.
+    """
+    try:
+        return read_example(record)
+    except ValueError as error:
+        message = f"record 0 of {path!r} is no `tf.Example`: {error}"
+        help_ = write("content: bytes", "arguments", "where each record is an image file, write {}")
+        raise OpError("PG431", message, field="path", help=help_) from None
+
+
+def check_keys(features: Mapping[str, RecordFeature], record: Mapping[str, Value]) -> None:
+    """Checks that a record has what the features say.
+
+    Raises:
+        OpError: `PG431`.
+    """
+    for name, feature in features.items():
+        problem = _misfit(name, feature, feature.key or name, record)
+        if problem is not None:
+            raise problem
+
+
+def label_in(value: Value | None, key: bytes, place: str) -> int | str:
+    """Returns the class index of a record, or the name of its class.
+
+    Raises:
+        OpError: `PG431` where it is neither.
+    """
+    if value is None or len(value.items) != 1 or value.held == "float":
+        what = "no label" if value is None else f"{count(len(value.items), 'label')} of type {value.held}"
+        raise OpError("PG431", f"{place} has {what} in {key.decode()!r}", field="features")
+    item: Any = value.items[0]
+    return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
+
+
+def _misfit(name: str, feature: RecordFeature, key: str, record: Mapping[str, Value]) -> OpError | None:
+    """Says what the first record lacks of a feature, or holds in place of it."""
+    field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
+    value = record.get(key)
+    if value is None:
+        near = closest(key, list(record))
+        help_: Any = f"its keys are {quoted(list(record))}" if record else "it has no keys"
+        if near is not None:
+            help_ = (write(f"key: {near}", "arguments", "is {} meant?"), help_)
+        return OpError("PG431", f"the first record has no key {key!r}", field=field, help=help_)
+    holds = f"{count(len(value.items), 'item')} of type {value.held}" if value.held else "nothing"
+    kind = kind_of(feature)
+    wanted = math.prod(feature.stored_shape)
+    if kind.pictured:
+        fits, due = value.held == "bytes", "the bytes of an image file"
+    elif kind.labels:
+        fits, due = value.held in ("int", "bytes"), "one class index, or the name of a class"
+    else:
+        fits, due = value.held in ("float", "int"), f"{count(wanted, 'number')}"
+    if fits and len(value.items) == wanted:
+        return None
+    help_ = None
+    if kind.numbers and fits and not kind.weighs and value.items:
+        help_ = write(f"shape: [{len(value.items)}]", "arguments", "{} takes them as a vector")
+    return OpError("PG431", f"{key!r} of the first record holds {holds}, and `{name}` is {due}", field=field, help=help_)

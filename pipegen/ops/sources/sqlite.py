@@ -1,0 +1,39 @@
+"""`sqlite`: the rows of a table in SQLite files, read by their numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field
+
+from pipegen.ops.sources.records.by_library import StoreSource
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from pipegen.ops.sources.stores.base import Store
+
+
+class Sqlite(StoreSource):
+    """SQLite files: each row of a table is an example, and the key of a feature is a column.
+
+    A column of images is a `BLOB` of the bytes of image files. Rows are read by their `rowid`, in its order; a view, or a table that was
+    made `WITHOUT ROWID`, has none. Files are opened read-only, and nothing in them is called.
+    """
+
+    op: ClassVar[str] = "sqlite"
+    suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
+    called: ClassVar[str] = "SQLite"
+
+    table: Annotated[str, Field(min_length=1)] | None = None
+    """The name of the table; by default the only one."""
+
+    def store(self) -> type[Store]:
+        """Return what reads a table."""
+        from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
+
+        return SqliteRows
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        """The table."""
+        return (self.table,)

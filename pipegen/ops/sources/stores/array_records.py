@@ -1,0 +1,58 @@
+"""Reads ArrayRecord files, by the library of the same name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from pipegen.ops.sources.stores.base import BYTES, MissingLibrary, Store, Stored, StoreError, byte_strings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipegen.ops.sources.stores.base import Array
+
+_OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
+"""What the library's documentation advises for random access."""
+
+
+class ArrayRecords(Store):
+    """An ArrayRecord file: byte strings in compressed chunks with checksums, and an index of them at its end."""
+
+    library: ClassVar[str] = "array_record"
+
+    def __init__(self, path: str) -> None:
+        try:
+            from array_record.python.array_record_module import ArrayRecordReader
+        except ImportError as error:
+            raise MissingLibrary("`array_record`", "array_record", error) from None
+        try:
+            self._reader = ArrayRecordReader(path, _OPTIONS)
+            self.rows = self._reader.num_records()
+        except (RuntimeError, ValueError) as error:
+            raise StoreError(_told(error)) from None
+        if not self._reader.ok():
+            raise StoreError("it has no index at its end: it is cut short, damaged there, or no ArrayRecord file")
+        group = re.search(r"group_size:(\d+)", self._reader.writer_options_string() or "")
+        self.at_once = int(group[1]) if group is not None else 1
+
+    def columns(self) -> Mapping[str, Stored]:
+        """Returns that a record is one byte string."""
+        return {"": Stored(BYTES)}
+
+    def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
+        """Reads records one at a time, which is the quickest: the library gives a list of several to its threads. See `Store.read`."""
+        try:
+            found = [self._reader.read([row])[0] for row in rows.tolist()]
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise StoreError(_told(error)) from None
+        return [byte_strings(found) for _ in keys]
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._reader.close()
+
+
+def _told(error: Exception) -> str:
+    """Shortens what the library says to what went wrong."""
+    return str(error).split("; ")[0].splitlines()[0] if str(error) else type(error).__name__

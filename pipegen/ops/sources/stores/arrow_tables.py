@@ -1,0 +1,235 @@
+"""Reads Arrow files in place: memory-mapped, by PyArrow, with every offset checked before it is followed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, Stored, StoreError, Unsuitable, byte_strings, known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipegen.ops.sources.stores.base import Array
+
+_FILE = b"ARROW1"
+"""What a file of the format with a footer begins with; a stream, such as Hugging Face writes, begins with its schema."""
+
+
+class ArrowTables(Store):
+    """An Arrow file or stream, not compressed. Columns of structs are known as `outer.inner`, and of images, which Hugging Face stores as
+    their bytes and a path, by the outer name alone."""
+
+    library: ClassVar[str] = "pyarrow"
+
+    def __init__(self, path: str) -> None:
+        try:
+            import pyarrow as pa
+        except ImportError as error:
+            raise MissingLibrary("PyArrow", "arrow", error) from None
+        try:
+            self._map = pa.memory_map(path)
+            whole = self._map.read_buffer()
+            self._map.seek(0)
+            with open(path, "rb") as stream:
+                opened = pa.ipc.open_file if stream.read(len(_FILE)) == _FILE else pa.ipc.open_stream
+            reader = opened(self._map)
+            self.schema: Any = reader.schema
+            self._batches = _all_of(reader)
+            for batch in self._batches:
+                batch.validate()
+        except (OSError, ValueError) as error:  # what PyArrow raises of its own is a ValueError
+            raise StoreError(one_line(error)) from None
+        _check_mapped(self._batches, whole)
+        self._starts = np.cumsum([0, *(len(batch) for batch in self._batches)])
+        self.rows = int(self._starts[-1])
+        self._columns = dict(_columns(self.schema))
+        self._leaves: dict[tuple[str, int], _Leaf] = {}
+        for key, column in self._columns.items():  # the shape of lists is that of the first
+            if column is None:
+                self._columns[key] = self._listed(key)
+
+    def columns(self) -> Mapping[str, Stored]:
+        """Returns what each column holds, as far as its type can be read."""
+        return {key: column for key, column in self._columns.items() if column is not None}
+
+    def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
+        """Reads rows; see `Store.read`."""
+        batches = np.searchsorted(self._starts, rows, side="right") - 1
+        places = list(zip(batches.tolist(), (rows - self._starts[batches]).tolist(), strict=True))
+        found = []
+        for key in keys:
+            stored = known(self.columns(), key)
+            values = [self._leaf(key, batch).value(row) for batch, row in places]
+            if stored.encoded:
+                found.append(byte_strings(values))
+            else:
+                found.append(_stacked(values, stored))
+        return found
+
+    def whole(self, key: str) -> Iterator[Array]:
+        """Reads a column, a batch at a time."""
+        for batch in range(len(self._batches)):
+            leaf = self._leaf(key, batch)
+            values = leaf.all()
+            yield values if values is not None else self.read((key,), np.arange(*self._starts[batch : batch + 2]))[0]
+
+    def _leaf(self, key: str, batch: int) -> _Leaf:
+        at = key, batch
+        if at not in self._leaves:
+            array: Any = self._batches[batch]
+            for name in _path(self.schema, key):
+                array = array.column(name) if hasattr(array, "column") else array.field(name)
+            self._leaves[at] = _Leaf(array)
+        return self._leaves[at]
+
+    def _listed(self, key: str) -> Stored | None:
+        """Says what a column of lists holds: arrays of the shape of the first, if that is a full array of numbers."""
+        batch = next((i for i, batch in enumerate(self._batches) if len(batch)), None)
+        first = self._leaf(key, batch).shaped(0) if batch is not None else None
+        return None if first is None else Stored(first.dtype.name, first.shape)
+
+    def close(self) -> None:
+        """Lets go of the file; what was read is copied."""
+        self._batches, self._leaves = [], {}
+        self._map.close()
+
+
+class _Leaf:
+    """The values of a column in one batch, as views of the file."""
+
+    def __init__(self, array: Any) -> None:
+        import pyarrow as pa
+
+        kind = array.type
+        if isinstance(kind, pa.BaseExtensionType):
+            array, kind = array.storage, array.type.storage_type
+        if pa.types.is_dictionary(kind):
+            array, kind = array.dictionary_decode(), kind.value_type
+        self._array, self._size = array, len(array)
+        self._missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        self._numbers: Array | None = None
+        self._offsets: Array | None = None
+        if _is_number(kind):
+            self._numbers = np.asarray(array.fill_null(0) if array.null_count else array)
+        elif pa.types.is_fixed_size_binary(kind):
+            self._offsets = np.arange(array.offset, array.offset + self._size + 1, dtype=np.int64) * kind.byte_width
+            self._data = memoryview(array.buffers()[1])
+        elif not pa.types.is_nested(kind):
+            wide = pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)
+            _, offsets, data = array.buffers()
+            held = np.frombuffer(offsets, np.int64 if wide else np.int32) if offsets is not None else np.zeros(1, np.int64)
+            self._offsets = held[array.offset : array.offset + self._size + 1]
+            self._data = memoryview(data) if data is not None else memoryview(b"")
+
+    def value(self, row: int) -> Any:
+        """Returns a number, a byte string or an array."""
+        if self._missing is not None and self._missing[row]:
+            raise StoreError("the record has no value here")
+        if self._numbers is not None:
+            return self._numbers[row]
+        if self._offsets is None:
+            found = self.shaped(row)
+            if found is None:
+                raise StoreError("the record's list is no array of numbers")
+            return found
+        start, end = int(self._offsets[row]), int(self._offsets[row + 1])
+        if not 0 <= start <= end <= len(self._data):
+            raise StoreError(f"the file is damaged: it says that the value has the bytes {start:,} to {end:,} of {len(self._data):,}")
+        return bytes(self._data[start:end])
+
+    def all(self) -> Array | None:
+        """Returns every value, where they are numbers and none is missing."""
+        return self._numbers if self._missing is None else None
+
+    def shaped(self, row: int) -> Array | None:
+        """Returns the lists of a row as an array; `None` where they differ in length, or hold something else than numbers."""
+        try:
+            found: Array = np.array(self._array[row].as_py())
+        except (ValueError, IndexError):
+            return None
+        leaf = _innermost(self._array.type)
+        return found.astype(leaf.to_pandas_dtype()) if found.size and found.dtype.kind in "iufb" and _is_number(leaf) else None
+
+
+def _check_mapped(batches: list[Any], whole: Any) -> None:
+    """Compressed batches are unpacked when they are opened, and would lie in memory as a whole."""
+    for batch in batches[:1]:
+        buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer is not None and buffer.size]
+        if any(not whole.address <= buffer.address <= whole.address + whole.size for buffer in buffers):
+            raise Unsuitable("its batches are compressed, and would have to lie in memory unpacked", "write it uncompressed, or as Parquet")
+
+
+def _all_of(reader: Any) -> list[Any]:
+    if hasattr(reader, "num_record_batches"):
+        return [reader.get_batch(i) for i in range(reader.num_record_batches)]
+    return list(reader)
+
+
+def _columns(schema: Any) -> Iterator[tuple[str, Stored | None]]:
+    """Says what the columns hold by their types; `None` for lists, whose shape the values say."""
+    for field in schema:
+        yield from _column(field.name, field.type)
+
+
+def _column(name: str, kind: Any) -> Iterator[tuple[str, Stored | None]]:
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_struct(kind):
+        inner = {kind.field(i).name: kind.field(i).type for i in range(kind.num_fields)}
+        if "bytes" in inner:
+            yield from _column(name, inner["bytes"])
+        for key, of in inner.items():
+            yield from _column(f"{name}.{key}", of)
+    elif pa.types.is_dictionary(kind):
+        yield from _column(name, kind.value_type)
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        yield name, Stored(BYTES)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        yield name, Stored(TEXT)
+    elif _is_number(kind):
+        yield name, Stored(np.dtype(kind.to_pandas_dtype()).name)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        yield name, None
+
+
+def _path(schema: Any, key: str) -> list[str]:
+    """The names that lead to a column."""
+    names = [key] if key in schema.names else key.split(".")
+    kind = schema.field(names[0]).type
+    for name in names[1:]:
+        kind = kind.field(name).type
+    return [*names, "bytes"] if hasattr(kind, "num_fields") and _is_struct_of_bytes(kind) else names
+
+
+def _is_struct_of_bytes(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_struct(kind) and "bytes" in {kind.field(i).name for i in range(kind.num_fields)}
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+
+
+def _innermost(kind: Any) -> Any:
+    while hasattr(kind, "value_type"):
+        kind = kind.value_type
+    return kind
+
+
+def _stacked(values: list[Any], stored: Stored) -> Array:
+    odd = next((value for value in values if np.shape(value) != stored.shape), None)
+    if odd is not None:
+        raise StoreError(f"the record's array is of the shape {np.shape(odd)}, and that of the first record of {stored.shape}")
+    return np.array(values, stored.dtype).reshape(len(values), *stored.shape)
+
+
+def one_line(error: Exception) -> str:
+    """Returns the first line of what a library says."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,168 @@
+"""Reads the rows of a table in an SQLite file, read-only, by the standard library."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import numpy as np
+
+from pipegen.errors import InternalError
+from pipegen.ops.sources.stores.base import BYTES, TEXT, Store, Stored, StoreError, Unsuitable, byte_strings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from pipegen.ops.sources.stores.base import Array
+
+_MOST = 500
+"""Rows that one query asks for; SQLite takes 999 parameters on old systems."""
+_PATIENCE = 5.0
+"""Seconds to wait while another program writes."""
+_SAFE = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
+"""Nothing is written, no function of the schema is called, and pages are checked before they are believed."""
+
+
+class SqliteRows(Store):
+    """A table of an SQLite file, whose rows are in the order of their `rowid`.
+
+    Args:
+        path: The file.
+        table: The name of the table; `None` for the only one.
+    """
+
+    def __init__(self, path: str, table: str | None = None) -> None:
+        self._lock = threading.Lock()
+        try:
+            self._open = sqlite3.connect(f"file:{quote(path)}?mode=ro", _PATIENCE, uri=True, check_same_thread=False)
+            self._open.text_factory = bytes
+            for setting in _SAFE:
+                self._open.execute(f"PRAGMA {setting}")
+            self.tables = [name.decode() for (name,) in self._open.execute(_TABLES)]
+            self._table = _chosen(self.tables, table)
+            self._columns = self._declared()
+            self._ids, self._first, self.rows = self._numbers()
+        except sqlite3.Error as error:
+            raise StoreError(str(error)) from None
+
+    def _declared(self) -> dict[str, Stored]:
+        """The columns; one whose type is not declared, or any, is what its first value is."""
+        found = {}
+        for _, name, declared, *_ in self._open.execute(f"PRAGMA table_info({_quoted(self._table)})"):
+            column = name.decode()
+            kind = _affinity(declared.decode() if declared else "")
+            found[column] = Stored(kind or self._first_kind(column))
+        return found
+
+    def _first_kind(self, column: str) -> str:
+        query = f"SELECT typeof({_quoted(column)}) FROM {_quoted(self._table)} WHERE {_quoted(column)} IS NOT NULL LIMIT 1"  # noqa: S608
+        row = self._open.execute(query).fetchone()
+        return _affinity(row[0].decode()) or BYTES if row else BYTES
+
+    def _numbers(self) -> tuple[Array | None, int, int]:
+        """The `rowid` of each row: none where they run on from the first, that, and how many there are."""
+        table = _quoted(self._table)
+        try:
+            least, most, count = self._open.execute(f"SELECT min(rowid), max(rowid), count(*) FROM {table}").fetchone()  # noqa: S608
+        except sqlite3.OperationalError as error:
+            if "rowid" not in str(error):
+                raise
+            message = f"the table `{self._table}` was made WITHOUT ROWID, so its rows have no numbers to be read by"
+            raise Unsuitable(message, "write its rows into a table that has them, by `CREATE TABLE … AS SELECT …`", "table") from None
+        if not count or most - least + 1 == count:
+            return None, least or 0, count
+        ids = np.fromiter((row[0] for row in self._open.execute(f"SELECT rowid FROM {table} ORDER BY rowid")), np.int64, count)  # noqa: S608
+        return ids, 0, count
+
+    def columns(self) -> Mapping[str, Stored]:
+        """Returns what each column holds, by the type that it was declared with."""
+        return self._columns
+
+    def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
+        """Reads rows; see `Store.read`."""
+        if any(key not in self._columns for key in keys):
+            raise InternalError(f"a column of {keys} was asked for that a table does not have")
+        ids = (rows + self._first if self._ids is None else self._ids[rows]).tolist()
+        found: dict[int, tuple[Any, ...]] = {}
+        names = ", ".join(map(_quoted, ("rowid", *keys)))
+        for start in range(0, len(ids), _MOST):
+            some = ids[start : start + _MOST]
+            query = f"SELECT {names} FROM {_quoted(self._table)} WHERE rowid IN ({', '.join('?' * len(some))})"  # noqa: S608
+            found |= self._asked(query, some)
+        missing = next((row for row in ids if row not in found), None)
+        if missing is not None:
+            raise StoreError(f"the table has no row with the `rowid` {missing} any more, or the file is damaged")
+        return [_values([found[row][i] for row in ids], key, self._columns[key]) for i, key in enumerate(keys)]
+
+    def whole(self, key: str) -> Iterator[Array]:
+        """Reads a column, in the order of the rows."""
+        with self._lock:
+            rows = self._open.execute(f"SELECT {_quoted(key)} FROM {_quoted(self._table)} ORDER BY rowid")  # noqa: S608
+            try:
+                while some := rows.fetchmany(_MOST):
+                    yield _values([value for (value,) in some], key, self._columns[key])
+            except sqlite3.Error as error:
+                raise StoreError(str(error)) from None
+
+    def _asked(self, query: str, ids: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return {row[0]: row[1:] for row in self._open.execute(query, ids)}
+            except (sqlite3.Error, OverflowError) as error:
+                raise StoreError(str(error)) from None
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._lock:
+            self._open.close()
+
+
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+
+
+def _chosen(tables: Sequence[str], table: str | None) -> str:
+    shown = ", ".join(f"`{name}`" for name in tables) or "none"
+    if table is None:
+        if len(tables) == 1:
+            return tables[0]
+        raise Unsuitable(f"it has {len(tables)} tables, {shown}" if tables else "it has no table", "`table` says which one")
+    if table not in tables:
+        raise Unsuitable(f"it has no table `{table}`", f"its tables are {shown}", "table")
+    return table
+
+
+def _affinity(declared: str) -> str:
+    """The dtype of a column that was declared so, by the rules of "Datatypes In SQLite", section 3.1; empty where any is allowed."""
+    kind = declared.upper()
+    if "INT" in kind:
+        return "int64"
+    if any(name in kind for name in ("CHAR", "CLOB", "TEXT")):
+        return TEXT
+    if "BLOB" in kind:
+        return BYTES
+    return "float64" if any(name in kind for name in ("REAL", "FLOA", "DOUB", "NUM", "DEC")) else ""
+
+
+def _values(values: Sequence[Any], key: str, stored: Stored) -> Array:
+    """Values of a column, which SQLite lets be of any type in any row."""
+    missing = next((value for value in values if value is None), 0)
+    if missing is None:
+        raise StoreError(f"its `{key}` is NULL")
+    if stored.encoded:
+        odd = next((value for value in values if not isinstance(value, bytes)), None)
+        if odd is not None:
+            raise StoreError(f"its `{key}` is the number {odd}, and others are {'text' if stored.dtype == TEXT else 'bytes'}")
+        return byte_strings(values)
+    odd = next((value for value in values if isinstance(value, bytes)), None)
+    if odd is not None:
+        raise StoreError(f"its `{key}` is {odd[:20]!r}, and others are numbers")
+    return np.array(values, stored.dtype)
+
+
+def _quoted(name: str) -> str:
+    """A name as SQL has it, whatever characters it is of."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
