@@ -35,7 +35,7 @@ def upstream(plan: Plan) -> tuple[Stage, ...]:
     found: list[Stage] = []
     for node in plan.nodes:
         if isinstance(node, Cache):
-            return tuple(found)
+            return (*plan.part_stages(), *found)
         if isinstance(node, Element):
             found.extend(node.stages)
     return ()

@@ -10,10 +10,11 @@ from pipegen.data.rounding import SLACK, exact
 from pipegen.data.split_names import lint_names, uses
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.patterns import compile_pattern
-from pipegen.spec.models import ColumnMethod, PathGroup
+from pipegen.spec.joined import joined, part_path, relocated
+from pipegen.spec.models import ColumnMethod, PathGroup, Splits
 from pipegen.spec.words import one_of
 
 if TYPE_CHECKING:
@@ -32,9 +33,37 @@ _GUESSES = 50
 def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
     """Every finding about splits that needs no data."""
     found = Diagnostics()
+    if spec.source.mixed():
+        found.extend(_mix(spec, locate))
     for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints, lint_names):
         found.extend(check(spec, locate))
     return found
+
+
+def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Reports what is wrong with the splits and the epoch of a mix, and with the splits of its parts."""
+    if spec.epoch != "pass":
+        help_ = f"remove `epoch`, and write `epoch: {spec.epoch.steps * spec.batch.size}` in the mix: it counts examples"
+        message = "the length of an epoch stands in the `mix`, so `epoch` has no place beside it"
+        yield make("PG460", message, locate(("epoch",), key=True), locate(("source", "mix", "epoch"), "it stands here"), help=help_)
+    for section in ("sampling", "order"):
+        if getattr(spec, section) is not None:
+            message = f"the weights of a `mix` say which examples an epoch has, so `{section}` has no place beside it"
+            help_ = f"leave `{section}` out; parts may be split further, each with a weight of its own"
+            yield make("PG467", message, locate((section,), key=True), help=help_)
+    for option in ("parts", "method", "stratify", "group", "folds", "seed", "exclude"):
+        if getattr(spec.splits, option) != getattr(Splits(), option):
+            message = f"each part of a `mix` has `splits` of its own, so `{option}` has no place here"
+            help_ = f"write it in `source.mix.parts.{next(iter(spec.source.mixed()))}.splits`, and in those of the other parts"
+            yield make("PG302", message, locate(("splits", option), key=True), help=help_)
+    trains = "train" in spec.split_names()
+    for name, part in spec.source.mixed().items():
+        if trains and "train" not in part.split_names() and any(part.weights()):
+            message = f"the part `{name}` has a weight and no split `train`, which is the one that is mixed"
+            advice = (f"give it one: `splits: {{parts: {_EXAMPLE}}}`", "or `weight: 0`, for a part that is not trained on")
+            yield make("PG461", message, locate(part_path(name), key=True), help=advice)
+        alone = check_splits(joined(spec, name).model_copy(update={"transforms": ()}), relocated(locate, spec, name))
+        yield from (d for d in alone if d.severity is Severity.ERROR and d.code not in ("PG220", "PG460"))
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -126,6 +155,8 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     splits = spec.splits
     given = {"stratify": splits.stratify is not None, "group": splits.group is not None, "folds": splits.folds is not None}
     named = {**given, "parts": bool(splits.parts), "method": splits.method != "random"}
+    if spec.source.mixed():
+        return
     if spec.source.split_names() is not None:
         for option in (o for o in ("parts", "method", "stratify", "folds") if named[o]):
             message = f"`{spec.source.op}` says itself which record is in which split, so `{option}` has no place"
@@ -234,4 +265,7 @@ def _lints(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         yield make("PG508", message, locate(("batch", "remainder")), help="leave `remainder` out: `predict` keeps every file")
     if names == ("train",):
         message = "all the data is `train`, so nothing measures whether the model generalises"
-        yield make("PG509", message, locate(("splits",)), help=write(f"splits: {{parts: {_EXAMPLE}}}", "spec", "add {}"))
+        mixed = spec.source.mixed()
+        place = ("source", "mix", "parts", next(iter(mixed))) if mixed else ("splits",)
+        more = f"give a part `splits: {{parts: {_EXAMPLE}}}`" if mixed else write(f"splits: {{parts: {_EXAMPLE}}}", "spec", "add {}")
+        yield make("PG509", message, locate(place), help=more)

@@ -73,6 +73,10 @@ class Manifest:
         """Counts the examples of a split."""
         return len(self.members[split])
 
+    def epoch_examples(self, split: str) -> int:
+        """Counts the examples that a split goes through before it begins again."""
+        return self.num_examples(split)
+
     def keys(self, split: str) -> Strings:
         """The relative paths of a split, in source order."""
         return self.listing.keys.take(self.members[split])
@@ -107,6 +111,11 @@ class Manifest:
     def type(self) -> ElementType | None:
         """The type of a record, where the data says more of it than the spec."""
         return self.listing.type
+
+    @property
+    def record(self) -> ElementType | Mapping[str, ElementType] | None:
+        """The same; of a mix, for those parts of which the data says more."""
+        return self.type
 
     def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
         """Features of which each record holds a few numbers: `(n, ...)` each, of a split in source order."""

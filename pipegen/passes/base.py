@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from pipegen.errors import InternalError
-from pipegen.plan.nodes import Batch, Element, Kernel, Node, Plan
+from pipegen.plan.nodes import Batch, Element, Kernel, Node, Plan, Read
 from pipegen.plan.stages import Stage
 from pipegen.plan.verify import same_output, verify
 from pipegen.spec.models import Runtime
@@ -145,6 +145,22 @@ def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
         placed.append(Placed(item.stage, entry, after))
         entry = after
     return placed
+
+
+def in_parts(rewrite: Callable[[Plan, PassContext, Note], Plan]) -> Callable[[Plan, PassContext, Note], Plan]:
+    """A rewrite of stages on single examples that is also done to what each part of a mix does alone."""
+
+    def run(plan: Plan, context: PassContext, note: Note) -> Plan:
+        done = rewrite(plan, context, note)
+        at = next(i for i, node in enumerate(done.nodes) if isinstance(node, Read))
+        read = done.nodes[at]
+        if not isinstance(read, Read) or not read.parts:
+            return done
+        each = [rewrite(Plan(plan.split, (done.index, *part)), context, note).nodes[1:] for part in read.parts]
+        parts = tuple(tuple(node for node in part if isinstance(node, (Read, Element))) for part in each)
+        return done.with_nodes([*done.nodes[:at], replace(read, parts=parts), *done.nodes[at + 1 :]])
+
+    return run
 
 
 def pack(plan: Plan, items: list[Node | Placed]) -> Plan:

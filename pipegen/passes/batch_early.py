@@ -23,7 +23,9 @@ def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
         first -= 1
     stays, moves = _parted([item for item in items[first:at] if isinstance(item, Placed)])
     read = items[first - 1]
-    reads = not stays and isinstance(read, Read) and all(t.is_static and not t.encoded for _, t in read.out.items())
+    reads = (
+        not stays and not plan.index.parts and isinstance(read, Read) and all(t.is_static and not t.encoded for _, t in read.out.items())
+    )
     if not moves and not reads:
         return plan
     if moves:

@@ -26,6 +26,9 @@ def chunk_elements(plan: Plan, context: PassContext, note: Note) -> Plan:
     before = list(takewhile(lambda node: not isinstance(node, Batch), plan.nodes[1:]))
     if not any(isinstance(n, Element) for n in before) or not all(isinstance(n, (Read, Element)) for n in before):
         return plan
+    if any(isinstance(n, Read) and n.parts for n in before):
+        note("what the parts of the mix do alone is done for one example at a time")
+        return plan
     if context.epoch_examples is not None and context.epoch_examples < LONG_EPOCH:
         note(f"an epoch of {context.epoch_examples} examples is too short to make up for a larger graph")
         return plan

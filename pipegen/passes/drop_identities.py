@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
 from pipegen.types import FeatureType
@@ -48,4 +48,4 @@ def _said(stage: s.Stage) -> str:
     return f"`{used[-1].id}` changes nothing" if used else f"arithmetic on `{stage.feature}` changes nothing"
 
 
-DROP_IDENTITIES = Pass("drop_identities", "E0", "what changes nothing costs nothing", drop_identities)
+DROP_IDENTITIES = Pass("drop_identities", "E0", "what changes nothing costs nothing", in_parts(drop_identities))

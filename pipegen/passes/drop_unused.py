@@ -12,7 +12,7 @@ from dataclasses import replace
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Node, Plan
+from pipegen.plan.nodes import Element, Node, Plan, Read
 from pipegen.plan.outputs import received
 
 
@@ -33,11 +33,20 @@ def without_unused(plan: Plan) -> Plan:
         return plan
     kept: list[Node | Placed] = []
     for item in unpack(plan):
-        if not isinstance(item, Placed):
+        if isinstance(item, Read) and item.parts:
+            parts = tuple(_part(part, needed, unused) for part in item.parts)
+            kept.append(replace(item, out=item.out.without(*unused), parts=parts))
+        elif not isinstance(item, Placed):
             kept.append(replace(item, out=item.out.without(*unused)))
         elif item.stage.feature in needed:
             kept.append(Placed(item.stage, item.before.without(*unused), item.after.without(*unused)))
     return pack(plan, kept)
+
+
+def _part(part: tuple[Read | Element, ...], needed: set[str], unused: tuple[str, ...]) -> tuple[Read | Element, ...]:
+    """Removes them from what one part of a mix does alone."""
+    works = [node for node in part if isinstance(node, Read) or node.stages[0].feature in needed]
+    return tuple(replace(node, out=node.out.without(*unused)) for node in works)
 
 
 def _needed(plan: Plan) -> set[str]:
@@ -46,7 +55,9 @@ def _needed(plan: Plan) -> set[str]:
     # The items of a padded feature and what says which of them are there are one thing.
     valid = {name: t.of or name for name, t in plan.read.items() if kind_of(t).valid}
     needed |= {other for name, of in valid.items() if {name, of} & needed for other in (name, of)}
-    looks = [stage for stage in plan.stages() if isinstance(stage, (s.Decode, s.Measure)) and stage.feature in needed]
+    looks = [
+        stage for stage in (*plan.part_stages(), *plan.stages()) if isinstance(stage, (s.Decode, s.Measure)) and stage.feature in needed
+    ]
     return needed | {stage.like[0] for stage in looks if stage.like}
 
 

@@ -6,7 +6,7 @@ values rounded twice.
 
 from __future__ import annotations
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, joined
+from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, joined
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 from pipegen.types import FLOATING
@@ -28,4 +28,4 @@ def fold_constants(plan: Plan, context: PassContext, note: Note) -> Plan:
     return joined(plan, fold)
 
 
-FOLD_CONSTANTS = Pass("fold_constants", "E1", "one multiply and one add instead of several", fold_constants)
+FOLD_CONSTANTS = Pass("fold_constants", "E1", "one multiply and one add instead of several", in_parts(fold_constants))

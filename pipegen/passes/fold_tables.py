@@ -6,7 +6,7 @@ table that needs the histogram of an image between two steps gets it pushed thro
 
 from __future__ import annotations
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, joined
+from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, joined
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 
@@ -27,4 +27,4 @@ def _folded(first: Placed, second: Placed) -> Placed | None:
     return Placed(s.LookupTable(a.feature, a.refs + b.refs, a.reads_histogram or b.reads_histogram), first.before, second.after)
 
 
-FOLD_TABLES = Pass("fold_tables", "E0", "one look-up for a run of tables", fold_tables)
+FOLD_TABLES = Pass("fold_tables", "E0", "one look-up for a run of tables", in_parts(fold_tables))

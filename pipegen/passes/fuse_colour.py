@@ -6,7 +6,7 @@ in the same order, in float64.
 
 from __future__ import annotations
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, segments_fused
+from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, segments_fused
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 
@@ -23,4 +23,4 @@ def fuse_colour(plan: Plan, context: PassContext, note: Note) -> Plan:
     return segments_fused(plan, s.ComposeColour, s.ApplyColour, fuse)
 
 
-FUSE_COLOUR = Pass("fuse_colour", "E0", "one matrix and one clip for a run of colour steps", fuse_colour)
+FUSE_COLOUR = Pass("fuse_colour", "E0", "one matrix and one clip for a run of colour steps", in_parts(fuse_colour))

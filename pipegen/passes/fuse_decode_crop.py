@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
 
@@ -43,4 +43,4 @@ def _can(decoding: Placed, ref: s.StepRef) -> bool:
     return ref.step.traits(decoding.before[decoding.stage.feature]).decodes_windows
 
 
-FUSE_DECODE_CROP = Pass("fuse_decode_crop", "E0", "pixels outside the window are never decoded", fuse_decode_crop)
+FUSE_DECODE_CROP = Pass("fuse_decode_crop", "E0", "pixels outside the window are never decoded", in_parts(fuse_decode_crop))

@@ -6,7 +6,7 @@ and be compiled as a whole. The matrices multiply in the same order, in float64,
 
 from __future__ import annotations
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, segments_fused
+from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, segments_fused
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 
@@ -29,4 +29,4 @@ def fuse_geometry(plan: Plan, context: PassContext, note: Note) -> Plan:
     return segments_fused(plan, s.Compose, s.Resample, fuse)
 
 
-FUSE_GEOMETRY = Pass("fuse_geometry", "E0", "one resampling for a run of geometric steps", fuse_geometry)
+FUSE_GEOMETRY = Pass("fuse_geometry", "E0", "one resampling for a run of geometric steps", in_parts(fuse_geometry))

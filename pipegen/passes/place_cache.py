@@ -75,8 +75,12 @@ def _choose(plan: Plan, at: int, context: PassContext) -> tuple[str, bool]:
 
 def _obstacle(plan: Plan, at: int, context: PassContext) -> str | None:
     """Why a plan cannot be cached, in words, or `None`."""
-    node = plan.nodes[at]
-    if not any(isinstance(n, Element) for n in plan.nodes[: at + 1]):
+    node, alone = plan.nodes[at], plan.part_stages()
+    if any(map(s.is_random, alone)):
+        return "a step of one part of the mix is random, and comes before those that all parts share"
+    if isinstance(context.runtime.cache, DiskCache) and not all(map(s.is_lasting, alone)):
+        return "a step of one part of the mix calls a Python function without a `version`"
+    if not alone and not any(isinstance(n, Element) for n in plan.nodes[: at + 1]):
         return "nothing is computed before the batch"
     if any(t.num_bytes is None for _, t in plan.nodes[at - 1].out.items() if not kind_of(t).indexed):
         if not isinstance(node, Element):

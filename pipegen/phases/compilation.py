@@ -158,7 +158,7 @@ def findings_with_data(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
 
 
 def _check_with(spec: Spec, manifest: Manifest) -> Checked:
-    return check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.type)
+    return check(spec.model, spec.loaded.locate.label, classes=len(manifest.class_names) or None, record=manifest.record)
 
 
 def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
@@ -168,7 +168,7 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
         SpecError: When an encoding does not fit the classes, or a step the arrays.
     """
     model = spec.model
-    types = possible_types(model, len(manifest.class_names) or None, manifest.type)
+    types = possible_types(model, len(manifest.class_names) or None, manifest.record)
     if model is spec.loaded.spec and types == possible_types(model):
         return BoundSpec(spec, manifest, _in_files(spec.plans, manifest))  # of types the data says no more than the spec
     checked = _check_with(spec, manifest)

@@ -99,7 +99,8 @@ class _Choice:
         """Whether batches are never taken apart: then one map makes a batch out of the number of its step."""
         self.guard: p.Guard = "replace" if setting.replaces else "name" if form.derived else "none"
         allowed = max((n.chunk for n in nodes if isinstance(n, Element)), default=1)
-        self.chunk = 1 if self.guard != "none" else chunk_size(self.rows, allowed)
+        alone_in_parts = any(isinstance(n, Read) and n.parts for n in nodes)
+        self.chunk = 1 if self.guard != "none" or alone_in_parts else chunk_size(self.rows, allowed)
         prefetched = sum(n.batches for n in nodes if isinstance(n, Prefetch))
         # What is derived from a dataset may run on another machine, where the variables of this process are not.
         self.depth = 0 if form.derived else setting.threads + prefetched + HANDED_OVER
@@ -243,6 +244,8 @@ class _Choice:
             self.setting.jit and self.shuffle is None and (permuted or index.num_draws > 0),
             self.shuffle is not None,
             index.sampled,
+            index.names,
+            index.interleaves,
         )
 
     def _guarded(self, nodes: list[Read | Element]) -> p.Examples:

@@ -74,6 +74,8 @@ class Index:
         compiled: Whether XLA compiles the ciphers.
         whole: Whether it names all that is left of an epoch, in stored order, rather than a step.
         sampled: Whether an epoch has other examples than each of the split once.
+        parts: The parts of a mix.
+        interleaves: Whether an epoch has a number of examples of each of them.
     """
 
     order: Literal["stored", "global", "window"]
@@ -86,6 +88,8 @@ class Index:
     compiled: bool
     whole: bool
     sampled: bool = False
+    parts: tuple[str, ...] = ()
+    interleaves: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
-from pipegen.plan.render import emit_text, order_text, stage_text
+from pipegen.plan.render import emit_text, mix_text, order_text, stage_text
 
 _ENTERS = {
     "variable": "from a variable",
@@ -105,7 +105,7 @@ def _node(node: Read | Element, plan: p.Physical) -> dict[str, Any]:
     entry = {"function": type(node).__name__.lower(), **_facts(node, plan)}
     if isinstance(node, Element):
         return entry | {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
-    return entry | {"text": "stored bytes" if any(t.encoded for _, t in node.out.items()) else "rows"}
+    return entry | {"text": "stored bytes" if any(t.encoded for type_ in node.stored for _, t in type_.items()) else "rows"}
 
 
 def _function(function: p.Function) -> str:  # noqa: C901 - one line for each function of a closed set
@@ -150,7 +150,8 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
 
 
 def _name(name: p.Index) -> str:
-    parts = [order_text(name.order, name.window_bytes, blocks=name.blocks)]
+    mix = mix_text(name.parts, interleaves=name.interleaves)
+    parts = [mix + order_text(name.order, name.window_bytes, blocks=name.blocks)]
     parts += ["sampled"] if name.sampled else []
     parts += [f"block {name.shard[0]} of {name.shard[1]}"] if name.shard[1] > 1 else []
     parts += [f"{name.rows} rows, which are whole mix groups"] if name.rows else []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pipegen.data.check import check_splits
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
@@ -14,16 +15,20 @@ from pipegen.plan.custom import check_functions
 from pipegen.plan.data_tests import check_data_tests
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lints import lint_recipe
+from pipegen.plan.mixed import Built, Records, build_mixed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.sampling import check_sampling
 from pipegen.spec.draft import Draft
+from pipegen.spec.joined import joined, relocated
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex
 from pipegen.types import ElementType
 
 _OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})
 """What is wrong with splits whatever the source is."""
+Record = ElementType | Records
+"""The type of a record; of a mix, that of each part."""
 _OF_FEATURES = frozenset({"PG203", "PG217"})
 """What only the features of the source decide."""
 
@@ -36,7 +41,7 @@ class Checked:
     diagnostics: Diagnostics
 
 
-def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, record: ElementType | None = None) -> Checked:
+def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, record: Record | None = None) -> Checked:
     """Build every split's plan and collect the findings, each once.
 
     `classes` is their number once the data has been listed, `record` the type of a record where the data says more of it than the spec.
@@ -52,10 +57,27 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     if not diagnostics.has_errors:
         diagnostics.extend(_same_type(plans, locate))
     diagnostics.extend(check_data_tests(spec, plans, locate))
-    diagnostics.extend(lint_recipe(spec, locate, possible[0]))
-    diagnostics.extend(check_sampling(spec, locate, possible[0]))
-    diagnostics.extend(check_functions(spec, locate, possible[0]))
+    diagnostics.extend(_once(_alone(spec, locate, possible[0])))
     return Checked(plans, diagnostics)
+
+
+def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagnostic]:
+    """Yields the findings about a recipe that no plan shows; of a mix, those of each part with the common steps."""
+    if not isinstance(record, ElementType):
+        for name, type_ in record.items():
+            yield from _alone(joined(spec, name), relocated(locate, spec, name), type_)
+        return
+    yield from lint_recipe(spec, locate, record)
+    yield from check_sampling(spec, locate, record)
+    yield from check_functions(spec, locate, record)
+
+
+def _once(findings: Iterator[Diagnostic]) -> list[Diagnostic]:
+    """Returns findings of which several parts of a mix may have the same, each once."""
+    found: dict[tuple[str, tuple[Label, ...]], Diagnostic] = {}
+    for finding in findings:
+        found.setdefault((finding.code, finding.labels[:1]), finding)
+    return [*found.values()]
 
 
 def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
@@ -75,12 +97,12 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
     if draft.spec.tests and not broken & {"source", "splits", "transforms", "output"}:
-        diagnostics.extend(check_data_tests(draft.spec, _build(draft.spec, locate, draft.spec.source.possible()[0])[0], locate))
+        diagnostics.extend(check_data_tests(draft.spec, _build(draft.spec, locate, possible_types(draft.spec)[0])[0], locate))
     return [d for d in diagnostics if d.severity is Severity.ERROR]
 
 
 def _of_every_source(spec: PipelineSpec, locate: Locate, *, whole: bool, guessed: bool) -> list[Diagnostic]:
-    possible = spec.source.possible()
+    possible = possible_types(spec)
     _, findings = _build(spec, locate, possible[0], whole=whole, guessed=guessed)
     for type_ in possible[1:]:
         if not findings:
@@ -90,36 +112,47 @@ def _of_every_source(spec: PipelineSpec, locate: Locate, *, whole: bool, guessed
 
 
 def _build(
-    spec: PipelineSpec, locate: Locate, source: ElementType, *, whole: bool = True, guessed: bool = False
+    spec: PipelineSpec, locate: Locate, source: Record, *, whole: bool = True, guessed: bool = False
 ) -> tuple[dict[str, Plan], list[Diagnostic]]:
     """Every split's plan, where there is one, and the findings, each once; for `whole` and `guessed` see `Builder.build`."""
     plans: dict[str, Plan] = {}
     per_split: dict[str, list[Diagnostic]] = {}
     ordinary: set[Diagnostic] = set()
     for split in spec.split_names():
-        builder = Builder(spec, split, locate, source)
         try:
-            plan = builder.build(whole=whole, guessed=guessed)
+            made = build_split(spec, split, locate, source, whole=whole, guessed=guessed)
         except OpError as error:  # an op broke its contract by raising outside `infer`
-            builder.findings.append(make(error.code, error.message, locate(("transforms",))))
-            plan = None
-        per_split[split] = builder.findings
-        ordinary |= builder.ordinary
-        if plan is not None:
-            plans[split] = plan
+            made = Built(None, [make(error.code, error.message, locate(("transforms",)))], set())
+        per_split[split] = made.findings
+        ordinary |= made.ordinary
+        if made.plan is not None:
+            plans[split] = made.plan
     return plans, _merge(per_split, ordinary)
 
 
-def possible_types(spec: PipelineSpec, classes: int | None = None, record: ElementType | None = None) -> tuple[ElementType, ...]:
+def build_split(spec: PipelineSpec, split: str, locate: Locate, source: Record, *, whole: bool = True, guessed: bool = False) -> Built:
+    """Builds the plan of one split; for `whole` and `guessed` see `Builder.build`."""
+    if not isinstance(source, ElementType):
+        return build_mixed(spec, split, locate, source, whole=whole, guessed=guessed)
+    builder = Builder(spec, split, locate, source)
+    return Built(builder.build(whole=whole, guessed=guessed), builder.findings, builder.ordinary)
+
+
+def possible_types(spec: PipelineSpec, classes: int | None = None, record: Record | None = None) -> tuple[Record, ...]:
     """The types that a record may have, the likeliest first; for the arguments see `check`."""
-    first, *others = spec.source.possible() if record is None else (record,)
+    if spec.source.mixed():
+        known = record if isinstance(record, Mapping) else {}
+        each = {name: possible_types(joined(spec, name), classes, known.get(name)) for name in spec.source.mixed()}
+        most = max(map(len, each.values()))
+        return tuple({name: types[min(i, len(types) - 1)] for name, types in each.items()} for i in range(most))  # type: ignore[misc]
+    first, *others = spec.source.possible() if not isinstance(record, ElementType) else (record,)
     if classes is not None:
         first = first.replace(**{name: t.with_(classes=classes) for name, t in first.items() if kind_of(t).labels and t.classes is None})
     return (first, *others)
 
 
 def _whatever_comes(
-    plans: dict[str, Plan], findings: list[Diagnostic], spec: PipelineSpec, locate: Locate, others: tuple[ElementType, ...]
+    plans: dict[str, Plan], findings: list[Diagnostic], spec: PipelineSpec, locate: Locate, others: tuple[Record, ...]
 ) -> tuple[dict[str, Plan], list[Diagnostic]]:
     """Returns the plans, and the findings that stand whatever type the data turns out to have; the others wait until it is there.
 

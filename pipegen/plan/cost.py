@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Shuffle
@@ -116,11 +117,21 @@ def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
         parts = node.stages if isinstance(node, (Element, Kernel)) else ()
         stages = tuple(stage_us(st, entry, node.out, given) * given.factors.get(fitted_as(node, st), 1.0) for st in parts)
         cached = number < at and isinstance(node, (Read, Element))
-        own = _own_us(node, gathers(plan, number)) * given.factors.get(fitted_as(node), 1.0)
+        own = _parts_us(node, given) if isinstance(node, Read) else 0.0
+        own += _own_us(node, gathers(plan, number)) * given.factors.get(fitted_as(node), 1.0)
         own += _FILL_US if 0 < number == at - 1 else 0.0
         done.append(NodeCost(own + sum(stages), stages, _held(node, plan, given), cached))
         entry = node.out
     return PlanCost(tuple(done), given)
+
+
+def _parts_us(node: Read, given: Circumstances) -> float:
+    """Microseconds of one core that an example takes until its part of a mix is like the others: the mean of the parts."""
+    total = 0.0
+    for part in node.parts:
+        for entry, inner in pairwise(part):
+            total += sum(stage_us(st, entry.out, inner.out, given) for st in inner.stages) if isinstance(inner, Element) else 0.0
+    return total / max(1, len(node.parts))
 
 
 def stage_us(stage: Stage, entry: ElementType, out: ElementType, given: Circumstances) -> float:
@@ -156,7 +167,7 @@ def example_bytes(out: ElementType) -> int:
 
 def reads_rows(node: Read) -> bool:
     """Returns whether records are rows of arrays in memory, and no files."""
-    return all(not t.encoded for _, t in node.out.items())
+    return all(not t.encoded for type_ in node.stored for _, t in type_.items())
 
 
 def _values(out: FeatureType, entry: FeatureType) -> int:

@@ -11,6 +11,14 @@ from pipegen.types import ElementType
 
 
 @dataclass(frozen=True, slots=True)
+class PartDraws:
+    """Says what the steps of one part of a mix draw, its own and the common ones: in the one vector of draws, each has its place."""
+
+    name: str
+    draws: tuple[StepRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Index:
     """Names the examples: positions become records, and every random number of an example is drawn.
 
@@ -22,6 +30,9 @@ class Index:
         blocks: What `order: window` permutes whole, in words, before windows of what stands there one after another: `files` of many
             examples, or what such files are read by, such as `row groups`; empty for nothing.
         sampled: Whether an epoch has other examples than each of the split once.
+        parts: Of a mix, what each part draws. On the training split an epoch then has so many examples of each, interleaved, and `order` is
+            that within each part; the other splits hold the parts one after another.
+        width: Of a mix, the length of an example's vector of draws.
     """
 
     out: ElementType
@@ -32,23 +43,46 @@ class Index:
     draws: tuple[StepRef, ...]
     blocks: str = ""
     sampled: bool = False
+    parts: tuple[PartDraws, ...] = ()
+    width: int = 0
 
     @property
     def num_draws(self) -> int:
         """The length of an example's vector of draws."""
-        return sum(r.num_draws for r in self.draws)
+        return self.width if self.parts else sum(r.num_draws for r in self.draws)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parts of a mix; none of a single source."""
+        return tuple(part.name for part in self.parts)
+
+    @property
+    def interleaves(self) -> bool:
+        """Returns whether an epoch has a number of examples of each part of a mix."""
+        return bool(self.parts) and self.split == "train"
 
     @property
     def scheduled(self) -> bool:
         """Returns whether a step changes over the epochs."""
-        return any(r.step.schedules() for r in self.draws)
+        return any(r.step.schedules() for r in (*self.draws, *(r for part in self.parts for r in part.draws)))
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Reads the stored record of each example."""
+    """Reads the stored record of each example.
+
+    Attributes:
+        parts: Of a mix whose parts are not alike from the start: how a record of each part is read, and what is done to it alone until
+            all parts are of the type `out`.
+    """
 
     out: ElementType
+    parts: tuple[tuple[Read | Element, ...], ...] = ()
+
+    @property
+    def stored(self) -> tuple[ElementType, ...]:
+        """The types of records as they are stored: of a mix those of its parts, where they differ."""
+        return tuple(part[0].out for part in self.parts) or (self.out,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +198,16 @@ class Plan:
     def stages(self) -> tuple[Stage, ...]:
         """Every stage, in order."""
         return tuple(s for n in self.nodes if isinstance(n, (Element, Kernel)) for s in n.stages)
+
+    def part_reads(self, count: int) -> tuple[ElementType, ...]:
+        """The types of the records of so many parts, as they are stored."""
+        read = next(n for n in self.nodes if isinstance(n, Read))
+        return read.stored if read.parts else (read.out,) * count
+
+    def part_stages(self) -> tuple[Stage, ...]:
+        """Every stage that works on the records of one part of a mix alone."""
+        parts = next(n.parts for n in self.nodes if isinstance(n, Read))
+        return tuple(s for part in parts for n in part if isinstance(n, Element) for s in n.stages)
 
     def with_nodes(self, nodes: list[Node] | tuple[Node, ...]) -> Plan:
         """The same split with other nodes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pipegen.ops.wording import step_kwargs
@@ -19,6 +20,10 @@ def render_plan(plan: Plan) -> str:
         lines.append(_node(node))
         if isinstance(node, (Element, Kernel)):
             lines.extend(f"    {stage_text(stage)}" for stage in node.stages)
+        if isinstance(node, Read) and node.parts:
+            for part, name in zip(node.parts, plan.index.names, strict=True):
+                alone = [stage_text(stage) for inner in part if isinstance(inner, Element) for stage in inner.stages]
+                lines.append(f"    {name}: {'; '.join(alone) or 'as it is'}")
         edge = str(node.out)
         if edge != last and edge:
             lines.append(f"  → {edge}")
@@ -34,17 +39,20 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         if node.out.batch is not None:
             entry["batch"] = node.out.batch
         if isinstance(node, (Element, Kernel)):
-            entry["stages"] = [
-                {
-                    "stage": stage.name,
-                    "text": stage_text(stage),
-                    "feature": stage.feature,
-                    "steps": [_ref_json(r) for r in stage.uses()],
-                }
-                for stage in node.stages
-            ]
+            entry["stages"] = _stages_json(node.stages)
+        if isinstance(node, Read) and node.parts:
+            named = zip(plan.index.names, node.parts, strict=True)
+            alone = {name: [stage for n in part if isinstance(n, Element) for stage in n.stages] for name, part in named}
+            entry["parts"] = {name: _stages_json(stages) for name, stages in alone.items()}
         nodes.append(entry)
     return {"split": plan.split, "nodes": nodes}
+
+
+def _stages_json(stages: Sequence[Stage]) -> list[dict[str, Any]]:
+    return [
+        {"stage": stage.name, "text": stage_text(stage), "feature": stage.feature, "steps": [_ref_json(r) for r in stage.uses()]}
+        for stage in stages
+    ]
 
 
 def _types(node: Node) -> dict[str, Any]:
@@ -76,6 +84,13 @@ def order_text(order: str, window_bytes: int | None, *, blocks: str) -> str:
     return {"stored": "stored order", "global": "global shuffle", "window": shuffled}[order]
 
 
+def mix_text(names: tuple[str, ...], *, interleaves: bool) -> str:
+    """Says which parts of a mix are named, with a comma behind it; nothing for a single source."""
+    if not names:
+        return ""
+    return f"{' and '.join(names)} {'interleaved' if interleaves else 'in turn'}, "
+
+
 def _node(node: Node) -> str:
     match node:
         case Index():
@@ -83,9 +98,10 @@ def _node(node: Node) -> str:
             shard = ", this host's block" if node.shard else ""
             draws = f", {node.num_draws} draw{'s' if node.num_draws > 1 else ''} for each example" if node.num_draws else ""
             sampled = ", sampled" if node.sampled else ""
-            return f"index    split {node.split}, {order}{sampled}{shard}{draws}"
+            mix = mix_text(node.names, interleaves=node.interleaves)
+            return f"index    split {node.split}, {mix}{order}{sampled}{shard}{draws}"
         case Read():
-            stored = any(t.encoded for _, t in node.out.items())
+            stored = any(t.encoded for type_ in node.stored for _, t in type_.items())
             return "read     stored bytes" if stored else "read     rows" + (" of a whole batch" if node.out.batch is not None else "")
         case Shuffle():
             return (

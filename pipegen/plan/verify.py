@@ -119,13 +119,28 @@ def _pending_steps_leave_the_image(plan: Plan) -> str | None:
 def _draws_are_in_range(plan: Plan) -> str | None:
     """Every step's draws are part of the vector that the index makes."""
     known = {(r.id, r.start): r.num_draws for r in plan.index.draws}
-    for stage in plan.stages():
-        for use in stage.uses():
+    parts = next(node.parts for node in plan.nodes if isinstance(node, Read))
+    alone = [[stage for node in part if isinstance(node, Element) for stage in node.stages] for part in parts]
+    of_parts = [{(r.id, r.start): r.num_draws for r in part.draws} for part in plan.index.parts]
+    for stages, own in [(plan.stages(), known), *zip(alone, of_parts, strict=False)]:
+        for use in (use for stage in stages for use in stage.uses()):
             ref: s.StepRef | None = use
             while ref is not None:
-                if ref.num_draws > known.get((ref.id, ref.start), 0):
+                if ref.num_draws > own.get((ref.id, ref.start), 0):
                     return f"`{ref.id}` at {ref.start}."
                 ref = ref.choice.policy if ref.choice is not None else None
+    return None
+
+
+def _parts_end_alike(plan: Plan) -> str | None:
+    """Requires that each part of a mix ends with the type that leaves Read."""
+    read = next(node for node in plan.nodes if isinstance(node, Read))
+    if read.parts and len(read.parts) != len(plan.index.parts):
+        return f"{len(read.parts)} of {len(plan.index.parts)} parts are read."
+    for end in (dict(part[-1].out.items()) for part in read.parts):
+        wrong = [name for name, t in read.out.items() if name not in end or (end[name].dtype, end[name].shape) != (t.dtype, t.shape)]
+        if wrong:
+            return f"`{wrong[0]}` differs."
     return None
 
 
@@ -134,6 +149,7 @@ def _cache_is_deterministic(plan: Plan) -> str | None:
     for position, node in enumerate(plan.nodes):
         if isinstance(node, Cache):
             before = [st for n in plan.nodes[:position] if isinstance(n, (Element, Kernel)) for st in n.stages]
+            before += plan.part_stages()
             if any(s.is_random(st) for st in before) or not all(
                 t.is_static for t in dict(node.out.items()).values() if not kind_of(t).indexed
             ):
@@ -159,6 +175,7 @@ RULES: tuple[Rule, ...] = (
     _segments_are_closed,
     _pending_steps_leave_the_image,
     _draws_are_in_range,
+    _parts_end_alike,
     _cache_is_deterministic,
     _what_is_rounded_is_exact,
 )

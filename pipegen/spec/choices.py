@@ -19,6 +19,7 @@ from pipegen.ops.base import SplitName, Transform
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import datatests, goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
+from pipegen.ops.sources.mix import Mix
 from pipegen.ops.testing.base import DataTest
 from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import valid
@@ -119,6 +120,8 @@ def build_source(value: Any, place: Place) -> Source | None:
     cls, given, here = chosen
     if hasattr(cls, "from_yaml"):
         return _nested(cls, given, here)
+    if issubclass(cls, Mix) and not _parts_of_mix(given.get("parts"), here.at("parts")):
+        return None
     later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
     for key in later:
         here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), ", with tables"))
@@ -126,6 +129,18 @@ def build_source(value: Any, place: Place) -> Source | None:
         return None
     result: Source | None = check(cls, {k: v for k, v in given.items() if k not in later}, here)
     return None if later else result
+
+
+def _parts_of_mix(parts: Any, place: Place) -> bool:
+    """Report what is wrong with the sources and the steps of the parts of a mix; whether nothing is."""
+    right = True
+    for name, part in parts.items() if isinstance(parts, dict) else ():
+        here = place.at(name)
+        if isinstance(part, dict) and "source" in part:
+            right = build_source(part["source"], here.at("source")) is not None and right
+        if isinstance(part, dict) and isinstance(part.get("transforms"), list):
+            right = None not in build_steps(part["transforms"], here.at("transforms")) and right
+    return right
 
 
 def _feature_fields(cls: type[Source]) -> dict[str, FieldInfo]:

@@ -13,6 +13,7 @@ from pipegen.ops.docs import field_docs
 from pipegen.ops.families.selections import STEP_SCHEMA
 from pipegen.ops.registry import datatests, goes_bare, sources, transforms
 from pipegen.ops.sources.base import Source
+from pipegen.ops.sources.mix import SOURCE_SCHEMA
 from pipegen.ops.testing.base import DataTest
 from pipegen.spec.models import Param, PipelineSpec
 
@@ -108,6 +109,8 @@ def _tidy(schema: Any, *, literal: bool) -> Any:
         return schema
     if STEP_SCHEMA in schema:
         return {"$ref": "#/$defs/Step"}
+    if SOURCE_SCHEMA in schema:
+        return {"$ref": "#/$defs/Source"}
     result = {k: v for k, v in schema.items() if k != "title" and not (k == "default" and isinstance(v, dict))}
     for key in ("items", "additionalProperties"):
         if key in result:

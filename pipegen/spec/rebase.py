@@ -42,7 +42,10 @@ def make_absolute(spec: dict[str, Any], place: Place) -> None:
 def _sources(node: dict[str, Any], path: KeyPath, place: Place) -> None:
     for key, value in node.items():
         at = (*path, key)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and key == "splits" and path[:-1] == ("source", "mix", "parts"):
+            if "exclude" in value:
+                value["exclude"] = _absolute(value["exclude"], (*at, "exclude"), place)
+        elif isinstance(value, dict):
             _sources(value, at, place)
         elif key in PLACES - {ADDRESS} and isinstance(value, list):
             node[key] = [_absolute(v, (*at, i), place) for i, v in enumerate(value)]

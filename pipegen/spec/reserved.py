@@ -12,7 +12,7 @@ KEYS: dict[KeyPath, str] = {
 }
 """Keys, with what they will hold."""
 
-SOURCES = frozenset({"audio_folder", "text", "mix"})
+SOURCES = frozenset({"audio_folder", "text"})
 
 SOURCE_KEYS = frozenset({"features", "of", "bits"})
 """Arguments that describe features one by one."""

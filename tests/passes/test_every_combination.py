@@ -61,6 +61,10 @@ def written_sources() -> Iterator[tuple[str, dict[str, Any]]]:
     folder = {"image_folder": {"path": "photos/"}}
     yield "image_folder", {"source": folder}
     yield "by_split", {"source": {"by_split": {"train": folder, "validation": folder}}, "splits": None}
+    one = {"weight": 0.8, "source": folder, "splits": {"parts": {"train": 0.8, "validation": 0.2}}}
+    yield "mix", {"source": {"mix": {"epoch": "a", "parts": {"a": one, "b": {**one, "weight": {"step": {0: 1, 3: 0}}}}}}, "splits": None}
+    own = {**one, "transforms": ["random_invert", {"random_rotation": {"degrees": 5}}]}
+    yield "own steps mix", {"source": {"mix": {"epoch": 100, "parts": {"a": one, "b": own}}}, "splits": None}
     for images in IMAGES:
         yield f"csv, {images}", {"source": {"csv": {"path": "t.csv", "features": columns(images)}}}
         yield f"parquet, {images}", {"source": {"parquet": {"path": "t.parquet", "features": columns(images)}}}

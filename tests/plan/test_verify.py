@@ -13,7 +13,7 @@ from pipegen.ops.base import Arithmetic
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import Pass
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Batch, Cache, Element, Emit, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
+from pipegen.plan.nodes import Batch, Cache, Element, Emit, Kernel, Node, PartDraws, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.plan.verify import RULES, verify
 
 TEXT = """\
@@ -153,6 +153,14 @@ def quantised(p: Plan, *, exact: bool) -> Plan:
     return swap(p, node, replace(node, stages=(replace(node.stages[0], exact=exact),)), rounding)
 
 
+def apart(p: Plan) -> Plan:
+    read = next(n for n in p.nodes if isinstance(n, Read))
+    mask = read.out["image"].with_(dtype="uint8", shape=(3,))
+    other = Read(read.out.replace(image=mask))
+    index = replace(p.index, parts=(PartDraws("a", p.index.draws), PartDraws("b", p.index.draws)), width=p.index.num_draws)
+    return p.with_nodes([index if n is p.index else replace(read, parts=((read,), (other,))) if n is read else n for n in p.nodes])
+
+
 BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "no index": (lambda p: p.with_nodes(p.nodes[1:]), "_starts_and_ends"),
     "nothing read": (lambda p: without(p, *(n for n in p.nodes if isinstance(n, Read))), "_starts_and_ends"),
@@ -178,6 +186,7 @@ BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "geometry closed as colour": (closed_by_the_other_kind, "_segments_are_closed"),
     "a pending step that changes the image": (pending_changes_the_image, "_pending_steps_leave_the_image"),
     "draws that nobody makes": (unknown_draws, "_draws_are_in_range"),
+    "a part of a mix that ends in another type": (apart, "_parts_end_alike"),
     "a cache behind a random step": (cached_after_randomness, "_cache_is_deterministic"),
     "floats that are rounded later, computed as others are": (lambda p: quantised(p, exact=False), "_what_is_rounded_is_exact"),
     "a cache at any shape": (cached_at_any_shape, "_cache_is_deterministic"),

@@ -16,7 +16,7 @@ from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.guard import Quarantine
-from pipegen.backend.reading.records import records_from
+from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
 from pipegen.cache.key import cache_key, describe_cache
 from pipegen.cache.room import cache_folder, unusable
@@ -97,7 +97,7 @@ class Engine:
 
     def executor_of(self, plan: Plan, split: str, shard: tuple[int, int] = (0, 1), quarantine: Quarantine | None = None) -> Executor:
         """The executor of any plan, on the records of a split; damaged ones have a quarantine of their own, unless one is given."""
-        records, skip = records_from(self.manifest, split, plan.read, self.spec.runtime), self.spec.errors.skip
+        records, skip = records_of_plan(self.manifest, split, plan, self.spec.runtime), self.spec.errors.skip
         if quarantine is None and skip is not None and split == "train":
             quarantine = Quarantine.of(records, plan.read, skip)
         return Executor(

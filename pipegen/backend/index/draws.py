@@ -64,19 +64,17 @@ class Draws:
         if not self.num_draws:
             # NOTE: one column that nobody reads, since `unbatch` crashes the process on a tensor without elements.
             return tf.zeros([tf.shape(record)[0], 1], tf.float64)
-        seed, step, number = (tf.constant(words, tf.uint32) for words in (self._seed, self._step, self._number))
-        drawn = _cipher(jit)(
-            seed,
-            step,
-            number,
-            epoch,
-            *records.words(record),
-            tf.zeros_like(epoch, tf.uint32) if occurrence is None else tf.cast(occurrence, tf.uint32),
-        )
+        stood = tf.zeros_like(epoch, tf.uint32) if occurrence is None else tf.cast(occurrence, tf.uint32)
+        drawn = self._draw(records, record, epoch, stood, jit=jit)
         drawn.set_shape([None, self.num_draws])
         if not self._scheduled:
             return drawn
         return tf.concat([drawn, tf.cast(epoch if calendar is None else calendar, tf.float64)[:, None]], -1)
+
+    def _draw(self, records: RecordTensors, record: tf.Tensor, epoch: tf.Tensor, occurrence: tf.Tensor, *, jit: bool) -> tf.Tensor:
+        """The numbers of each record, less the epoch: float64 `(n, num_draws)`."""
+        seed, step, number = (tf.constant(words, tf.uint32) for words in (self._seed, self._step, self._number))
+        return _cipher(jit)(seed, step, number, epoch, *records.words(record), occurrence)
 
 
 @cache
@@ -87,6 +85,13 @@ def _cipher(jit: bool) -> Callable[..., tf.Tensor]:
 def _numbers(
     seed: tf.Tensor, step: tf.Tensor, number: tf.Tensor, epoch: tf.Tensor, id_low: tf.Tensor, id_high: tf.Tensor, occurrence: tf.Tensor
 ) -> tf.Tensor:
+    return numbers_of(seed, step[None], number[None], epoch, id_low, id_high, occurrence)
+
+
+def numbers_of(
+    seed: tf.Tensor, step: tf.Tensor, number: tf.Tensor, epoch: tf.Tensor, id_low: tf.Tensor, id_high: tf.Tensor, occurrence: tf.Tensor
+) -> tf.Tensor:
+    """The numbers that the counters of steps, uint32 `(n or 1, draws)`, give for examples `(n,)`: float64 `(n, draws)`."""
     visit = threefry2x32((seed[0], seed[1]), (tf.cast(epoch, tf.uint32), occurrence))
     key = threefry2x32(visit, (id_low, id_high))
-    return uniform((key[0][:, None], key[1][:, None]), (step[None], number[None]))
+    return uniform((key[0][:, None], key[1][:, None]), (step, number))

@@ -15,7 +15,7 @@ from pipegen.backend.reading.guard import NO_STAND_IN
 from pipegen.errors import DataError
 from pipegen.ops.lowering.calling import CallFailed
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Element, Read
+from pipegen.plan.nodes import Read
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -84,19 +84,19 @@ def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 
     at = tf.constant(record, tf.int64)
     draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64), tf.constant([occurrence], tf.int64))[0]
     features: Features = {"@record": at, "@draws": draws}
-    for node in executor.plan.nodes:
+    for node in executor.nodes_of(record):
         if isinstance(node, Read):
             for name, t in node.out.items():
                 try:
                     features.update(executor.tensors.read(at, ElementType(((name, t),))))
                 except _FAILURES as error:
                     return f"cannot read {records.locate(record, (name,))}: {reason(error)}; {executor.advice}"
-        elif isinstance(node, Element):
-            for stage in node.stages:
-                try:
-                    apply_element(stage, features)
-                except _FAILURES as error:
-                    return _describe(executor, records.locate(record, (stage.feature,)), stage, error)
+            continue
+        for stage in node.stages:
+            try:
+                apply_element(stage, features)
+            except _FAILURES as error:
+                return _describe(executor, records.locate(record, (stage.feature,)), stage, error)
     return None
 
 
@@ -114,7 +114,8 @@ def _place(executor: Executor, ref: s.StepRef | None) -> str:
 
 def place_of_decode(executor: Executor) -> str:
     """The step that decodes and its place, in brackets; empty when nothing is decoded."""
-    decodes = (st.uses() for node in executor.plan.nodes if isinstance(node, Element) for st in node.stages if isinstance(st, s.Decodes))
+    stages = (*executor.plan.part_stages(), *executor.plan.stages())
+    decodes = (st.uses() for st in stages if isinstance(st, s.Decodes))
     return _place(executor, next(iter(next(decodes, ())), None))
 
 

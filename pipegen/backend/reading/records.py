@@ -83,6 +83,11 @@ class Records:
     def __len__(self) -> int:
         return len(self.paths)
 
+    @property
+    def epoch_examples(self) -> int:
+        """Returns the examples of an epoch: all of them, once."""
+        return len(self)
+
 
 def files_of(read: ElementType) -> tuple[str, ...]:
     """The features of a record that are files of their own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.index.draws import Draws
+from pipegen.backend.index.interleaving import Counts, MixedOrder, part_seed
 from pipegen.backend.index.order import Order, window_size
+from pipegen.backend.index.part_draws import MixedDraws
 from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_element
@@ -19,15 +22,17 @@ from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.disk_cache import DiskCache
-from pipegen.backend.reading.records import RecordTensors
+from pipegen.backend.reading.mixed import MixedRecords, mixed_tensors, tensors_of
 from pipegen.backend.reading.sampled import sampled
 from pipegen.backend.running.walk import Run
+from pipegen.data.windows import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
 from pipegen.physical.decide import decide, extent_of, last_mixing, widened
+from pipegen.physical.extent import Extent
 from pipegen.physical.nodes import FIXED, Setting
 from pipegen.physical.scopes import scopes
-from pipegen.plan.nodes import Cache, Element, Kernel, Plan, Read
+from pipegen.plan.nodes import Cache, Element, Index, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
 from pipegen.types import ElementType
 from pipegen.waiting import Waiting
@@ -86,21 +91,18 @@ class Executor:
         self._scopes = scopes(plan)
         self._store, self._memory = store, memory
         index, chosen = plan.index, None if epochs is None else sampled(epochs)
-        extent = extent_of(spec, plan, len(records) if chosen is None else chosen.size, shard)
+        extent = extent_of(spec, plan, records.epoch_examples if chosen is None else chosen.size, shard)
         held, jit = records.in_shards, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
         python = records.reader.python(records.features, records.ram_budget)
         self.setting = Setting(extent, threads(spec.runtime), jit, quarantine is not None, python, columns)
-        window = window_size(index.window_bytes, records.mean_bytes)
-        blocks = None if records.blocks is None else tf.constant(records.blocks)
-        records.reader.hold_window(index.window_bytes or 0, records.ram_budget)
-        self.order = Order(**extent.__dict__, kind=index.order, window=window, seed=spec.seed, blocks=blocks, sampled=chosen)
+        self.order = replace(order_of(extent, index, records, spec.seed), sampled=chosen)
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)
         """The rows that a batch has up to there, where its block is widened to whole groups."""
-        self.tensors = RecordTensors(records)
-        self.draws = Draws(spec.seed, index.draws, scheduled=index.scheduled)
+        self.tensors = tensors_of(records)
+        self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
 
     @cached_property
@@ -207,7 +209,7 @@ class Executor:
         """Run a node on one example, in place; `found` has what surveys of several examples say of this one, by feature."""
         with tf.name_scope(type(node).__name__.lower()):
             if isinstance(node, Read):
-                features.update(self.tensors.read(features["@record"], node.out))
+                features.update(self._read_of_part(node, features) if node.parts else self.tensors.read(features["@record"], node.out))
                 return
             for stage in node.stages:
                 with self.scope(stage):
@@ -217,3 +219,48 @@ class Executor:
                         apply_element(stage, features, (found or {}).get(stage.feature))
             for name, t in node.out.items():
                 features[name].set_shape(t.shape)
+
+    def _read_of_part(self, node: Read, features: Features) -> Features:
+        """One record of a mix, after what is done to those of its part alone."""
+        tensors = mixed_tensors(self.tensors)
+
+        def one(part: int, own: tf.Tensor) -> list[tf.Tensor]:
+            done = dict(features)
+            read, *rest = node.parts[part]
+            done.update(tensors.parts[part].read(own, read.out))
+            for inner in rest:
+                self.element(inner, done)
+            return [done[name] for name, _ in node.out.items()]
+
+        values = dict(zip(node.out, tensors.of_part(features["@record"], one), strict=True))
+        for name, t in node.out.items():
+            values[name].set_shape(t.shape)
+        return values
+
+    def nodes_of(self, record: int) -> list[Read | Element]:
+        """The nodes that one record goes through before the batch; of a mix, as its part has them."""
+        found: list[Read | Element] = []
+        for node in self.plan.nodes:
+            if isinstance(node, Read) and node.parts and isinstance(self.records, MixedRecords):
+                found += node.parts[self.records.located(record)[0]]
+            elif isinstance(node, (Read, Element)):
+                found.append(node)
+        return found
+
+
+def order_of(extent: Extent, index: Index, records: Records, seed: int) -> Order:
+    """The order of a split on one host."""
+    if isinstance(records, MixedRecords) and records.mixture is not None:
+        whole = Extent(0, extent.batch, extent.remainder, extent.shard, None)
+        orders = [
+            order_of(replace(whole, num_examples=len(part)), index, part, part_seed(seed, name))
+            for name, part in zip(records.names, records.parts, strict=True)
+        ]
+        counts = Counts(records.mixture)
+        return MixedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, parts=tuple(orders), counts=counts)
+    size, kind = index.window_bytes, index.order
+    if index.parts and kind != "stored" and records.reader.at_once > 1:  # one part of a mix may be read by blocks, and others not
+        kind, size = "window", size or max(USUAL, int(records.reader.at_once * records.mean_bytes))
+    blocks = None if records.blocks is None else tf.constant(records.blocks)
+    records.reader.hold_window(size or 0, records.ram_budget)
+    return Order(**extent.__dict__, kind=kind, window=window_size(size, records.mean_bytes), seed=seed, blocks=blocks)

@@ -30,7 +30,7 @@ def examples_of_epoch(spec: PipelineSpec, manifest: Manifest, split: str) -> int
     Raises:
         OpError: As `epochs_of`.
     """
-    return epochs_of(spec, manifest).size if spec.samples and split == _TRAIN else manifest.num_examples(split)
+    return epochs_of(spec, manifest).size if spec.samples and split == _TRAIN else manifest.epoch_examples(split)
 
 
 def epochs_of(spec: PipelineSpec, manifest: Manifest) -> Epochs:

@@ -100,13 +100,15 @@ class ShardedManifest(Manifest):
         return float(np.asarray(self.listing.sizes, np.int64)[files].sum()) / max(1, int(rows[files].sum()))
 
 
-def sharded_manifest(spec: PipelineSpec, listing: Listing, excluded: tuple[str, ...]) -> ShardedManifest:
-    """Assigns the records of shards to splits.
+def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> ShardedManifest:
+    """Assigns the records of shards to splits; their ids are made from `name`.
 
     Raises:
         OpError: As `assign_shards`; `PG414` for a shard of too many records.
     """
-    name, folder = spec.source.op, kept_folder(spec.runtime, SPLITS)
-    manifest = ShardedManifest(listing, assign_shards(spec.splits, listing, spec.split_names(), name, folder), name, excluded)
+    folder = kept_folder(spec.runtime, SPLITS)
+    manifest = ShardedManifest(
+        listing, assign_shards(spec.splits, listing, spec.split_names(), name, folder), name, tuple(sorted(listing.excluded))
+    )
     _ = manifest.bases  # now, since what is wrong with them is wrong with the data
     return manifest

@@ -147,6 +147,8 @@ class Listing:
 
     shards: Shards | None = None
     """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
+    excluded: frozenset[str] = frozenset()
+    """The keys that were left out, and are not here."""
 
     def __post_init__(self) -> None:
         """Makes columns of what is none yet."""
@@ -281,6 +283,10 @@ class Source(Model):
         from pipegen.ops.kinds.registry import kind_of
 
         return any(kind_of(t).labels for _, t in self.infer().items())
+
+    def mixed(self) -> Mapping[str, Any]:
+        """Returns the parts of a source that mixes several, by name; none for any other."""
+        return {}
 
     def has_columns(self) -> bool:
         """Returns whether records are rows of a table, whose other columns can be asked for."""

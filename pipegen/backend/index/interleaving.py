@@ -1,0 +1,165 @@
+"""The order of the training split of a mix: which part stands at each position of an epoch, and which of its examples.
+
+An epoch has an exact number of examples of each part (`data/mixture.py`), spread evenly over it. Positions are permuted within windows of
+`WINDOW`, so that parts do not fall in step with batches or with the blocks of hosts. The rank of a part's position among those of the
+part in the epoch, plus what the part had in all epochs before, is a place in an endless row of permutations of the part, its passes. All
+of it is a function of the epoch and the position, and takes the time of one look at each part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+from pipegen.backend.index.order import Found, Order
+from pipegen.backend.index.permuted import keys, permute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipegen.data.mixture import Mixture
+
+WINDOW = 64
+"""Positions that are permuted among themselves."""
+
+
+def part_seed(seed: int, name: str) -> int:
+    """The seed of a part's own permutations: parts of one size would else go through their records in one order."""
+    digest = hashlib.blake2b(name.encode(), digest_size=8, person=b"pipegen.part", salt=seed.to_bytes(8, "big"))
+    return int.from_bytes(digest.digest(), "big") >> 1
+
+
+class Counts:
+    """The numbers of a mixture in the graph.
+
+    Args:
+        mixture: The counts of each part in each epoch.
+    """
+
+    def __init__(self, mixture: Mixture) -> None:
+        self._mixture = mixture
+        self._table = np.array(mixture.table, np.int64)
+        self._period = np.array(mixture.period, np.int64)
+
+    def before(self, epoch: tf.Tensor) -> tf.Tensor:
+        """The examples of each part in all epochs before some: int64 `(..., parts)` from `(...)`; see `Mixture.before`."""
+        made, last = self._mixture, len(self._table) - 1
+        listed = tf.gather(tf.constant(self._table), tf.minimum(epoch, last))
+        later = tf.maximum(epoch - last, 0)[..., None]
+        if made.period:
+            whole, left = later // (len(made.period) - 1), later[..., 0] % (len(made.period) - 1)
+            return listed + whole * self._period[-1] + tf.gather(tf.constant(self._period), left)
+        return listed + (_nested(later * made.examples, made.shares) if made.nested else self._rounded(later))
+
+    def _rounded(self, later: tf.Tensor) -> tf.Tensor:
+        """Largest remainder of so many settled epochs. The remainder of a share is taken apart, so that no product overflows."""
+        made, unit = self._mixture, self._mixture.unit
+        owed = [divmod(made.examples * share, unit) for share in made.shares]
+        whole, over = (tf.constant([one[i] for one in owed], tf.int64) for i in (0, 1))
+        over = later * over + tf.where(later > 0, tf.constant(made.carried, tf.int64), 0)
+        floor = later * whole + tf.math.floordiv(over, unit)
+        left = later[..., 0] * made.examples - tf.reduce_sum(floor, -1)
+        order = tf.argsort(-tf.math.floormod(over, unit), axis=-1, stable=True)
+        place = tf.argsort(order, axis=-1, stable=True)
+        return floor + tf.cast(tf.cast(place, tf.int64) < left[..., None], tf.int64)
+
+
+def _nested(total: tf.Tensor, shares: Sequence[int]) -> tf.Tensor:
+    """Whole numbers in the proportion of shares, part after part: int64 `(..., parts)` from `(..., 1)`; see `data/mixture.py`."""
+    found, left = [], sum(shares)
+    for share in shares:
+        count = _scaled(total, share, left)
+        found.append(count)
+        total, left = total - count, left - share
+    return tf.concat(found, -1)
+
+
+def _scaled(total: tf.Tensor, share: int, whole: int) -> tf.Tensor:
+    """`total * share // whole`, where the product may not fit 63 bits: `whole` is below 2^32."""
+    if not whole:
+        return tf.zeros_like(total)
+    return total // whole * share + total % whole * share // whole
+
+
+@dataclass(frozen=True, eq=False)
+class MixedOrder(Order):
+    """The order of the training split of a mix on one host: `num_examples` are those of an epoch.
+
+    A position of a cycle, as `at` gives it, is a place in the permutation of a part, counted on from the records of the parts before.
+
+    Attributes:
+        parts: The order of each part alone, whose seed is its own.
+        counts: The examples of each part in each epoch.
+    """
+
+    parts: tuple[Order, ...] = ()
+    counts: Counts | None = None
+
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The first record of each part, with the end."""
+        return tuple(np.cumsum([0, *(part.num_examples for part in self.parts)]).tolist())
+
+    def at(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The pass of its part, the position in it, both int64, and the weight, float32, of each slot of an epoch; see `Order.at`."""
+        part, place = self._places(epoch, slot % self.num_examples)
+        cycle, position = self._passes(part, place)
+        return cycle, position, tf.cast(slot < self.num_examples, tf.float32)
+
+    def _places(self, epoch: tf.Tensor, position: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The part at each position of an epoch, and the examples of the part before it in all epochs: int64, like `position`."""
+        assert self.counts is not None  # noqa: S101 - every mix has some
+        epoch = tf.convert_to_tensor(epoch, tf.int64)
+        before = self.counts.before(epoch)
+        now = self.counts.before(epoch + 1) - before
+        t = self._permuted(tf.zeros_like(position) + epoch, position)
+        left = tf.zeros_like(t) + self.num_examples
+        part, place, free = tf.zeros_like(t), tf.zeros_like(t), tf.ones_like(t, tf.bool)
+        for i in range(len(self.parts)):
+            count = now[..., i]
+            whole = tf.maximum(left, 1)
+            low, high = t * count // whole, (t + 1) * count // whole
+            taken = tf.logical_and(free, high > low)
+            part = tf.where(taken, tf.constant(i, tf.int64), part)
+            place = tf.where(taken, before[..., i] + low, place)
+            free = tf.logical_and(free, tf.logical_not(taken))
+            t, left = t - low, left - count
+        return part, place
+
+    def _permuted(self, epoch: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+        """Positions of an epoch, permuted within windows: int64 `(n,)` from the same."""
+        number = position // WINDOW
+        first = number * WINDOW
+        last = tf.minimum(first + WINDOW, tf.constant(self.num_examples, tf.int64)) - 1
+        return first + permute(position - first, keys(self.seed)(epoch, number), last - first)
+
+    def _passes(self, part: tf.Tensor, place: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        firsts = tf.constant(self.firsts, tf.int64)
+        first = tf.gather(firsts, part)
+        size = tf.maximum(tf.gather(firsts, part + 1) - first, 1)
+        return place // size, first + place % size
+
+    def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int) -> Found:
+        """The examples that may take the place of a damaged one: the next of its part, whichever batch they are in themselves."""
+        part, place = self._places(epoch, (slot % self.num_examples)[None])
+        cycle, position = self._passes(tf.tile(part, [count]), place + 1 + tf.range(count, dtype=tf.int64))
+        return self.visits(cycle, position)
+
+    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
+        """The record at each position of a part's pass: int64 `(n,)` each, and so is the result; see `Order.records`."""
+        found = position
+        for first, part in zip(self.firsts, self.parts, strict=False):
+            if not part.num_examples:
+                continue
+            here = tf.logical_and(position >= first, position < first + part.num_examples)
+            own = tf.where(here, position - first, 0)
+            found = tf.where(here, first + part.records(tf.where(here, cycle, 0), own, jit=jit), found)
+        return found
+
+    def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns nothing: an epoch holds several passes."""
+        return ()

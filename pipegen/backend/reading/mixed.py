@@ -1,0 +1,225 @@
+"""The records of one split of a mix: those of each part, one part after another, each read as its part has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipegen.backend.reading.records import Records, RecordTensors, files_of, records_from
+from pipegen.data.mixed import MixedManifest
+from pipegen.errors import InternalError
+from pipegen.ops.sources.reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.backend.features import Features
+    from pipegen.data.manifest import Manifest
+    from pipegen.data.mixture import Mixture
+    from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import Runtime
+    from pipegen.types import ElementType
+
+
+@dataclass(frozen=True)
+class MixedRecords(Records):
+    """The records of the parts of a mix, in the order of these.
+
+    Attributes:
+        names: The parts.
+        parts: Their records.
+        reads: What is read of each.
+        mixture: How many of each an epoch has; `None` where each is seen once.
+    """
+
+    names: tuple[str, ...] = ()
+    parts: tuple[Records, ...] = ()
+    reads: tuple[ElementType, ...] = ()
+    mixture: Mixture | None = None
+
+    @property
+    def epoch_examples(self) -> int:
+        """Returns the examples of an epoch."""
+        return len(self) if self.mixture is None else self.mixture.examples
+
+    def firsts(self) -> list[int]:
+        """Returns the first record of each part, with the end."""
+        return [int(n) for n in np.cumsum([0, *map(len, self.parts)])]
+
+    def located(self, record: int) -> tuple[int, int]:
+        """Returns the part of a record, and its number there."""
+        part = int(np.searchsorted(self.firsts()[1:], record, side="right"))
+        return part, record - self.firsts()[part]
+
+    def locate(self, record: int, features: Iterable[str] = ()) -> str:
+        """Says where a record is; of one that is a row, also in which part."""
+        part, own = self.located(record)
+        known = self.parts[part]
+        where = known.locate(own, [name for name in features if name in self.reads[part]])
+        return where if known.rows is None else f"{self.names[part]}/{where}"
+
+    def files(self, read: ElementType) -> list[Sequence[str]]:
+        """The files of the records that are read, one column after another; an empty path where a record has no more."""
+        each = [part.files(own) for part, own in zip(self.parts, self.reads, strict=True)]
+        return [_Column(self, [files[i] if i < len(files) else None for files in each]) for i in range(max(map(len, each), default=0))]
+
+
+class _Column(Sequence[str]):
+    """A file of each record, whichever part it is of."""
+
+    def __init__(self, records: MixedRecords, each: Sequence[Sequence[str] | None]) -> None:
+        self._records, self._each = records, each
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, record: int | slice) -> Any:
+        if isinstance(record, slice):
+            return [self[i] for i in range(*record.indices(len(self)))]
+        part, own = self._records.located(int(record))
+        files = self._each[part]
+        return files[own] if files is not None else ""
+
+
+class _Readers(Reader):
+    """Says of the readers of all parts what a plan asks."""
+
+    def __init__(self, parts: Sequence[Records]) -> None:
+        self._parts = parts
+
+    def check(self) -> None:
+        for part in self._parts:
+            part.reader.check()
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        said = [part.reader.python(part.features, ram_budget) for part in self._parts]
+        return " and ".join(dict.fromkeys(text for text in said if text))
+
+
+class MixedTensors(RecordTensors):
+    """The same, as functions read them: each part by its own tensors."""
+
+    def __init__(self, records: MixedRecords) -> None:
+        self.parts = [RecordTensors(part) for part in records.parts]
+        self._firsts = records.firsts()
+        self._names = records.names
+        self._rows = [part.rows is not None for part in records.parts]
+        self.words = self._words
+        self.path = self._path
+
+    def part_of(self, record: tf.Tensor) -> tf.Tensor:
+        """The part that each record is of: int64, like `record`."""
+        ends = tf.constant(self._firsts[1:], tf.int64)
+        flat = tf.searchsorted(ends, tf.reshape(record, [-1]), side="right", out_type=tf.int64)
+        return tf.reshape(flat, tf.shape(record))
+
+    def located(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The part of each record, and its number there: int64, like `record`."""
+        part = self.part_of(record)
+        return part, record - tf.gather(tf.constant(self._firsts, tf.int64), part)
+
+    def of_part(self, record: tf.Tensor, read: Callable[[int, tf.Tensor], list[tf.Tensor]]) -> list[tf.Tensor]:
+        """Reads one record by its part: `read` takes the number of the part and that of the record there."""
+        part, own = self.located(record)
+        branches = [lambda i=i: read(i, own) for i in range(len(self.parts))]
+        found: list[tf.Tensor] = branches[0]() if len(branches) == 1 else tf.switch_case(tf.cast(part, tf.int32), branches)
+        return found
+
+    def read(self, record: tf.Tensor, out: ElementType) -> Features:
+        """Returns the stored features of one record, or of records `(n,)` those that are listed in columns."""
+        if record.shape.rank:
+            return self._read_all(record, out)
+        names = [name for name, _ in out.items()]
+
+        def one(part: int, own: tf.Tensor) -> list[tf.Tensor]:
+            found = self.parts[part].read(own, out)
+            return [found[name] for name in names]
+
+        values = dict(zip(names, self.of_part(record, one), strict=True))
+        for name, t in out.items():
+            values[name].set_shape(t.shape)
+        return values
+
+    def _read_all(self, record: tf.Tensor, out: ElementType) -> Features:
+        part, own = self.located(record)
+        found: Features = {}
+        for i, tensors in enumerate(self.parts):
+            if self._firsts[i] == self._firsts[i + 1]:
+                continue
+            here = tf.equal(part, i)
+            values = tensors.read(tf.where(here, own, 0), out)
+            for name, value in values.items():
+                mask = tf.reshape(here, tf.concat([tf.shape(here), tf.ones([tf.rank(value) - 1], tf.int32)], 0))
+                found[name] = tf.where(mask, value, found[name]) if name in found else value
+        return found
+
+    def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
+        """Returns the same of `count` records, one by one."""
+        with tf.name_scope("read"):
+            each = [self.read(record, out) for record in tf.unstack(records, num=count)]
+        return {name: [values[name] for values in each] for name, _ in out.items()}
+
+    def _words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        part, own = self.located(record)
+        low = high = tf.zeros(tf.shape(record), tf.uint32)
+        for i, tensors in enumerate(self.parts):
+            if self._firsts[i] == self._firsts[i + 1]:
+                continue
+            here = tf.equal(part, i)
+            words = tensors.words(tf.where(here, own, 0))
+            low, high = tf.where(here, words[0], low), tf.where(here, words[1], high)
+        return low, high
+
+    def _path(self, record: tf.Tensor, features: Iterable[str] = ()) -> tf.Tensor:
+        def one(part: int, own: tf.Tensor) -> list[tf.Tensor]:
+            found = self.parts[part].path(own, features)
+            return [tf.strings.join([f"{self._names[part]}/", found]) if self._rows[part] else found]
+
+        return self.of_part(record, one)[0]
+
+
+def records_of_plan(manifest: Manifest, split: str, plan: Plan, runtime: Runtime) -> Records:
+    """The records of one split, as far as a plan reads them."""
+    if not isinstance(manifest, MixedManifest):
+        return records_from(manifest, split, plan.read, runtime)
+    parts = manifest.of(split)
+    reads = plan.part_reads(len(parts))
+    records = tuple(records_from(part, split, read, runtime) for part, read in zip(parts.values(), reads, strict=True))
+    mixture = manifest.mixture(split) if plan.index.interleaves else None
+    return MixedRecords(
+        manifest.files(split),
+        (),
+        None,
+        manifest.mean_bytes(split),
+        _Readers(records),
+        names=tuple(parts),
+        parts=records,
+        reads=reads,
+        mixture=mixture,
+    )
+
+
+def tensors_of(records: Records) -> RecordTensors:
+    """The tensors that functions read records by."""
+    return MixedTensors(records) if isinstance(records, MixedRecords) else RecordTensors(records)
+
+
+def mixed_tensors(tensors: RecordTensors) -> MixedTensors:
+    """The tensors of a mix.
+
+    Raises:
+        InternalError: If they are those of a single source.
+    """
+    if not isinstance(tensors, MixedTensors):
+        raise InternalError("a plan of several parts was given the records of one source")
+    return tensors
+
+
+def files_in(records: Records, read: ElementType) -> tuple[str, ...]:
+    """The features of the records that are files of their own, in any part."""
+    reads = records.reads if isinstance(records, MixedRecords) else (read,)
+    return tuple(dict.fromkeys(name for own in reads for name in files_of(own)))

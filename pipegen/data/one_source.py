@@ -1,0 +1,179 @@
+"""The records of one source: lists it, leaves out what is excluded, assigns the splits, checks. A mix has several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
+from pipegen.data.manifest import Manifest
+from pipegen.data.places import argument
+from pipegen.data.sampling.subset import with_subset
+from pipegen.data.splits import assign, wrong_columns
+from pipegen.data.verdict import judge
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity
+from pipegen.errors import OpError, OpErrors
+from pipegen.memory import ram_budget
+from pipegen.spec.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.strings import Ints
+    from pipegen.spec.locate import Locate
+    from pipegen.spec.models import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Holds what is known about the data: the manifest, or `None` when an error stands in the way, and every finding.
+
+    `assigned` is the manifest also when the errors came after the split assignment, for a closer look at the files.
+    """
+
+    manifest: Manifest | None
+    diagnostics: Diagnostics
+    assigned: Manifest | None = None
+
+
+def list_part(
+    spec: PipelineSpec, locate: Locate, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None
+) -> tuple[Listing | None, Diagnostics]:
+    """Lists the records of a source, or of one part of a mix, less those to leave out, with every finding; for arguments see `collect`."""
+    diagnostics = Diagnostics()
+    try:
+        listing = _list(spec, base, progress, data)
+    except OpError as error:
+        diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)
+        diagnostics.extend(_beside(spec, error, base, locate))
+        return None, diagnostics
+    diagnostics.extend(_notes(spec, listing, locate))
+    excluded, findings = excluded_keys(spec, listing, base, locate)
+    diagnostics.extend(findings)
+    if excluded:
+        listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
+    return (None if diagnostics.has_errors else replace(listing, excluded=excluded)), diagnostics
+
+
+def collect_part(
+    spec: PipelineSpec, listing: Listing, locate: Locate, base: Path, name: str | None = None
+) -> tuple[Manifest | None, Diagnostics]:
+    """Assigns what was listed to splits, with every finding.
+
+    Args:
+        spec: The spec.
+        listing: The records.
+        locate: Finds the places that findings point at.
+        base: What relative paths are relative to.
+        name: What the ids of the records are made from, beside their keys: that of a part of a mix; by default the source's.
+    """
+    diagnostics = Diagnostics()
+    try:
+        manifest = _dealt(spec, listing, name or spec.source.op)
+        manifest, findings = _without_copies(spec, manifest, base, locate, frozenset(listing.excluded))
+        manifest, further = _narrowed(spec, manifest, locate)
+    except OpError as error:
+        path = ("splits", *error.field.split(".")) if error.field is not None else ("source",)
+        diagnostics.add(make(error.code, error.message, locate(path), help=error.help or ()))
+        return None, diagnostics
+    diagnostics.extend([*judge(spec, manifest, locate), *findings, *further])
+    return manifest, diagnostics
+
+
+def _dealt(spec: PipelineSpec, listing: Listing, name: str) -> Manifest:
+    """The records with their splits.
+
+    Raises:
+        OpError: As `assign`.
+    """
+    if listing.shards is not None:
+        from pipegen.data.shards.manifest import sharded_manifest
+
+        return sharded_manifest(spec, listing, name)
+    return Manifest(listing, assign(spec.splits, listing, spec.split_names()), name, tuple(sorted(listing.excluded)))
+
+
+def _without_copies(
+    spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, gone: frozenset[str]
+) -> tuple[Manifest, list[Diagnostic]]:
+    """The manifest without the records that `splits.exclude` names, and what is wrong with the list; all others are where they were."""
+    listing = manifest.listing
+    keys, findings = excluded_keys(spec, listing, base, locate, "splits", gone)
+    if not keys:
+        return manifest, findings
+    if listing.shards is not None:
+        message = f"`splits.exclude` leaves out single records, and those of `{spec.source.op}` lie many in a file"
+        return manifest, [make("PG413", message, locate(("splits", "exclude")), help="`errors: {exclude: FILE}` leaves out whole files")]
+    stays = np.fromiter((key not in keys for key in listing.keys), bool, len(listing.keys))
+    members = {split: records[stays[records]] for split, records in manifest.members.items()}
+    inside: Ints = np.zeros(len(stays), bool)
+    inside[np.concatenate([*manifest.members.values()])] = True
+    left_out = tuple(listing.keys.take(np.flatnonzero(inside & ~stays)))
+    return replace(manifest, members=members, left_out=left_out), findings
+
+
+def _narrowed(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[Manifest, list[Diagnostic]]:
+    """The manifest with the examples of the training split that the spec trains on, and what stands in the way."""
+    try:
+        return with_subset(manifest, spec.sampling.subset if spec.sampling is not None else None), []
+    except OpError as error:
+        at = ("sampling", "subset", *((error.field,) if error.field is not None else ()))
+        return manifest, [make(error.code, error.message, locate(at), help=error.help or ())]
+
+
+def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:
+    """The listing of the source; `method: folder` looks one level deeper for the classes.
+
+    Raises:
+        OpError: As `Source.list`.
+    """
+    if data is not None and not spec.source.needs_data():
+        message = f"`build(data=)` was given arrays, and the source `{spec.source.op}` reads files"
+        raise OpError("PG418", message, help="leave `data` out; `arrays` without a `path` and `dataframe` take it")
+    _refuse_bombs(spec, base)
+    if spec.splits.method == "folder":
+        folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
+        return spec.source.list_parts(base, folders, progress)
+    return spec.source.list(base, progress, data)
+
+
+def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
+    """Checks that what has to be unpacked fits the RAM budget, before it is unpacked.
+
+    Raises:
+        OpError: `PG410`.
+    """
+    need = spec.source.unpacked(base)
+    budget = ram_budget(spec.runtime) if need else 0
+    if need > budget:
+        message = f"the compressed arrays take {format_bytes(need)} in memory, and the RAM budget is {format_bytes(budget)}"
+        help_ = "`np.savez` writes them uncompressed: then they are read from the disk as they are needed"
+        raise OpError("PG410", message, field="path" if "path" in type(spec.source).model_fields else None, help=help_)
+
+
+def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
+    """Reports what is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
+    found = [finding for section in SECTIONS for finding in read_list(spec, base, where, section)[1]]
+    if isinstance(error, OpErrors) and error.cells is not None:
+        wrong = wrong_columns(spec.splits, error.cells)
+        found += [make(e.code, e.message, where(("splits", *(e.field or "").split("."))), help=e.help or ()) for e in wrong]
+    return found
+
+
+def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnostic]:
+    return [
+        make(
+            note.code,
+            note.message,
+            locate(argument(spec, note.field)),
+            help=note.help or (),
+            severity=Severity(note.severity) if note.severity is not None else None,
+        )
+        for note in listing.notes
+    ]

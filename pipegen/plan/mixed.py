@@ -1,0 +1,308 @@
+"""The plan of a split of a mix: each part's own plan, with its steps in front of the common ones, up to where all of them are alike.
+
+A part is planned as if it were alone. From the end backwards, the nodes that do the same in every plan are those of the mix; what stands
+before them is done when a record is read, by what its part says. So the pixels of a part are those that it has alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.plan import stages as s
+from pipegen.plan.build import Builder
+from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
+from pipegen.plan.outputs import received, settled
+from pipegen.plan.stages import StepRef
+from pipegen.spec.joined import joined, part_path, relocate, relocated
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.types import ElementType, FeatureType
+
+Records = Mapping[str, ElementType]
+"""The type of a record of each part."""
+
+
+@dataclass
+class Built:
+    """Holds the plan of a split, where there is one, and what was found."""
+
+    plan: Plan | None
+    findings: list[Diagnostic]
+    ordinary: set[Diagnostic]
+
+
+def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, *, whole: bool = True, guessed: bool = False) -> Built:
+    """Builds the plan of a split of a mix; for `whole` and `guessed` see `Builder.build`."""
+    parts = {name: part for name, part in spec.source.mixed().items() if split in part.split_names()}
+    findings = [*_lacking(spec, parts, records, locate), *_mixing_alone(parts, locate)]
+    if findings:
+        return Built(None, findings, set())
+    records = _shared({name: records[name] for name in parts})
+    plans: dict[str, Plan] = {}
+    found: dict[tuple[str, tuple[Any, ...]], Diagnostic] = {}
+    ordinary: set[Diagnostic] = set()
+    for name in parts:
+        builder = Builder(joined(spec, name), split, relocated(locate, spec, name), records[name])
+        plan = builder.build(whole=whole, guessed=guessed)
+        for finding in builder.findings:
+            first = found.setdefault((finding.code, finding.labels[:1]), finding)
+            ordinary |= {first} if finding in builder.ordinary else set()
+        if plan is not None:
+            plans[name] = plan
+    if len(plans) < len(parts) or not plans:
+        return Built(None, [*found.values()], ordinary)
+    made, wrong = _merged(spec, split, plans, locate)
+    return Built(made, [*found.values(), *wrong], ordinary)
+
+
+def _lacking(spec: PipelineSpec, parts: Mapping[str, Any], records: Records, locate: Locate) -> list[Diagnostic]:
+    """Reports the features that the model receives and that a part lacks while another has them."""
+    found = []
+    for feature in received(settled(spec)):
+        having = [name for name in records if feature in records[name]]
+        for name in parts if having else ():
+            if feature not in records[name]:
+                message = f"the part `{name}` has no feature `{feature}`, which the model receives, and `{having[0]}` has one"
+                kind = kind_of(records[having[0]][feature])
+                help_ = f"name the part's own: `features: {{{feature}: NAME}}`"
+                if kind.labels or kind.numbers:
+                    help_ += f"; or give all its examples one value: `fill: {{{feature}: VALUE}}`"
+                found.append(make("PG463", message, locate(part_path(name), key=True), help=help_))
+    return found
+
+
+def _mixing_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
+    """Reports steps of one part that mix the examples of a batch, which are of all parts, or learn from the training split."""
+    found = []
+    for name, part in parts.items():
+        for i, step in enumerate(part.transforms):
+            at = locate((*part_path(name), "transforms", i, step.op), key=True)
+            if isinstance(step, FittedTransform) and step.learns():
+                message = f"`{step.op}` takes its numbers from the training split as a whole, so it is no step of `{name}` alone"
+                help_ = f"write it in `transforms`, which all parts go through; {step.untrained}"
+                found.append(make("PG466", message, at, help=help_))
+            if isinstance(step, MixingTransform):
+                message = f"`{step.op}` mixes the examples of a batch, which are of all parts, so it is no step of `{name}` alone"
+                found.append(
+                    make("PG465", message, locate((*part_path(name), "transforms", i, step.op), key=True), help="write it in `transforms`")
+                )
+    return found
+
+
+def _shared(records: Records) -> dict[str, ElementType]:
+    """The types of records less the features that a part lacks, in one order."""
+    order = [*dict.fromkeys(name for type_ in records.values() for name in type_)]
+    common = [name for name in order if all(name in type_ for type_ in records.values())]
+    return {name: ElementType(tuple((feature, type_[feature]) for feature in common)) for name, type_ in records.items()}
+
+
+def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: Locate) -> tuple[Plan | None, list[Diagnostic]]:
+    """The plan of the mix, or what stands in its way."""
+    placed = _Placed(spec, plans)
+    bodies = {name: placed.body(name) for name in plans}
+    entries = {name: plan.read for name, plan in plans.items()}
+    shared = _alike(bodies, entries)
+    first = max(plans, key=lambda name: (-len(spec.source.mixed()[name].transforms), -list(plans).index(name)))
+    if shared is None:
+        bodies, differs = _widened(bodies, entries)
+        shared = _alike(bodies, entries) if not differs else None
+        if shared is None:
+            return None, [_apart(bodies, entries, locate)]
+    tail = bodies[first][len(bodies[first]) - shared :]
+    heads = {name: body[: len(body) - shared] for name, body in bodies.items()}
+    entry = heads[first][-1].out if heads[first] else entries[first]
+    programs: tuple[tuple[Read | Element, ...], ...] = tuple(
+        (Read(entries[name]), *[n for n in head if isinstance(n, Element)]) for name, head in heads.items()
+    )
+    source = plans[first]
+    shuffle = next((n for n in source.nodes if isinstance(n, Shuffle)), None)
+    index = Index(
+        source.index.out,
+        split,
+        shuffle.order if shuffle else "stored",
+        shuffle.window_bytes if shuffle else None,
+        shard=False,
+        draws=placed.draws(first),
+        parts=tuple(PartDraws(name, placed.draws(name)) for name in plans),
+        width=placed.width,
+    )
+    shard = [Shard(entry)] if any(isinstance(n, Shard) for n in source.nodes) else []
+    read = Read(entry, programs if any(map(len, heads.values())) else ())
+    return Plan(split, (index, read, *shard, *tail)), []
+
+
+class _Placed:
+    """Gives every use of a step its place: in the spec, and in the one vector of draws, where the common steps come first."""
+
+    def __init__(self, spec: PipelineSpec, plans: Mapping[str, Plan]) -> None:
+        self._plans = plans
+        self._own = {name: len(spec.source.mixed()[name].transforms) for name in plans}
+        self._of = {name: self._widths(name) for name in plans}
+        """The numbers that the own steps draw, and those that the common ones draw, for one image."""
+        images = max(self._images(name) for name in plans)
+        self._common = max(common for _, common in self._of.values())
+        self._stride = self._common + max(own for own, _ in self._of.values())
+        self.width = images * self._stride
+
+    def _widths(self, name: str) -> tuple[int, int]:
+        own = common = 0
+        for ref in self._plans[name].index.draws:
+            if "@" not in ref.id:  # of the first image
+                mine = self._is_own(name, ref)
+                own, common = own + mine * ref.num_draws, common + (not mine) * ref.num_draws
+        return own, common
+
+    def _images(self, name: str) -> int:
+        own, common = self._of[name]
+        return max((ref.end for ref in self._plans[name].index.draws), default=0) // max(1, own + common)
+
+    def _is_own(self, name: str, ref: StepRef) -> bool:
+        return len(ref.path) > 1 and isinstance(ref.path[1], int) and ref.path[1] < self._own[name]
+
+    def ref(self, name: str, ref: StepRef) -> StepRef:
+        """A use of a step in a part's plan as the mix has it."""
+        own, common = self._of[name]
+        if not ref.num_draws and ref.choice is None:
+            return replace(ref, start=0, path=relocate(ref.path, name, self._own[name]))
+        image, start = divmod(ref.start, own + common) if own + common else (0, 0)
+        start = self._common + start if start < own else start - own
+        choice = replace(ref.choice, policy=self.ref(name, ref.choice.policy)) if ref.choice is not None else None
+        return replace(ref, start=image * self._stride + start, path=relocate(ref.path, name, self._own[name]), choice=choice)
+
+    def draws(self, name: str) -> tuple[StepRef, ...]:
+        """Lists what draws in a part, in the order of the vector."""
+        return tuple(sorted((self.ref(name, ref) for ref in self._plans[name].index.draws), key=lambda ref: ref.start))
+
+    def body(self, name: str) -> tuple[Node, ...]:
+        """The nodes of a part's plan behind the one that reads."""
+        kept = (n for n in self._plans[name].nodes if not isinstance(n, (Index, Read, Shuffle, Shard)))
+        return tuple(
+            replace(n, stages=tuple(_with_refs(stage, lambda ref: self.ref(name, ref)) for stage in n.stages))
+            if isinstance(n, (Element, Kernel))
+            else n
+            for n in kept
+        )
+
+
+def _with_refs(value: Any, change: Callable[[StepRef], StepRef]) -> Any:
+    """A stage, or part of one, with each use of a step changed."""
+    if isinstance(value, StepRef):
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple(_with_refs(v, change) for v in value)
+    if isinstance(value, s.Stage):
+        made: Any = value
+        return replace(made, **{f.name: _with_refs(getattr(value, f.name), change) for f in fields(made)})
+    return value
+
+
+def _plain(ref: StepRef) -> StepRef:
+    """A use of a step without its id: a step of one part may have made a common step the second one of its name there."""
+    choice = replace(ref.choice, policy=_plain(ref.choice.policy)) if ref.choice is not None else None
+    return replace(ref, id="", choice=choice)
+
+
+def _nameless(node: Node) -> Node:
+    if isinstance(node, (Element, Kernel)):
+        return replace(node, stages=tuple(_with_refs(stage, _plain) for stage in node.stages))
+    return node
+
+
+def _alike(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> int | None:
+    """The number of nodes at the end that are the same in every plan and begin with the same type; `None` unless the batch is one."""
+    plain = {name: [_nameless(node) for node in body] for name, body in bodies.items()}
+    first, *others = plain.values()
+    same = 0
+    while all(same < len(body) for body in plain.values()) and all(body[-1 - same] == first[-1 - same] for body in others):
+        same += 1
+    least = next(i for i, node in enumerate(reversed(first), 1) if isinstance(node, Batch))
+    for count in range(same, least - 1, -1):
+        heads = {name: body[: len(body) - count] for name, body in bodies.items()}
+        types = [head[-1].out if head else entries[name] for name, head in heads.items()]
+        if all(t == types[0] for t in types) and _closed(heads, first[len(first) - count :]):
+            return count
+    return None
+
+
+def _closed(heads: Mapping[str, tuple[Node, ...]], tail: list[Node]) -> bool:
+    """Returns whether nothing but features passes from the heads to the tail: no matrix that waits, no size that was measured."""
+    for head in heads.values():
+        stages = [stage for node in head if isinstance(node, Element) for stage in node.stages]
+        waiting = {stage.feature for stage in stages if isinstance(stage, s.Composes)}
+        waiting -= {
+            stage.feature for i, stage in enumerate(stages) if isinstance(stage, (s.Resample, s.ApplyColour)) and not _later(stages, i)
+        }
+        if waiting:
+            return False
+    moves = [stage for node in tail if isinstance(node, (Element, Kernel)) for stage in node.stages if isinstance(stage, s.Move)]
+    return not any(heads.values()) or all(None not in stage.canvas for stage in moves)
+
+
+def _later(stages: list[s.Stage], end: int) -> bool:
+    """Returns whether another segment of a feature is opened behind the end of one."""
+    return any(isinstance(stage, s.Composes) and stage.feature == stages[end].feature for stage in stages[end + 1 :])
+
+
+def _widened(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> tuple[dict[str, tuple[Node, ...]], bool]:
+    """The plans in which what enters the batch has the intervals of values of all parts, and whether more than those differ."""
+    at = {name: next(i for i, node in enumerate(body) if isinstance(node, Batch)) for name, body in bodies.items()}
+    lengths = {len(body) - at[name] for name, body in bodies.items()}
+    if len(lengths) > 1:
+        return dict(bodies), True
+    made = {name: list(body) for name, body in bodies.items()}
+    for back in range(-1 - lengths.pop(), 0):
+        types = {name: body[back].out if len(body) >= -back else entries[name] for name, body in bodies.items()}
+        wide = _union(list(types.values()))
+        if wide is None or any(len(body) < -back for body in bodies.values()):
+            return dict(bodies), True
+        for body in made.values():
+            body[back] = replace(body[back], out=wide)
+    return {name: tuple(body) for name, body in made.items()}, False
+
+
+def _union(types: list[ElementType]) -> ElementType | None:
+    """The type that holds all of these; `None` where they differ in more than the intervals of their values."""
+    first, *others = types
+    found = []
+    for name, t in first.items():
+        same: list[FeatureType] = [t, *(other[name] for other in others if name in other)]
+        if len(same) < len(types) or any(_essence(x) != _essence(t) for x in same):
+            return None
+        interval = t.interval
+        for x in same[1:]:
+            interval = interval.union(x.interval) if interval is not None and x.interval is not None else None
+        found.append((name, t.with_(interval=interval, centred=any(x.centred for x in same), file_channels=None, file_bits=None)))
+    return ElementType(tuple(found), first.batch)
+
+
+def _essence(t: FeatureType) -> FeatureType:
+    return t.with_(interval=None, centred=False, file_channels=None, file_bits=None)
+
+
+def _apart(bodies: Mapping[str, tuple[Node, ...]], entries: Records, locate: Locate) -> Diagnostic:
+    """The finding about parts that do not come to one type."""
+    types: dict[str, ElementType] = {}
+    for name, body in bodies.items():
+        at = next(i for i, node in enumerate(body) if isinstance(node, Batch))
+        types[name] = body[at - 1].out if at else entries[name]
+    first, *others = types
+    help_ = "let the steps of each part end where the common ones begin: at the same size, channels and dtype"
+    for other in others:
+        for feature, t in types[first].items():
+            there = types[other].get(feature)
+            if there is None or _essence(there) != _essence(t):
+                message = f"`{feature}` is {t} in the part `{first}` and {there} in `{other}`; a batch takes one of them"
+                if there is not None and (t.dtype, t.shape) == (there.dtype, there.shape):
+                    message = f"`{feature}` of the part `{other}` is something else than that of `{first}`, though both are {t.dtype}"
+                return make("PG462", message, locate(part_path(other), key=True), help=help_)
+    message = (
+        f"the common steps do not do the same in the parts `{first}` and `{others[0] if others else first}`, whose values lie elsewhere"
+    )
+    return make("PG462", message, locate(part_path(others[0] if others else first), key=True), help=help_)
