@@ -149,7 +149,8 @@ def _without(value: dict[str, Any], path: KeyPath, reserved: set[KeyPath]) -> di
 def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
     told = {d.primary for d in place.out.items}
     for path, reading in tree.odd_keys.items():
-        schedule = len(path) > 3 and (path[:1] == ("transforms",) or path[:3] == ("source", "mix", "parts"))
+        deep = len(path) > 3 and (path[:1] == ("transforms",) or path[:3] == ("source", "mix", "parts"))
+        schedule = deep or path[:2] == ("order", "pace")
         described = path[:1] == ("source",) and not SOURCE_KEYS.isdisjoint(path)
         if schedule or described or any(path[: len(r)] == r for r in reserved):
             continue
