@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.plugins import ready_for
 from pipegen.regular import read_regular
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Pictures:
             if images.array.dtype != object:
                 return _eight_bits(np.asarray(stored), images.interval)
             data = stored
+        ready_for(data)
         picture = Image.open(io.BytesIO(data))
         if picture.width * picture.height > _MOST_PIXELS:
             raise NotAPictureError(f"it has {picture.width}×{picture.height} pixels")
@@ -124,6 +126,7 @@ def decode(data: bytes) -> Picture:
     if len(data) > _MOST_BYTES:
         raise NotAPictureError("it is larger than 512 MiB")
     try:
+        ready_for(data)
         with Image.open(io.BytesIO(data)) as picture:
             width, height = picture.size
             if width * height > _MOST_PIXELS:

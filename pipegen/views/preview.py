@@ -92,7 +92,8 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     if not type_[feature].encoded:
         return _visible(read, feature, type_)
     stage = next(st for st in executor.plan.stages() if isinstance(st, s.Decodes) and st.feature == feature)
-    return np.asarray(stage.decode.step.decode(read[feature], None))
+    image = np.asarray(stage.decode.step.decode(read[feature], None))
+    return levels(image) if image.dtype.kind == "f" else image
 
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:

@@ -96,8 +96,19 @@ def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 
             try:
                 apply_element(stage, features)
             except _FAILURES as error:
-                return _describe(executor, records.locate(record, (stage.feature,)), stage, error)
+                return _describe(executor, records.locate(record, (_at_fault(stage, features),)), stage, error)
     return None
+
+
+def _at_fault(stage: s.Stage, features: Features) -> str:
+    """The feature whose file is damaged: what is aligned with an image is compared with its size, so it may be that of the image."""
+    if isinstance(stage, s.Decode) and stage.like is not None:
+        name, image = stage.like
+        try:
+            image.step.stored_size(features[name])
+        except _FAILURES:
+            return name
+    return stage.feature
 
 
 def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pipegen.ops.base import ElementTransform
+from pipegen.ops.lowering.plugins import plugin_format
 from pipegen.ops.stage import Stage, StepRef, weight_ns
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.wording import use
@@ -38,7 +39,7 @@ def format_of(head: bytes) -> str | None:
     """Names the format of a file of which these are the first bytes, if it is one that TensorFlow does not, or not always, decode."""
     if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace():
         return "PPM, PGM or PBM"
-    return next((name for magic, name in _MAGIC if head.startswith(magic)), None)
+    return plugin_format(head) or next((name for magic, name in _MAGIC if head.startswith(magic)), None)
 
 
 class DecodeTransform(ElementTransform):

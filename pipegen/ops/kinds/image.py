@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from pipegen.errors import PartError
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
+
+if TYPE_CHECKING:
+    from pipegen.ops.transform import Transform
 
 _UNIT = Interval(0.0, 1.0)
 
@@ -17,8 +21,8 @@ class Image(FeatureKind):
     name = "image"
     plural = "images"
     arguments = {
-        "arrays": ("size", "channels", "bits", "range"), "files": (), "records": ("channels", "bits"),
-        "table": ("root", "channels", "bits"),
+        "arrays": ("size", "channels", "bits", "range"), "files": ("format",), "records": ("channels", "bits"),
+        "table": ("root", "channels", "bits", "format"),
     }  # fmt: skip
     picture_arguments = ("channels", "bits")
     storage = "encoded"
@@ -26,6 +30,22 @@ class Image(FeatureKind):
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
         return FeatureType("image", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
+
+    def check(self, name: str, feature: Any) -> None:
+        given = next((argument for argument in ("channels", "bits") if getattr(feature, argument, None) is not None), None)
+        if given is not None and getattr(feature, "format", None) is not None:
+            raise PartError(f"`{given}` is for files of pictures, and `{name}` has a `format`", name, given)
+        if getattr(feature, "format", None) == "flo":
+            message = f"`{name}` is an image, and flips would leave the vectors of a flow as they are"
+            raise PartError(message, name, "format", help="`kind: array` with a `shape` takes it as it is")
+        if getattr(feature, "format", None) == "nifti":
+            message = f"`{name}` needs to know how many channels a volume gives"
+            raise PartError(message, name, "format", help="write `{nifti: {slices: N}}`, or `{nifti: {slice: 0}}` for one slice")
+
+    def decoder(self, feature: Any, classes: int | None) -> Transform | None:
+        from pipegen.ops.sources.file_formats import decoder_of
+
+        return decoder_of(feature.format) if getattr(feature, "format", None) is not None else None
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         values: list[tuple[str, Interval | None]] = [("uint8", BYTE_RANGE), ("uint16", WORD_RANGE)]

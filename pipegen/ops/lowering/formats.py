@@ -68,7 +68,8 @@ def is_jpeg(head: tf.Tensor) -> tf.Tensor:
 
 
 def kind(head: tf.Tensor) -> tf.Tensor:
-    """Returns what a file that is no JPEG is: int32 scalar, 0 to 6 for PNG, GIF, BMP, WebP, TIFF, PPM or its kin, and anything else."""
+    """Returns what a file that is no JPEG is: int32 scalar, 0 to 6 for PNG, GIF, BMP, WebP, TIFF, what only Pillow reads
+    (PPM and its kin, HEIC, AVIF, JPEG XL), and anything else."""
     bytes_, counts, kinds = _magics()
     same = (head[: len(bytes_[0])] == tf.constant(bytes_, head.dtype)) | ~tf.constant(counts)
     return tf.gather(kinds, tf.argmax(tf.reduce_all(same, axis=1)))
@@ -77,9 +78,10 @@ def kind(head: tf.Tensor) -> tf.Tensor:
 @cache
 def _magics() -> tuple[list[list[int]], list[list[bool]], list[int]]:
     """Returns what files start with: the bytes, which of them count, and the kind. The last fits every file."""
-    netpbm = [b"P%c%c" % (digit, space) for digit in b"123456" for space in _SPACE]
+    by_pillow = [b"P%c%c" % (digit, space) for digit in b"123456" for space in _SPACE]
+    by_pillow += [b"????ftyp", b"\xff\x0a", b"\0\0\0\x0cJXL "]  # HEIC and AVIF, which the library tells apart, and JPEG XL
     # No magic number has a question mark: here it stands for any byte.
-    starts = [[b"\x89PNG\r\n\x1a\n"], [b"GIF8"], [b"BM"], [b"RIFF????WEBP"], [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"], netpbm, [b""]]
+    starts = [[b"\x89PNG\r\n\x1a\n"], [b"GIF8"], [b"BM"], [b"RIFF????WEBP"], [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"], by_pillow, [b""]]
     flat = [(start.ljust(12, b"?"), kind) for kind, every in enumerate(starts) for start in every]
     return [[*start] for start, _ in flat], [[byte != ord("?") for byte in start] for start, _ in flat], [kind for _, kind in flat]
 

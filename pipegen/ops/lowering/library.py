@@ -1,4 +1,5 @@
-"""Reads by Pillow and tifffile what TensorFlow has no decoder for: TIFF, PPM and its kin, and the transparency of GIF and BMP.
+"""Reads by Pillow and tifffile what TensorFlow has no decoder for: TIFF, PPM and its kin, HEIC, AVIF and JPEG XL by plugins, and the
+transparency of GIF and BMP.
 
 Inside a graph it is a call into Python for each file. Everything that goes wrong comes back as a text, so that it takes the same
 way as what TensorFlow finds.
@@ -15,11 +16,13 @@ from typing import Any, Literal
 
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.exif import TURNS
+from pipegen.ops.lowering.plugins import PLUGINS, bits_of_head, is_readable, missing_plugin, plugin_format, register
 from pipegen.ops.lowering.target import target
 
 Exif = Literal["apply", "ignore"]
 _FORMATS = ("TIFF", "PPM", "GIF", "BMP")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+_EIGHT_BITS = ("1", "L", "LA", "P", "RGB", "RGBA")
 _GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
 _DEEP_HEADER = re.compile(rb"P([2356])" + 3 * (_GAP + rb"(\d+)") + rb"\s")
 """Format, width, height and the highest value of a PGM or PPM file (see pgm(5) and ppm(5) of Netpbm)."""
@@ -85,7 +88,7 @@ def _read_or_say(contents: Any, *, channels: int, bits: int, exif: Exif) -> tupl
 
 
 def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> Any:
-    """Decode a TIFF, PPM, PGM, PBM, GIF or BMP file; of several pages the first.
+    """Decode a TIFF, PPM, PGM, PBM, GIF or BMP file, or one that a plugin reads; of several pages the first.
 
     Args:
         contents: The file's bytes.
@@ -100,6 +103,9 @@ def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> 
         UnreadableError: What is wrong, to stand behind the file's name.
         Exception: Whatever a library raises on a damaged file.
     """
+    plugin = plugin_format(contents)
+    if plugin is not None:
+        return _by_plugin(contents, plugin, channels, bits, exif)
     if contents[:1] == b"P":
         return _netpbm(contents, channels, bits)
     if contents[:2] not in (b"II", b"MM"):
@@ -158,6 +164,25 @@ def _by_pillow(contents: bytes, channels: int) -> Any:
 
     with Image.open(io.BytesIO(contents), formats=_FORMATS) as image:
         pixels = np.asarray(image.convert(_MODES[channels]))
+    return pixels if pixels.ndim == 3 else pixels[..., None]
+
+
+def _by_plugin(contents: bytes, name: str, channels: int, bits: int, exif: Exif) -> Any:
+    """8 bits of a HEIC, AVIF or JPEG XL file. HEIC is always given upright."""
+    from PIL import Image, ImageOps
+
+    article = "an" if name == "AVIF" else "a"
+    if not is_readable(name):
+        raise UnreadableError(f"is {article} {name} image, which {PLUGINS[name].library} reads: {missing_plugin(name)}")
+    if bits != 8:
+        raise UnreadableError(too_shallow(f"{article} {name} image"))
+    register(name)
+    with Image.open(io.BytesIO(contents), formats=(PLUGINS[name].format,)) as image:
+        deep = bits_of_head(contents) if name == "AVIF" else int(image.info.get("bit_depth") or 8)
+        if deep > 8 or image.mode not in _EIGHT_BITS:
+            what = f"a {deep}-bit {name} image" if deep > 8 else f"{article} {name} image of the kind {image.mode}"
+            raise UnreadableError(f"is {what}, which would be cut to 8 bits; convert it")
+        pixels = np.asarray((ImageOps.exif_transpose(image) if exif == "apply" else image).convert(_MODES[channels]))
     return pixels if pixels.ndim == 3 else pixels[..., None]
 
 

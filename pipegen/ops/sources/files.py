@@ -15,8 +15,9 @@ from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.sources.array_features import FeatureName
 from pipegen.ops.sources.base import Files as FilesOf
 from pipegen.ops.sources.base import Listing, Note, Source
+from pipegen.ops.sources.file_formats import FileFeature, unread_formats
 from pipegen.ops.sources.glob import compile_glob
-from pipegen.ops.sources.pictures import StoredPicture, decoders, lives_on
+from pipegen.ops.sources.pictures import decoders, lives_on
 from pipegen.ops.sources.reports import count, find_root, nothing_found, quoted, tally_notes
 from pipegen.ops.sources.scan import Scan
 from pipegen.ops.sources.strings import Strings
@@ -40,11 +41,11 @@ _WILD = re.compile(r"[*?\[]")
 _compiled = lru_cache(maxsize=16)(compile_pattern)
 
 
-class FilesFeature(StoredPicture):
+class FilesFeature(FileFeature):
     """One kind of file of the records."""
 
     kind: Kind
-    """`image`, or `mask`: a class for each pixel of the image."""
+    """`image`; `mask`: a class for each pixel of the image; or `array`: numbers of one `shape`."""
     path: Annotated[str, Field(min_length=1)]
     """A folder, of which every image counts, or a pattern such as `photos/**/*.jpg`; relative to the spec's file."""
     classes: Annotated[int, Field(ge=1)] | None = None
@@ -109,13 +110,13 @@ class Files(Source):
         return tuple(sorted(self.features, key=lambda name: not kind_of(self.features[name]).levels))
 
     def decoders(self) -> Mapping[str, Transform]:
-        """Those of masks."""
+        """Those of masks, and of files that hold no picture."""
         return decoders(self.features)
 
     def infer(self) -> ElementType:
         """Encoded files."""
         of = lives_on(self.features)
-        return ElementType(tuple((name, kind_of(f).stored_type(f, of[name], f.classes)) for name, f in self.features.items()))
+        return ElementType(tuple((name, kind_of(f).stored_type(f, of.get(name), f.classes)) for name, f in self.features.items()))
 
     def has_folders(self) -> bool:
         """Returns whether folders may say something: where records have one file each."""
@@ -130,6 +131,7 @@ class Files(Source):
         """
         notes: builtins.list[Note] = []
         tried = Attempts()
+        tried.errors += unread_formats(self.features)
         found: dict[str, tuple[str, Tree]] = {}
         for name in self.pictures:
             there = tried.of(self._find, name, str(base), progress, notes)
@@ -152,7 +154,8 @@ class Files(Source):
         folder, pattern = _split(self.features[name].path)
         field = f"features.{name}.path"
         root = find_root(base, folder, field=field)
-        scan = Scan(root, match=compile_glob(pattern) if pattern else None, follow_links=self.follow_links, progress=progress)
+        match, every = compile_glob(pattern) if pattern else None, self.features[name].format is not None
+        scan = Scan(root, match=match, follow_links=self.follow_links, progress=progress, every_file=every)
         files = scan.tree()
         if not files:
             missing = nothing_found(scan, pattern=pattern)

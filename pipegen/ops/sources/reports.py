@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.ops.lowering.plugins import PLUGINS, missing_plugin
 from pipegen.ops.sources.base import Note
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def nothing_found(
 
 
 _GLOB = "the pattern is matched against the path below the folder; `**/` stands for any folders"
-_FORMATS = "JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM files count, told by their content"
+_FORMATS = "JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM files count, told by their content; see `pipegen ops decode` for others"
 
 
 def _what_is_there(tally: Tally, folders: Sequence[str]) -> str:
@@ -197,7 +198,8 @@ def tally_notes(tally: Tally) -> Iterator[Note]:
     """Reports what was skipped, a note for each reason to act and one for the rest."""
     for kind, files in sorted(tally.unsupported.items()):
         message = f"{kind} cannot be decoded, and {count(len(files), 'file')} of that format {_is(len(files))} here: {quoted(files)}"
-        yield Note("PG414", message, "convert the files, or leave them out with `pattern`, such as `pattern: '*.jpg'`", "path")
+        help_: tuple[str, ...] = ("convert the files, or leave them out with `pattern`, such as `pattern: '*.jpg'`",)
+        yield Note("PG414", message, (missing_plugin(kind), *help_) if kind in PLUGINS else help_[0], "path")
     if tally.broken:
         message = f"{count(len(tally.broken), 'file')} could not be opened and {_is(len(tally.broken))} ignored: {quoted(tally.broken)}"
         yield Note("PG411", message, "a link may lead nowhere, or the right to read is missing", "path", "warning")

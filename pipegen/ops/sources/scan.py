@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.sniff import HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED, UNSUPPORTED_EXTENSIONS, sniff
+from pipegen.ops.lowering.plugins import is_readable
+from pipegen.ops.sources.sniff import BY_PLUGIN, HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED_EXTENSIONS, sniff
 from pipegen.ops.sources.strings import Collector, as_sizes
 
 if TYPE_CHECKING:
@@ -76,8 +77,11 @@ class Scan:
         match: Glob | None = None,
         follow_links: bool = False,
         progress: Callable[[int], None] | None = None,
+        every_file: bool = False,
     ) -> None:
-        """Start with an empty tally; `progress` gets the number of files seen so far, now and then."""
+        """Start with an empty tally; `progress` gets the number of files seen so far, now and then. Only images count, unless `every_file`
+        does."""
+        self._every_file = every_file
         self.root = root
         self.tally = Tally()
         self.match = match
@@ -165,7 +169,7 @@ class Scan:
             tally.unmatched += 1
             return None
         extension = entry.name.rpartition(".")[2].lower() if "." in entry.name else ""
-        if extension in OTHER_EXTENSIONS:
+        if extension in OTHER_EXTENSIONS and not self._every_file:
             tally.foreign[f".{extension}"] += 1
             return None
         try:
@@ -173,7 +177,7 @@ class Scan:
             if not stat.S_ISREG(info.st_mode):  # opening a pipe would wait for ever
                 tally.foreign["special"] += 1
                 return None
-            if extension not in IMAGE_EXTENSIONS and not self._is_image(entry.path, path, extension):
+            if not self._every_file and extension not in IMAGE_EXTENSIONS and not self._is_image(entry.path, path, extension):
                 return None
         except OSError:
             tally.broken.append(path)
@@ -183,7 +187,10 @@ class Scan:
     def _is_image(self, file: str, path: str, extension: str) -> bool:
         with open(file, "rb") as stream:
             kind = sniff(stream.read(HEAD_BYTES))
-        unsupported = kind if kind in UNSUPPORTED else UNSUPPORTED_EXTENSIONS.get(extension) if kind is None else None
+        if kind in BY_PLUGIN:
+            unsupported = None if is_readable(kind) else kind
+        else:
+            unsupported = UNSUPPORTED_EXTENSIONS.get(extension) if kind is None else None
         if unsupported is not None:
             self.tally.unsupported.setdefault(unsupported, []).append(path)
             return False

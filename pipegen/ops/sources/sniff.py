@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pipegen.ops.lowering.plugins import PLUGINS, plugin_format
+
 HEAD_BYTES = 16
 """How much of a file `sniff` wants to see, in bytes."""
 
@@ -11,7 +13,7 @@ IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "jpe", "jfif", "png", "gif", "bmp",
 UNSUPPORTED_EXTENSIONS = {
     "heic": "HEIC", "heif": "HEIC", "avif": "AVIF", "jp2": "JPEG 2000", "jxl": "JPEG XL",
 }  # fmt: skip
-"""Extensions of images in formats that cannot be decoded, with the format's name."""
+"""Extensions of images in formats that are never, or not always, decoded, with the format's name."""
 
 OTHER_EXTENSIONS = frozenset({
     "txt", "csv", "tsv", "json", "jsonl", "xml", "yaml", "yml", "toml", "ini", "log", "md", "html", "pdf", "doc", "docx", "xls", "xlsx",
@@ -20,8 +22,8 @@ OTHER_EXTENSIONS = frozenset({
 })  # fmt: skip
 """Extensions of files that are known to be something else and are not opened either: labels often lie beside images."""
 
-UNSUPPORTED = frozenset({"HEIC", "AVIF"})
-"""What `sniff` can tell and nothing decodes."""
+BY_PLUGIN = frozenset(PLUGINS)
+"""What `sniff` can tell, and is decoded only where a library is installed."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -31,7 +33,7 @@ def sniff(head: bytes) -> str | None:
         head: The first `HEAD_BYTES` bytes, or all of a shorter file.
 
     Returns:
-        `JPEG`, `PNG`, `GIF`, `BMP`, `WebP`, `TIFF` or `PPM` (PGM and PBM too); one of `UNSUPPORTED`; or `None` when it is no
+        `JPEG`, `PNG`, `GIF`, `BMP`, `WebP`, `TIFF` or `PPM` (PGM and PBM too); one of `BY_PLUGIN`; or `None` when it is no
         image.
     """
     if head.startswith(b"\xff\xd8\xff"):
@@ -50,6 +52,4 @@ def sniff(head: bytes) -> str | None:
     # "P5" alone would also match a text; a size or a comment follows.
     if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace() and (head[3:4].isdigit() or head[3:4] == b"#"):
         return "PPM"
-    if head[4:8] == b"ftyp":
-        return {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC"}.get(head[8:12])
-    return None
+    return plugin_format(head)

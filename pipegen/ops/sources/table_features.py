@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import Field, field_validator, model_serializer, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import PartError
 from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.sources.class_names import Classes, ClassName
-from pipegen.ops.sources.pictures import Index, StoredPicture
+from pipegen.ops.sources.file_formats import FileFeature
+from pipegen.ops.sources.pictures import Index
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
@@ -20,19 +21,21 @@ else:
 
 Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 _OF = {
-    "root": "images", "channels": "images", "bits": "images", "classes": "labels", "offset": "labels", "separator": "labels",
+    "root": "files", "channels": "images", "bits": "images", "classes": "labels", "offset": "labels", "separator": "labels",
     "columns": "tensors", "map": "labels",
 }  # fmt: skip
 """What an argument belongs to in the first place."""
 
 
-class TableFeature(StoredPicture):
+class TableFeature(FileFeature):
     """One feature of a table's rows: what it is, and the column that it stands in."""
+
+    _later: ClassVar[frozenset[str]] = frozenset({"format", "map", "shape"})
 
     kind: Kind
     """`image`: the column holds paths of image files. `mask`: paths of files that hold a class for each pixel of the image. `label`:
     it holds class names, or class indices as whole numbers. `tensor`: numbers, as float32. `weight`: a number of 0 or more, which
-    weighs the example in the loss."""
+    weighs the example in the loss. `array`: paths of files that hold numbers of one `shape`."""
     column: Column | None = None
     """The name of the column in the header, or its number from 0; by default the feature's own name."""
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
@@ -58,11 +61,6 @@ class TableFeature(StoredPicture):
     @classmethod
     def _none_ignored(cls, ignore: int | tuple[ClassName, ...]) -> int | tuple[ClassName, ...]:
         return ignore or 0
-
-    @model_serializer(mode="wrap")
-    def _what_is_said(self, handler: Any) -> dict[str, Any]:
-        """Leaves out what is not said of the arguments that came later, so that hashes of older specs stay."""
-        return {name: value for name, value in handler(self).items() if name != "map" or value is not None}
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> TableFeature:

@@ -14,6 +14,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_features import FeatureName
 from pipegen.ops.sources.base import Files, Listing, Note, Source
 from pipegen.ops.sources.columns import Labels, read_numbers, read_one_label, read_several_labels
+from pipegen.ops.sources.file_formats import unread_formats
 from pipegen.ops.sources.pictures import decoders, lives_on
 from pipegen.ops.sources.predicate_syntax import parse_predicate
 from pipegen.ops.sources.reader import FileReader
@@ -74,11 +75,11 @@ class TableSource(Source):
     @property
     def pictures(self) -> tuple[str, ...]:
         """The features in files; the record is known by the first of them, which is an image where there is one."""
-        found = [name for name, feature in self.features.items() if kind_of(feature).pictured]
+        found = [name for name, feature in self.features.items() if kind_of(feature).storage == "encoded"]
         return tuple(sorted(found, key=lambda name: not kind_of(self.features[name]).levels))
 
     def decoders(self) -> Mapping[str, Transform]:
-        """Those of masks."""
+        """Those of masks, and of files that hold no picture."""
         return decoders(self.features)
 
     def infer(self) -> ElementType:
@@ -113,6 +114,7 @@ class TableSource(Source):
             table = self.join.joined(table, base)
         table, chosen = chosen_rows(table, self.where, {name: f for name, f in self.features.items() if kind_of(f).labels})
         tried = Attempts()
+        tried.errors += unread_formats(self.features)
         reader = self._inside(table)
         in_files = () if reader is not None else self.pictures
         found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}

@@ -22,7 +22,8 @@ _BITS, _CHANNELS = 8, 3
 
 
 class Decode(DecodeTransform):
-    """Decodes a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM file, whichever its content says it is.
+    """Decodes a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM file, whichever its content says it is; and where their libraries are
+    installed, HEIC, AVIF and JPEG XL.
 
     It comes first and need not be written; write it to change its arguments. Of an animation or of several pages the
     first one is taken, and CMYK becomes RGB. Without `channels: 4`, transparency is dropped: a pixel shows the colour that is
@@ -31,7 +32,8 @@ class Decode(DecodeTransform):
     A value has 8 bits unless `bits: 16` is given here or for the feature, and a file of another depth is an error: nothing is cut
     down or spread silently. 16 bits can be read from PNG, TIFF, PGM and PPM, and come out as uint16 from 0 to 65535.
     TensorFlow has no decoder for TIFF and PPM and its kin: Pillow reads them, and tifffile (`pip install 'pipegen[tiff]'`)
-    16-bit TIFF of several channels, one file at a time in Python, which is many times slower than PNG.
+    16-bit TIFF of several channels, one file at a time in Python, which is many times slower than PNG. So are HEIC, AVIF and JPEG XL of 8
+    bits, by Pillow's plugins: `pip install 'pipegen[heif]'`, `'pipegen[avif]'` (a Pillow of today) and `'pipegen[jxl]'`.
 
     JPEG is decoded with the fast integer transform and plain upsampling of chroma, the quicker way; values differ from
     Pillow's by a level on average, by more at edges of strong colour. With `scaled: auto`, a JPEG that the next step would

@@ -182,7 +182,7 @@ def test_what_cannot_be_read(folder: Path, text: str | bytes, arguments: dict[st
         ({"features": {"a": {"kind": "label", "ignore": 1}}}, "`ignore` of `kind: label` is a list of classes"),
         ({"features": {"a": {"kind": "mask", "values": {0: 256}}}}, "less than or equal to 255"),
         ({"features": {"image": {"kind": "image", "classes": 3}}}, "belongs to labels"),
-        ({"features": FEATURES | {"label": {"kind": "label", "root": "x"}}}, "belongs to images"),
+        ({"features": FEATURES | {"label": {"kind": "label", "root": "x"}}}, "belongs to files"),
         ({"features": FEATURES | {"label": {"kind": "label", "classes": ["a", "a"]}}}, "is listed twice"),
         ({"separator": "ab"}, "a separator is one character"),
     ],

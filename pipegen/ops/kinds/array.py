@@ -1,0 +1,28 @@
+"""Arrays: numbers of one shape for each example, in a file of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.ops.kinds.base import FeatureKind
+from pipegen.types import FeatureType
+
+if TYPE_CHECKING:
+    from pipegen.ops.transform import Transform
+
+
+class Array(FeatureKind):
+    """A tensor whose values lie in a file for each example, such as an optical flow or a volume. No step acts on it."""
+
+    name = "array"
+    plural = "arrays"
+    arguments = {"files": ("format", "shape"), "table": ("root", "format", "shape")}
+    storage = "encoded"
+
+    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+        return FeatureType(self.name, "string", ())
+
+    def decoder(self, feature: Any, classes: int | None) -> Transform:
+        from pipegen.ops.sources.file_formats import decoder_of
+
+        return decoder_of(feature.format).model_copy(update={"shape": feature.shape})

@@ -1,0 +1,1 @@
+"""The formats of files that hold an array and no picture: one file each, with a function `read`."""
