@@ -10,7 +10,7 @@ import numpy as np
 
 from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
-from pipegen.data.places import argument
+from pipegen.data.places import argument, place_within
 from pipegen.data.sampling.subset import with_subset
 from pipegen.data.splits import assign, wrong_columns
 from pipegen.data.verdict import judge
@@ -79,7 +79,7 @@ def collect_part(
         manifest, findings = _without_copies(spec, manifest, base, locate, frozenset(listing.excluded))
         manifest, further = _narrowed(spec, manifest, locate)
     except OpError as error:
-        path = ("splits", *error.field.split(".")) if error.field is not None else ("source",)
+        path = place_within(spec, error.field, "splits") if error.field is not None else ("source",)
         diagnostics.add(make(error.code, error.message, locate(path), help=error.help or ()))
         return None, diagnostics
     diagnostics.extend([*judge(spec, manifest, locate), *findings, *further])

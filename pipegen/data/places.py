@@ -21,3 +21,10 @@ def argument(spec: PipelineSpec, field: str | None) -> tuple[str | int, ...]:
     if field is not None and field.startswith("parts.") and spec.splits.method == "folder":
         return ("splits", *field.split("."))
     return ("source", spec.source.op, *(field.split(".") if field else ()))
+
+
+def place_within(spec: PipelineSpec, field: str, section: str = "") -> tuple[str | int, ...]:
+    """The key path of what turned out wrong while the data of a section was looked at: in a feature of the source, or in the section."""
+    if field.startswith("features."):
+        return argument(spec, field)
+    return (*filter(None, [section]), *field.split("."))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipegen.data.places import place_within
 from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.data.windows import judge_windows
 from pipegen.diagnostics.catalog import make
@@ -58,7 +59,7 @@ def _sampled(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[in
     try:
         return examples_of_epoch(spec, manifest, "train"), None
     except OpError as error:
-        return 0, make(error.code, error.message, locate(tuple((error.field or section).split("."))), help=error.help or ())
+        return 0, make(error.code, error.message, locate(place_within(spec, error.field or section)), help=error.help or ())
 
 
 def _batches(spec: PipelineSpec, manifest: Manifest, split: str, n: int) -> Iterator[tuple[int, KeyPath, int]]:

@@ -84,10 +84,9 @@ def _numbered(name: str, classes: Classes, offset: int, numbers: Ints, where: Ca
         row = int(np.argmax((numbers < 0) | (numbers >= known)))
         there = f"{count(known, 'class', 'classes')} are {offset} to {known - 1 + offset}"
         message = f"{where(row)} is {int(numbers[row]) + offset}, and {there}"
-        shifted = low == 1 and high == known
-        help_ = (
-            f"`offset: {offset + 1}` counts classes from {offset + 1}" if shifted else "give `classes` all of them, or leave such rows out"
-        )
+        first = low + offset
+        shifted = first in (0, 1) and high - low < known
+        help_ = f"`offset: {first}` counts classes from {first}" if shifted else "give `classes` all of them, or leave such rows out"
         raise OpError("PG420", message, field="classes" if classes is not None else None, help=help_)
     names = classes if isinstance(classes, tuple) else tuple(map(str, range(offset, known + offset)))
     return numbers, names

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from record_files import WRITERS, examples, write_mds, write_tar, write_tfrecord, write_zip
 
-from pipegen.errors import OpError
+from pipegen.errors import OpError, SpecError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.webdataset import tar_members
 from pipegen.ops.sources.zip import unpacked_member
+from pipegen.phases.compilation import collect_data, load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,3 +165,24 @@ def test_bytes_are_a_feature_themselves(tmp_path: Path) -> None:
     assert listing.shards.rows.tolist() == [2]
     with pytest.raises(OpError, match=r"record 0 of '.*' is no `tf.Example`"):
         source("tfrecord", "a.tfrecord").list(tmp_path)
+
+
+@pytest.mark.parametrize("section", ["sampling: {balance: label}", "splits: {parts: {train: 0.5, validation: 0.5}, stratify: label}"])
+def test_a_label_that_names_no_class_is_told_at_its_feature(tmp_path: Path, section: str) -> None:
+    WRITERS["tfrecord"](tmp_path / "a.tfrecord", examples(0, 12))
+    (tmp_path / "a.yaml").write_text(f"""\
+pipegen: 1
+source:
+  tfrecord:
+    path: a.tfrecord
+    features:
+      image: {{kind: image}}
+      label: {{kind: label, classes: 4, offset: -1}}
+{section}
+transforms: [{{resize: {{size: 8}}}}]
+""")
+    with pytest.raises(SpecError) as error:
+        collect_data(load(tmp_path / "a.yaml"))
+    (found,) = error.value.diagnostics
+    assert (found.code, found.primary.path) == ("PG420", "source.tfrecord.features.label.classes")
+    assert found.help == ("`offset: 0` counts classes from 0",)
