@@ -21,6 +21,8 @@ COLUMNS = "columns"
 """Likewise of columns of the data that are too large for a graph."""
 INDEXES = "index"
 """Likewise of where in its file each record stands, and what its label is."""
+REMOTE = "remote"
+"""The folder of files that were fetched from other machines."""
 STATISTICS = "statistics"
 """The folder of what steps have learned from a training split; how a file ends says what it is."""
 

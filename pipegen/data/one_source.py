@@ -11,6 +11,7 @@ import numpy as np
 from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
 from pipegen.data.places import argument, place_within
+from pipegen.data.remote.localise import localised
 from pipegen.data.sampling.subset import with_subset
 from pipegen.data.splits import assign, wrong_columns
 from pipegen.data.verdict import judge
@@ -48,6 +49,7 @@ def list_part(
     """Lists the records of a source, or of one part of a mix, less those to leave out, with every finding; for arguments see `collect`."""
     diagnostics = Diagnostics()
     try:
+        spec = spec.model_copy(update={"source": localised(spec.source, spec.runtime)})
         listing = _list(spec, base, progress, data)
     except OpError as error:
         diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)

@@ -195,6 +195,10 @@ _TABLE = (
     Code("PG560", "beyond-a-stage", _E, "A param of a stage reaches what all stages share"),
     Code("PG561", "stages-without-training", _E, "There are stages, and no training split"),
     Code("PG562", "ends-otherwise", _W, "Training ends with another type of batch than evaluation has"),
+    # Data on other machines.
+    Code("PG565", "no-remote-library", _E, "Nothing that is installed reads addresses of this kind"),
+    Code("PG566", "not-fetched", _E, "Files of another machine cannot be listed or fetched"),
+    Code("PG567", "remote-cache-too-small", _E, "The files of an address do not fit the cache of remote files"),
     # Preparing: what cannot be stored, and stores that are not what a spec takes them for.
     Code("PG570", "store-damaged", _E, "A prepared store is not whole"),
     Code("PG571", "store-other", _E, "A prepared store is not the one that the source describes"),

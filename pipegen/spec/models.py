@@ -164,6 +164,15 @@ class DevicePrefetch(Model):
     """`auto` (the first accelerator), or a TensorFlow device such as `GPU:0`."""
 
 
+class RemoteCache(Model):
+    """Keeps the files of addresses such as `s3://bucket/flowers` on the local disk."""
+
+    path: str | None = None
+    """The folder, made if needed, which processes may share; by default in the user's cache folder."""
+    size: ByteSize = 64 * 2**30
+    """The most that its files may take, such as `200GiB`; what was asked for the longest time ago goes first."""
+
+
 class Runtime(Model):
     """Chooses how fast it runs, where, and which host does which share. Nothing here changes what the model sees."""
 
@@ -178,6 +187,8 @@ class Runtime(Model):
     """Threads that read, decode and augment; `auto` is every core that this process may use."""
     ram_budget: Literal["auto"] | ByteSize = "auto"
     """Memory for caches and buffers, such as `8GiB`; `auto` is half of what the machine or container leaves free."""
+    remote_cache: RemoteCache = RemoteCache()
+    """Where files of other machines are kept, and how much of them."""
     jit: Literal["auto", "always", "never"] = "auto"
     """Compiles batch kernels with XLA: `auto` falls back to plain TensorFlow where XLA fails, `always` makes
     that an error, `never` does not compile."""

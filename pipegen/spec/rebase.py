@@ -15,6 +15,7 @@ PATHS: tuple[KeyPath, ...] = (
     ("errors", "exclude"),
     ("errors", "decode", "skip", "report"),
     ("runtime", "cache", "disk"),
+    ("runtime", "remote_cache", "path"),
     ("splits", "exclude"),
 )
 """Settings outside the source that are paths."""

@@ -55,6 +55,8 @@ EJECTING = {"PG550", "PG551", "PG552", "PG553", "PG554"}
 """Found where datasets are ejected."""
 PREPARING = {"PG572", "PG573", "PG574"}
 """Found where data is prepared, which takes TensorFlow."""
+REMOTE = {"PG565", "PG566", "PG567"}
+"""Found at addresses, of which those in memory have the same files."""
 PAGES = [pytest.param(code, marks=[pytest.mark.tf] if code in DECODING | TESTING | PREPARING | {"PG543"} else []) for code in CODES]
 
 
@@ -184,6 +186,10 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
         lock_specs(["spec.yaml"])
     if content is not None:
         (here / "spec.yaml").write_bytes(content)
+    if code in REMOTE:
+        memory = pytest.importorskip("fsspec").filesystem("memory")
+        memory.store.clear()
+        memory.put(str(here / "flowers"), "/flowers", recursive=True)
     if code in LOCKED:
         return check_specs(["spec.yaml"]).findings
     if code == "PG533":
@@ -279,6 +285,7 @@ def test_the_bad_spec_yields_the_code_and_the_good_one_does_not(code: str, tmp_p
     told = spec_page(code)
     monkeypatch.delenv("FLOWERS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+    monkeypatch.setattr("pipegen.data.remote.blocks.WAITS", 0.0)
     for name in ("bad", "good"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "bad")

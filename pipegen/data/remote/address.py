@@ -1,0 +1,57 @@
+"""Addresses of data on other machines, such as `s3://bucket/flowers`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from pipegen.masking import masked
+
+_ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.+)", re.DOTALL)
+_WILD = re.compile(r"[*?\[{]")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._=@+ -]")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Holds an address.
+
+    Attributes:
+        text: As it was given, with its secrets.
+        scheme: What stands before `://`, in small letters.
+    """
+
+    text: str
+    scheme: str
+
+    @classmethod
+    def of(cls, path: str) -> Address | None:
+        """Returns the address that a path is, or `None` for one on this machine."""
+        found = _ADDRESS.fullmatch(path)
+        return None if found is None or found["scheme"].lower() == "file" else cls(path, found["scheme"].lower())
+
+    @property
+    def folder(self) -> str:
+        """Returns the part before the first wildcard, which ends with a whole name."""
+        wild = _WILD.search(self.text, self.text.index("://") + 3) if self.scheme not in ("http", "https") else None
+        return self.text.rstrip("/") if wild is None else self.text[: wild.start()].rpartition("/")[0]
+
+    @property
+    def pattern(self) -> str:
+        """Returns the rest from there on; empty without a wildcard."""
+        return self.text[len(self.folder) :].strip("/") if self.folder != self.text.rstrip("/") else ""
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Returns the folders of the cache that its files lie in: without a user and without a query, which may hold secrets."""
+        parts = urlsplit(self.folder)
+        host = parts.netloc.rpartition("@")[2]
+        names = [self.scheme, host, *unquote(parts.path).split("/")]
+        return tuple(_UNSAFE.sub("_", name) for name in names if name not in ("", ".", ".."))
+
+    def __str__(self) -> str:
+        return masked(self.text)
+
+    def __repr__(self) -> str:
+        return str(self)

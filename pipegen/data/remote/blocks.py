@@ -1,0 +1,120 @@
+"""Fetches a file block by block: each is tried again where the connection drops, and what is there is not fetched twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fsspec import AbstractFileSystem
+
+BLOCK = 8 * 2**20
+"""Bytes that are asked for at a time."""
+TRIES = 6
+WAITS = 0.25
+"""Seconds before the second try; twice as long before each further one, times 0.5 to 1 by chance, so that processes spread."""
+
+
+class Remote(NamedTuple):
+    """Describes a file elsewhere.
+
+    Attributes:
+        name: How its file system calls it.
+        key: Its path relative to the address that it belongs to.
+        size: In bytes.
+        version: Differs once it was written anew: its ETag, or what else its file system says.
+    """
+
+    name: str
+    key: str
+    size: int
+    version: str
+
+
+class DroppedError(Exception):
+    """A file could not be fetched; says why."""
+
+
+def version_of(info: dict[str, Any]) -> str:
+    """Returns what a file system says of the version of a file: an ETag or a checksum, else when it was written."""
+    for name in ("ETag", "etag", "blob_id", "sha256", "md5", "checksum", "generation", "LastModified", "last_modified", "mtime"):
+        if info.get(name):
+            return f"{name}:{info[name]}"
+    return ""
+
+
+def patiently(ask: Callable[[], Any]) -> Any:
+    """Returns what `ask` gives, and asks again while it fails for a reason that may pass.
+
+    Raises:
+        FileNotFoundError: At once, as `PermissionError` and what else no patience mends.
+        DroppedError: When it has failed `TRIES` times.
+    """
+    for attempt in range(1, TRIES + 1):
+        try:
+            return ask()
+        except (FileNotFoundError, PermissionError, IsADirectoryError, NotImplementedError, ImportError, ValueError, MemoryError):
+            raise
+        except Exception as error:  # clients raise errors of their own for a dropped connection
+            if attempt == TRIES:
+                raise DroppedError(" ".join(str(error).split()) or type(error).__name__) from error
+            time.sleep(WAITS * 2 ** (attempt - 1) * random.uniform(0.5, 1))  # noqa: S311 - nothing secret
+    raise AssertionError
+
+
+def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[int], None]) -> None:
+    """Fetches a file into `to`, which appears once it is whole; a part that is there is gone on with, if it is of this version.
+
+    Raises:
+        DroppedError: When the connection drops again and again, or the file changes meanwhile.
+    """
+    to.parent.mkdir(parents=True, exist_ok=True)
+    begun, about = to.with_name(f"{to.name}.part"), to.with_name(f"{to.name}.part.json")
+    done = _done(begun, about, file)
+    if not done:
+        about.write_text(json.dumps({"version": file.version, "size": file.size}))
+    progress(done)
+    with open(begun, "r+b" if done else "wb") as stream:
+        stream.truncate(done)
+        stream.seek(done)
+        while done < file.size:
+            end = min(done + BLOCK, file.size)
+            block = patiently(partial(_block, fs, file, done, end))
+            stream.write(block)
+            stream.flush()
+            done += len(block)
+            progress(len(block))
+    fs.invalidate_cache(file.name)
+    now = patiently(lambda: fs.info(file.name))
+    if int(now.get("size") or 0) != file.size or (file.version and version_of(now) not in ("", file.version)):
+        begun.unlink()
+        raise DroppedError("it was written anew while it was fetched")
+    about.unlink(missing_ok=True)
+    os.replace(begun, to)
+
+
+def _block(fs: AbstractFileSystem, file: Remote, start: int, end: int) -> bytes:
+    found: bytes = fs.cat_file(file.name, start=start, end=end)
+    if len(found) == file.size:  # a server that knows no ranges sends the whole
+        found = found[start:end]
+    if len(found) != end - start:
+        raise OSError(f"{len(found)} of {end - start} bytes came")
+    return found
+
+
+def _done(part: Path, about: Path, file: Remote) -> int:
+    """The bytes that are there of this version."""
+    try:
+        known = json.loads(about.read_text())
+        here = part.stat().st_size
+    except (OSError, ValueError):
+        return 0
+    fits = known == {"version": file.version, "size": file.size} and bool(file.version) and here <= file.size
+    return here // BLOCK * BLOCK if fits and here < file.size else 0

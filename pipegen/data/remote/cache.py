@@ -1,0 +1,135 @@
+"""The cache of remote files: a folder that processes share, with a limit to its size.
+
+Below `files/` the files lie as they do where they come from, so that whatever reads a folder reads this one; `about/` has the version of
+each. One process at a time changes what belongs to an address: others wait, and find it done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipegen.data.remote.blocks import Remote, fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fsspec import AbstractFileSystem
+
+try:
+    import fcntl
+except ImportError:  # Windows: processes that begin at the same time fetch twice
+    fcntl = None  # type: ignore[assignment]
+
+AT_ONCE = 16
+"""Files that are fetched at a time."""
+
+
+class FullError(Exception):
+    """The files of an address do not fit; the arguments are the bytes that they take and the bytes that there may be."""
+
+
+class RemoteCache:
+    """Keeps files of other machines in a folder.
+
+    Args:
+        folder: The folder; it is made if needed.
+        size: The most that its files may take, in bytes.
+    """
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self._files, self._about = folder / "files", folder / "about"
+        self._locks = folder / "locks"
+        self._size = size
+
+    def hold(self, place: Sequence[str], files: Sequence[Remote], fs: AbstractFileSystem, progress: Callable[[int], None]) -> Path:
+        """Returns the folder that holds these files, each in the version that it has where it comes from.
+
+        Args:
+            place: The folders below the cache that stand for their address.
+            files: The files, with paths relative to it.
+            fs: What to fetch them with.
+            progress: Called with the bytes that are there now, from one thread at a time.
+
+        Raises:
+            FullError: When they take more than the cache may.
+            DroppedError: When one cannot be fetched.
+        """
+        need = sum(file.size for file in files)
+        if need > self._size:
+            raise FullError(need, self._size)
+        root = self._files.joinpath(*place)
+        with self._locked("-".join(place)):
+            stale = [file for file in files if not self._is_here(place, file)]
+            done = need - sum(file.size for file in stale)
+            progress(done)
+            if stale:
+                with self._locked("size"):
+                    self._make_room(sum(file.size for file in stale), {root / file.key for file in files})
+                total = [done]
+
+                def more(count: int) -> None:
+                    total[0] += count
+                    progress(total[0])
+
+                with ThreadPoolExecutor(AT_ONCE) as pool:
+                    for _ in pool.map(lambda file: self._fetch(place, file, fs, more), stale):
+                        pass
+            for file in files:
+                os.utime(self._about_of(place, file.key))
+        return root
+
+    def _fetch(self, place: Sequence[str], file: Remote, fs: AbstractFileSystem, more: Callable[[int], None]) -> None:
+        about = self._about_of(place, file.key)
+        about.unlink(missing_ok=True)
+        fetch(fs, file, self._files.joinpath(*place, file.key), more)
+        about.parent.mkdir(parents=True, exist_ok=True)
+        partial = about.with_name(f"{about.name}.part")
+        partial.write_text(json.dumps({"version": file.version, "size": file.size}))
+        os.replace(partial, about)
+
+    def _is_here(self, place: Sequence[str], file: Remote) -> bool:
+        """Tells whether this version of a file is here; one whose file system tells none is known by its size."""
+        try:
+            known = json.loads(self._about_of(place, file.key).read_text())
+            return (
+                known == {"version": file.version, "size": file.size} and self._files.joinpath(*place, file.key).stat().st_size == file.size
+            )
+        except (OSError, ValueError):
+            return False
+
+    def _about_of(self, place: Sequence[str], key: str) -> Path:
+        return self._about.joinpath(*place, f"{key}.json")
+
+    def _make_room(self, need: int, kept: set[Path]) -> None:
+        """Removes the files that were asked for the longest time ago, until `need` more bytes fit; none that are `kept`."""
+        known = []
+        for about in self._about.rglob("*.json") if self._about.exists() else ():
+            path = self._files / about.relative_to(self._about).with_suffix("")
+            try:
+                known.append((about.stat().st_mtime_ns, path.stat().st_size, path, about))
+            except OSError:
+                continue
+        free = self._size - sum(size for _, size, _, _ in known) - need
+        for _, size, path, about in sorted(known):
+            if free >= 0:
+                return
+            if path not in kept:
+                about.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
+                free += size
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        """Waits until no other process holds this name; the system lets go of it when a process ends, however that happens."""
+        self._locks.mkdir(parents=True, exist_ok=True)
+        with open(self._locks / hashlib.sha256(name.encode()).hexdigest()[:32], "w") as stream:
+            if fcntl is not None:
+                fcntl.flock(stream, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,149 @@
+"""Data on servers of this machine: one that speaks as S3 does, and one of the web, both of which drop connections."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import socket
+import socketserver
+import threading
+from pathlib import Path
+from pipes import write_photos
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipegen.data.remote import blocks
+from pipegen.phases.compilation import collect_data, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
+pytest.importorskip("aiohttp")
+
+
+class Dropping(socketserver.ThreadingTCPServer):
+    """Hands connections on to another port, and cuts every third one off when the answer begins."""
+
+    daemon_threads = allow_reuse_address = True
+
+    def __init__(self, port: int) -> None:
+        self.port, self.seen, self.dropped = port, 0, 0
+        super().__init__(("127.0.0.1", 0), Handing)
+
+
+class Handing(socketserver.BaseRequestHandler):
+    server: Dropping
+
+    def handle(self) -> None:
+        self.server.seen += 1
+        drops = self.server.seen % 3 == 0
+        with socket.create_connection(("127.0.0.1", self.server.port)) as there:
+            back = threading.Thread(target=self.hand, args=(there, self.request, drops), daemon=True)
+            back.start()
+            self.hand(self.request, there, False)
+            back.join(5)
+
+    def hand(self, one: socket.socket, other: socket.socket, drops: bool) -> None:
+        try:
+            while content := one.recv(65536):
+                if drops:
+                    self.server.dropped += 1
+                    break
+                other.sendall(content)
+        except OSError:
+            pass
+        for end in (one, other):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+
+@pytest.fixture
+def dropping() -> Iterator[Any]:
+    """Makes a server in front of another one that drops connections."""
+    servers = []
+
+    def made(port: int) -> Dropping:
+        server = Dropping(port)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server
+
+    yield made
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "WAITS", 0.01)
+    monkeypatch.setattr(blocks, "TRIES", 12)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def data(path: str, cache: Path) -> Any:
+    sections = {
+        "pipegen": 1,
+        "source": {"image_folder": {"path": path}},
+        "transforms": [{"resize": {"size": 8}}],
+        "batch": {"size": 2},
+        "runtime": {"remote_cache": {"path": str(cache)}},
+    }
+    return collect_data(load(sections))
+
+
+def test_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dropping: Any) -> None:
+    pytest.importorskip("s3fs")
+    server_of = pytest.importorskip("moto.server")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    server = server_of.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        port = server.get_host_and_port()[1]
+        front = dropping(port)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{front.server_address[1]}")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        import s3fs
+
+        fs = s3fs.S3FileSystem(endpoint_url=f"http://127.0.0.1:{port}", skip_instance_cache=True)
+        fs.mkdir("bucket")
+        photos = write_photos(tmp_path / "flowers", per_class=6)
+        fs.put(str(photos), "bucket/flowers", recursive=True)
+        found = data("s3://bucket/flowers", tmp_path / "cache")
+        assert found.fingerprint == data(str(photos), tmp_path / "cache").fingerprint
+        assert front.dropped, "or nothing was dropped"
+        for path, key in zip(found.files("train"), found.listing.keys, strict=True):
+            assert Path(path).read_bytes() == (photos / key).read_bytes()
+        times = {path: Path(path).stat().st_mtime_ns for path in found.files("train")}
+        fs.put(str(photos / "rose" / "01.jpg"), "bucket/flowers/rose/00.jpg")
+        again = data("s3://bucket/flowers", tmp_path / "cache")
+        fresh = [path for path in again.files("train") if Path(path).stat().st_mtime_ns != times[path]]
+        assert [Path(path).name for path in fresh] == ["00.jpg"], "the one of another ETag"
+        assert Path(fresh[0]).read_bytes() == (photos / "rose" / "01.jpg").read_bytes()
+    finally:
+        server.stop()
+
+
+def test_a_page_with_links(tmp_path: Path, dropping: Any) -> None:
+    photos = write_photos(tmp_path / "flowers", per_class=4)
+    handler = functools.partial(Quiet, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        front = dropping(server.server_address[1])
+        found = data(f"http://me:s3cret@127.0.0.1:{front.server_address[1]}/flowers/", tmp_path / "cache")
+        server.shutdown()
+    assert found.fingerprint == data(str(photos), tmp_path / "cache").fingerprint
+    for path, key in zip(found.files("train"), found.listing.keys, strict=True):
+        assert Path(path).read_bytes() == (photos / key).read_bytes()
+    assert not [path for path in (tmp_path / "cache").rglob("*") if "s3cret" in str(path)]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
