@@ -131,6 +131,7 @@ _TABLE = (
     Code("PG440", "library-missing", _E, "The library that reads the files of a source is not installed"),
     Code("PG441", "not-by-record", _E, "The records of a file cannot be read one by one as the spec asks"),
     Code("PG442", "unmatched-keys", _E, "The keys of an LMDB environment do not fit the patterns of the features"),
+    Code("PG443", "not-saved", _E, "A folder is no data set that Hugging Face's library saved, or lacks a split of it"),
     Code("PG445", "window-exceeds-budget", _W, "The windows of the order do not fit in memory, so that blocks are read many times"),
     Code("PG446", "pictures-apart", _E, "Some pictures of a row stand in the table itself, and others in files"),
     Code("PG447", "unusable-data-set", _E, "A data set of TensorFlow Datasets is not what the spec asks for, or cannot be read"),

@@ -6,7 +6,8 @@ import os
 import random
 import re
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,6 @@ from pipegen.ops.sources.stores.base import Store, Stored, StoreError
 from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
 from pipegen.ops.sources.stores.lmdb_keys import list_values
 from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORDS = [(random.Random(i).randbytes(30 + 7 * i) + b"\0" * (i % 3), i % 5) for i in range(60)]
 """Images that are none, of which some end in zeros, and their classes."""
@@ -348,3 +346,12 @@ def test_the_least_used_files_are_let_go_of(tmp_path: Path, monkeypatch: pytest.
         handles.opened(SqliteRows, str(tmp_path / name))
     assert len(handles.HANDLES.recent) == 2
     assert handles.opened(SqliteRows, str(tmp_path / "a")) is kept, "one that is in use is not opened a second time"
+
+
+def test_the_extras_that_are_named_bring_the_libraries() -> None:
+    root = Path(__file__).parents[3]
+    extras = (root / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
+    texts = "".join(file.read_text(encoding="utf-8") for file in (root / "pipegen/ops/sources/stores").glob("*.py"))
+    named = re.findall(r'MissingLibrary\(.*, "(\w+)", ', texts)
+    assert sorted(named) == ["array_record", "arrow", "hdf5", "lmdb"]
+    assert all(f"\n{extra} = [" in extras for extra in named)
