@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.data.mixture import Mixture
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.sources.base import Source
     from pipegen.ops.sources.mix import Mix
     from pipegen.ops.sources.strings import Ints
     from pipegen.spec.locate import Locate
@@ -215,6 +217,9 @@ class _Several(Sequence[str]):
         part = int(np.searchsorted(self._ends, i, side="right"))
         return self._parts[part][i - (int(self._ends[part - 1]) if part else 0)]
 
+    def order(self) -> None:
+        """Says that nothing has to be sorted: parts come in their order, and records in that of their part."""
+
     def take(self, places: Ints) -> list[str]:
         """Those at some places."""
         return [self[int(i)] for i in places]
@@ -307,6 +312,10 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
             columns[name] = tuple(dict.fromkeys((*columns.get(name, ()), *own)))
     found = {}
     for name, listing in listings.items():
+        finding = _unreachable(name, listing, classes, joined(spec, name).source, locate)
+        if finding is not None:
+            diagnostics.add(finding)
+            continue
         made = united(listing, classes, columns)
         source = joined(spec, name).source
         if isinstance(source, PartSource):
@@ -317,6 +326,22 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
                 diagnostics.add(make(error.code, error.message, locate(at), help=error.help or ()))
         found[name] = made
     return found
+
+
+def _unreachable(name: str, listing: Listing, classes: tuple[str, ...], source: Source, locate: Locate) -> Diagnostic | None:
+    """The finding about labels that are read with records of shards, and so cannot be counted anew, nor be filled."""
+    if listing.shards is None:
+        return None
+    filled = isinstance(source, PartSource) and [*source.adapting.fill]
+    if filled:
+        message = f"`{filled[0]}` of the part `{name}` would be filled, and its records lie many in a file, with nothing beside them"
+        help_ = "give another part of the mix no such feature, or leave it out of `output`"
+        return make("PG463", message, locate(part_path(name), key=True), help=help_)
+    if listing.class_names and listing.class_names != classes[: len(listing.class_names)]:
+        message = f"the labels of the part `{name}` are stored in its files, which count its classes from 0; here other classes come first"
+        help_ = f"write it first among the parts; its classes are {', '.join(listing.class_names[:5])}"
+        return make("PG463", message, locate(part_path(name), key=True), help=help_)
+    return None
 
 
 def _listing(parts: Mapping[str, Listing]) -> Listing:

@@ -150,6 +150,7 @@ _TABLE = (
     Code("PG465", "mixing-in-part", _E, "A part of a mix alone is to mix the examples of a batch"),
     Code("PG466", "learning-in-part", _E, "A step of one part of a mix is to learn from the training split"),
     Code("PG467", "sampling-beside-mix", _E, "A section that chooses examples stands beside a mix, whose weights do"),
+    Code("PG468", "python-in-part", _E, "A step of one part of a mix calls a Python function"),
     # Which examples an epoch has.
     Code("PG470", "sampling-needs-global-shuffle", _E, "Examples are chosen from the whole split, and shuffled or read in parts"),
     Code("PG471", "two-choices-of-examples", _E, "Two sections say which examples an epoch has"),

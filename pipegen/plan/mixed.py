@@ -12,6 +12,7 @@ from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
@@ -41,7 +42,7 @@ class Built:
 def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, *, whole: bool = True, guessed: bool = False) -> Built:
     """Builds the plan of a split of a mix; for `whole` and `guessed` see `Builder.build`."""
     parts = {name: part for name, part in spec.source.mixed().items() if split in part.split_names()}
-    findings = [*_lacking(spec, parts, records, locate), *_mixing_alone(parts, locate)]
+    findings = [*_lacking(spec, parts, records, locate), *_mixing_alone(parts, locate), *_learning(spec, locate)]
     if findings:
         return Built(None, findings, set())
     records = _shared({name: records[name] for name in parts})
@@ -84,6 +85,10 @@ def _mixing_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
     for name, part in parts.items():
         for i, step in enumerate(part.transforms):
             at = locate((*part_path(name), "transforms", i, step.op), key=True)
+            if isinstance(step, CustomTransform):
+                message = f"`{step.op}` calls a Python function, and it is a step of `{name}` alone"
+                help_ = "write it in `transforms`, which all parts go through"
+                found.append(make("PG468", message, at, help=help_))
             if isinstance(step, FittedTransform) and step.learns():
                 message = f"`{step.op}` takes its numbers from the training split as a whole, so it is no step of `{name}` alone"
                 help_ = f"write it in `transforms`, which all parts go through; {step.untrained}"
@@ -94,6 +99,24 @@ def _mixing_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
                     make("PG465", message, locate((*part_path(name), "transforms", i, step.op), key=True), help="write it in `transforms`")
                 )
     return found
+
+
+def _learning(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
+    """Reports common steps that learn from the training split behind steps of one part alone, which would have to be measured apart."""
+    own = next((name for name, part in spec.source.mixed().items() if part.transforms), None)
+    learning = [(i, step) for i, step in enumerate(spec.transforms) if isinstance(step, FittedTransform) and step.learns()]
+    if own is None:
+        return []
+    message = "takes its numbers from the training split as it reaches the step, and the part"
+    return [
+        make(
+            "PG466",
+            f"`{step.op}` {message} `{own}` has steps of its own before that",
+            locate(("transforms", i, step.op), key=True),
+            help=(step.untrained, f"or leave out the `transforms` of `{own}`"),
+        )
+        for i, step in learning
+    ]
 
 
 def _shared(records: Records) -> dict[str, ElementType]:

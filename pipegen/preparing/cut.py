@@ -67,6 +67,9 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
     Raises:
         NoCutError: Where there is none.
     """
+    if spec.source.mixed():
+        said = "a `mix` takes its parts in other numbers and orders in each epoch, and a store has one list of records"
+        raise NoCutError(said, "prepare the source of each part by itself, and let the parts of the mix read what was prepared")
     if at is not None:
         return _behind(spec, plans, at)
     why = ""

@@ -89,6 +89,7 @@ def joined(spec: PipelineSpec, name: str) -> PipelineSpec:
         "tests": (),
         "epoch": "pass",
         "sampling": None,
+        "stages": (),
         "order": None,
     }
     return spec.model_copy(update=changes)

@@ -25,7 +25,11 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         value = getattr(spec, name)
         result[name] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
     del result["splits"]["exclude"]  # a path; what it names is the data's identity
-    result["source"] = {spec.source.op: _without_paths(spec.source.model_dump(mode="json"))}
+    dumped = spec.source.model_dump(mode="json")
+    result["source"] = {spec.source.op: _without_paths(dumped)}
+    for name in spec.source.mixed():  # a regular expression of `group` stands under `path`, too
+        splits = {k: v for k, v in dumped["parts"][name]["splits"].items() if k != "exclude"}
+        result["source"][spec.source.op]["parts"][name]["splits"] = splits
     # What is said for nothing, since it stands anyway, is left out, so that a split or a label more is one difference and not two.
     names, plain = spec.split_names(), Batch()
     rules = {name: spec.batch.remainder_for(name) for name in names}

@@ -87,7 +87,7 @@ class _Run:
             if batch is not None:
                 batch |= self.x.tensors.read(batch["@record"], node.out)
             for row in rows if batch is None else ():
-                row.update(self.x.tensors.read(row["@record"], node.out))
+                self.x.element(node, row)
         seen: list[Seen | None] = []
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
             if batch is not None:

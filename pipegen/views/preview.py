@@ -16,7 +16,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.nodes import SHOWN
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Kernel
+from pipegen.plan.nodes import Element, Kernel
 from pipegen.types import valid_name
 from pipegen.views.augmented import finishes, varies
 
@@ -87,11 +87,13 @@ def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> 
 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
     """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step; or its items."""
-    type_ = executor.plan.read
+    nodes = executor.nodes_of(record)
+    type_ = nodes[0].out
     read = executor.tensors.read(tf.constant(record, tf.int64), type_)
     if not type_[feature].encoded:
         return _visible(read, feature, type_)
-    stage = next(st for st in executor.plan.stages() if isinstance(st, s.Decodes) and st.feature == feature)
+    stages = (st for node in nodes if isinstance(node, Element) for st in node.stages)
+    stage = next(st for st in stages if isinstance(st, s.Decodes) and st.feature == feature)
     image = np.asarray(stage.decode.step.decode(read[feature], None))
     return levels(image) if image.dtype.kind == "f" else image
 
