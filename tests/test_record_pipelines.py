@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from record_files import WRITERS, examples
+from typer.testing import CliRunner
 
 import pipegen
+from pipegen.cli.commands import app
 from pipegen.errors import DataError, SpecError
 
 if TYPE_CHECKING:
@@ -133,3 +135,34 @@ def test_a_shard_that_changes_is_an_error(tmp_path: Path) -> None:
         next(iter(pipe["train"]))
     with pytest.raises(SpecError, match="is damaged at byte"):
         build(tmp_path)
+
+
+@pytest.mark.nightly
+def test_checksums_of_records_are_compared_where_that_is_asked_for(tmp_path: Path) -> None:
+    folder = written(tmp_path / "d")
+    path = folder / "1.tfrecord"
+    content = bytearray(path.read_bytes())
+    content[content.index(b"class 2")] ^= 1  # of record 1, in a key that the pipeline does not read
+    path.write_bytes(content)
+    assert len(seen(build(folder).dataset("train"))) == len(ALL)
+    plain = {"pipegen": 1, "transforms": [{"resize": {"size": 2}}], "batch": {"size": 3, "remainder": "keep"}}
+    sources = [{"tfrecord": {"path": str(folder), "features": FEATURES, "verify": verify}} for verify in (False, True)]
+    unverified, verified = (pipegen.build(plain | {"source": source}) for source in sources)
+    assert unverified.spec_hash == verified.spec_hash
+    with pytest.raises(DataError, match=r"cannot read \S+/1\.tfrecord#1: corrupted record"):
+        list(verified.dataset("train"))
+    spec = tmp_path / "a.pipegen.yaml"
+    spec.write_text(json.dumps(plain | {"source": sources[0]}))
+    result = CliRunner().invoke(app, ["validate", str(spec), "--data=all"], prog_name="pipegen")
+    assert result.exit_code == 1
+    assert "1.tfrecord#1: corrupted record" in result.output
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", SUFFIX)
+def test_what_is_derived_maps_the_files_itself(tmp_path: Path, form: str) -> None:
+    pipe = build(written(tmp_path, form), form=form)
+    derived = pipe.dataset("train").map(lambda x, y: (x, y))
+    assert seen(derived) == seen(pipe.dataset("train"))
+    text = pipe.explain(physical=True, all=True) if form == "tfrecord" else pipe.explain(physical=True)
+    assert "mapped files" in str(text)

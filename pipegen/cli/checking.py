@@ -105,7 +105,7 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     from pipegen.jpeg_damage import available
 
     manifest, runtime = bound.manifest, bound.spec.model.runtime
-    engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()})
+    engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()}, verifies=sample is None)
     wanted = {split: sorted({*spread(manifest.num_examples(split), sample), *_empty_files(manifest, split)}) for split in manifest.splits}
     if not available() and any(path.lower().endswith((".jpg", ".jpeg")) for path in manifest.listing.keys):
         note("JPEG files are decoded, but not searched for damage that decoders pass over; for that: pip install 'pipegen[check]'")

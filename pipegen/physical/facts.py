@@ -55,7 +55,9 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             python = ("noting damaged records",) if replaces else ()
             return Facts(looked_up if replaces else (), python, asserts=part.guard in ("name", "replace"))
         case Read():
-            return Facts(looked_up, (plan.setting.python,) if plan.setting.python else ())
+            setting = plan.setting
+            held = (setting.held,) if setting.held and (setting.held_elsewhere or not plan.form.derived) else ()
+            return Facts((*looked_up, *held), (setting.python,) if setting.python else ())
         case p.Rows():
             return facts(part.node, plan)
         case p.Keep() | p.Fetch():

@@ -46,6 +46,8 @@ class Setting:
         replaces: Whether another record takes the place of a damaged one.
         python: What reading records calls Python for, in words.
         columns: Whether ids, paths and the like are looked up in columns; where records lie in shards, they may be worked out.
+        held: What reading records keeps in this process, in words.
+        held_elsewhere: Whether what may run elsewhere would need that, too.
     """
 
     extent: Extent
@@ -54,6 +56,8 @@ class Setting:
     replaces: bool = False
     python: str = ""
     columns: bool = True
+    held: str = ""
+    held_elsewhere: bool = False
 
 
 # What a map calls

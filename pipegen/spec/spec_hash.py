@@ -14,6 +14,8 @@ from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.steps import ids_of
 
 _SECTIONS = ("pipegen", "splits", "seed", "shuffle", "epoch", "batch", "output")
+_UNMEANT = PLACES | {"verify"}
+"""Arguments of sources that change no number."""
 _ABSENT = "nothing"
 _SHOWN_LONGEST = 60
 
@@ -121,7 +123,7 @@ def differences(a: Any, b: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, s
 
 def _without_paths(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _without_paths(v) for k, v in value.items() if k not in PLACES or isinstance(v, dict)}
+        return {k: _without_paths(v) for k, v in value.items() if k not in _UNMEANT or isinstance(v, dict)}
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -55,9 +56,11 @@ class Engine:
         bound: The spec and its data.
         plans: An optimised plan for each split.
         shared: What it has in common with the other stages of one training.
+        verifies: Whether checksums of records are compared that reading passes over.
     """
 
-    def __init__(self, bound: BoundSpec, plans: Mapping[str, Plan], shared: Shared | None = None) -> None:
+    def __init__(self, bound: BoundSpec, plans: Mapping[str, Plan], shared: Shared | None = None, *, verifies: bool = False) -> None:
+        self._verifies = verifies
         self.spec = spec = bound.spec.model
         self.manifest = bound.manifest
         self.where = bound.spec.where
@@ -98,6 +101,8 @@ class Engine:
     def executor_of(self, plan: Plan, split: str, shard: tuple[int, int] = (0, 1), quarantine: Quarantine | None = None) -> Executor:
         """The executor of any plan, on the records of a split; damaged ones have a quarantine of their own, unless one is given."""
         records, skip = records_of_plan(self.manifest, split, plan, self.spec.runtime), self.spec.errors.skip
+        if self._verifies:
+            records = replace(records, reader=records.reader.verifying())
         if quarantine is None and skip is not None and split == "train":
             quarantine = Quarantine.of(records, plan.read, skip)
         return Executor(

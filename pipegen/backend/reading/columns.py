@@ -23,6 +23,7 @@ import tensorflow as tf
 from pipegen.backend.process.variables import on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
 from pipegen.log import log
+from pipegen.ops.lowering.target import may_run_elsewhere
 from pipegen.ops.sources.strings import Collector, Strings, shareable
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def columns_captured(folder: Path | None) -> Iterator[None]:
     """Lets functions that are traced meanwhile hold their columns themselves, so that they run in any process that sees `folder`."""
     token = _captured.set(folder or True)
     try:
-        yield
+        with may_run_elsewhere():
+            yield
     finally:
         _captured.reset(token)
 

@@ -95,7 +95,7 @@ class Executor:
         held, jit = records.in_shards, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
         python = records.reader.python(records.features, records.ram_budget)
-        self.setting = Setting(extent, threads(spec.runtime), jit, quarantine is not None, python, columns)
+        self.setting = Setting(extent, threads(spec.runtime), jit, quarantine is not None, python, columns, *records.reader.keeps())
         self.order = replace(order_of(extent, index, records, spec.seed), sampled=chosen)
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""

@@ -17,10 +17,11 @@ from pipegen.terminal import aligned
 _ARRAYS = ".npz"
 _TABLES = (".csv", ".tsv", ".tab")
 _OTHER_TABLES = (".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
-_FILES = (_ARRAYS, *_TABLES, *_OTHER_TABLES)
+_RECORDS = (".tfrecord", ".tfrecords", ".tfrec", ".tar", ".zip", ".mds")
+_FILES = (_ARRAYS, *_TABLES, *_OTHER_TABLES, *_RECORDS)
 _LATER = {
     ".npy": "single arrays", ".parquet": "Parquet files",
-    ".tfrecord": "TFRecords", ".h5": "HDF5 files", ".hdf5": "HDF5 files",
+    ".h5": "HDF5 files", ".hdf5": "HDF5 files",
 }  # fmt: skip
 
 
@@ -30,7 +31,7 @@ def init(
         typer.Argument(
             metavar="FOLDER",
             help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
-            "or a `.csv`, `.jsonl`, `.xlsx` or `.npz` file.",
+            "or a `.csv`, `.jsonl`, `.xlsx` or `.npz` file; or `.tfrecord`, `.tar`, `.zip` or `.mds` files, or a folder of these.",
             show_default=False,
         ),
     ] = None,
@@ -38,7 +39,7 @@ def init(
         str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="Where to write; by default FOLDER's name.")
     ] = None,
 ) -> None:
-    """Look at images, a table or a `.npz` file; write a first spec.
+    """Look at images, a table, a `.npz` file or files of records; write a first spec.
 
     It finds classes, splits and masks, notes what it found as comments, and never writes over a file.
 
@@ -47,6 +48,7 @@ def init(
       pipegen init ~/data/flowers -o flowers.pipegen.yaml
       pipegen init cifar10.npz
       pipegen init labels.csv
+      pipegen init shards/
     """
     if folder is None:
         raise CannotRun("a folder of images, a `.csv` or a `.npz` file is due: `pipegen init flowers/`")
@@ -76,6 +78,10 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
         from pipegen.cli.init.table import first_table
 
         return first_table(folder, spec_folder)
+    if (os.path.isdir(folder) or folder.lower().endswith(_RECORDS)) and (op := _records(folder)) is not None:
+        from pipegen.cli.init.records import first_records
+
+        return first_records(folder, op, spec_folder)
     from pipegen.cli.init.image_pairs import first_pairs
     from pipegen.cli.init.pairing import find_pairs
     from pipegen.cli.init.spec import first_spec
@@ -87,6 +93,15 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
             return first_pairs(pairs, spec_folder), pairs.summary()
         found = survey(folder, seen)
     return first_spec(found, spec_folder), found.summary()
+
+
+def _records(folder: str) -> str | None:
+    """The source of records that reads a file or a folder, if there is one."""
+    if os.path.isdir(folder) and not any(name.lower().endswith(_RECORDS) for name in os.listdir(folder)):
+        return None
+    from pipegen.cli.init.records import source_of
+
+    return source_of(folder)
 
 
 def _next(target: str, schema: str) -> list[str]:

@@ -6,9 +6,11 @@ are its content: TensorFlow has no other op from uint8 to string. The maps lie i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
+from pipegen.ops.lowering.target import runs_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,35 +27,54 @@ class Maps:
     """
 
     def __init__(self, files: Sequence[tuple[str, int]]) -> None:
+        self.files = tuple(files)
         with tf.init_scope(), tf.device("CPU:0"):
             maps = tf.raw_ops.TensorListReserve(element_shape=tf.constant([-1]), num_elements=len(files), element_dtype=tf.uint8)
             for number, (path, size) in enumerate(files):
-                # An empty file cannot be mapped, and has no record.
-                mapped = (
-                    tf.raw_ops.ImmutableConst(dtype=tf.uint8, shape=[size], memory_region_name=path) if size else tf.zeros([0], tf.uint8)
-                )
-                maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=mapped)
+                maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=_mapped(path, size))
             # A graph writes down the tensors that it holds, and knows a resource by its handle.
             self._held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=ANONYMOUS)
             tf.raw_ops.AssignVariableOp(resource=self._held, value=maps)
 
-    def every(self) -> tf.Tensor:
-        """Returns the list of all maps."""
+    def every(self) -> tf.Tensor | None:
+        """Returns the list of all maps; `None` where a graph that runs elsewhere has to map the files itself."""
+        if runs_elsewhere() and len(self.files) <= MOST_ELSEWHERE:
+            return None
         return tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
 
-    @staticmethod
-    def cut(maps: tf.Tensor, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    def cut(self, maps: tf.Tensor | None, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         """Cuts bytes out of one file: a string scalar. `offset` and `length` are int64 scalars; the length is below 2 GiB."""
-        shape, number = tf.constant([-1]), tf.cast(file, tf.int32)
-        mapped = tf.raw_ops.TensorListGetItem(input_handle=maps, index=number, element_shape=shape, element_dtype=tf.uint8)
-        serialised = tf.io.serialize_tensor(tf.slice(mapped, offset[None], length[None]))
+        number = tf.cast(file, tf.int32)
+        if maps is None:
+            cut = tf.switch_case(number, [partial(_slice_of, path, size, offset, length) for path, size in self.files])
+        else:
+            shape = tf.constant([-1])
+            mapped = tf.raw_ops.TensorListGetItem(input_handle=maps, index=number, element_shape=shape, element_dtype=tf.uint8)
+            cut = tf.slice(mapped, offset[None], length[None])
+        serialised = tf.io.serialize_tensor(cut)
         count = tf.cast(length, tf.int32)
         return tf.strings.substr(serialised, tf.strings.length(serialised) - count, count)
+
+
+def _slice_of(path: str, size: int, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    """Returns bytes of a file that is mapped by the graph itself, each time."""
+    return tf.slice(_mapped(path, size), offset[None], length[None])
+
+
+def _mapped(path: str, size: int) -> tf.Tensor:
+    """Returns a file as uint8 `(size,)`. Nothing of an empty file can be mapped."""
+    if not size:
+        return tf.zeros([0], tf.uint8)
+    return tf.raw_ops.ImmutableConst(dtype=tf.uint8, shape=[size], memory_region_name=path)
 
 
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 """The name by which TensorFlow makes a resource that goes with its last handle (`ResourceHandle::ANONYMOUS_NAME`)."""
 
+TFRECORD_HEAD = 12
+"""Bytes of a TFRecord file before a record: its length, and the checksum of that."""
+MOST_ELSEWHERE = 256
+"""The most files that a graph maps itself, with a function for each."""
 _AT_ONCE = 16
 """Records of a batch of varying size that are read at a time."""
 
@@ -105,7 +126,7 @@ class MappedRecords:
         def one(place: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
             file, offset, length = place
             places = {part: (offset[i], length[i]) for i, part in enumerate(self._parts)}
-            cut = {part: Maps.cut(maps, file, places[part][0], self._there(part, places[part][1])) for part in wanted}
+            cut = {part: self._cut(maps, file, places[part][0], self._there(part, places[part][1])) for part in wanted}
             return self._parse(features, cut, places)
 
         count = shard.shape[0]
@@ -114,6 +135,9 @@ class MappedRecords:
             return tf.map_fn(one, (shard, offsets, lengths), fn_output_signature=like, parallel_iterations=_AT_ONCE)
         each = [one(place) for place in zip(tf.unstack(shard), tf.unstack(offsets), tf.unstack(lengths), strict=True)]
         return {name: [record[name] for record in each] for name in features}
+
+    def _cut(self, maps: tf.Tensor | None, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        return self._maps.cut(maps, file, offset, length)
 
     def _there(self, part: str, length: tf.Tensor) -> tf.Tensor:
         """Returns the length of a part, after making sure that the record has it."""
@@ -129,3 +153,18 @@ class MappedRecords:
         with graph.as_default():
             zero = tf.zeros([], tf.int64)
             return self._parse(features, dict.fromkeys(self._parts_of(features), tf.constant("")), dict.fromkeys(self._parts, (zero, zero)))
+
+
+class VerifiedRecords(MappedRecords):
+    """The same of TFRecord files, read by TensorFlow's own reader, which compares the checksum of each record; it takes twice as long."""
+
+    def _cut(self, maps: tf.Tensor | None, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        path = tf.gather(tf.constant([path for path, _ in self._maps.files]), file)
+        about: dict[str, Any] = {"output_types": [tf.string], "output_shapes": [[]]}
+        records = tf.raw_ops.TFRecordDatasetV2(
+            filenames=path[None], compression_type="", buffer_size=tf.constant(0, tf.int64), byte_offsets=offset[None] - TFRECORD_HEAD
+        )
+        first = tf.raw_ops.TakeDataset(input_dataset=records, count=tf.constant(1, tf.int64), **about)
+        (found,) = tf.raw_ops.DatasetToSingleElement(dataset=first, **about)
+        found.set_shape([])
+        return found

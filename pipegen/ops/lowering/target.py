@@ -28,3 +28,21 @@ def made_for(target: Target) -> Iterator[None]:
 def target() -> Target:
     """Returns what the graph that is being traced is made for."""
     return _target.get()
+
+
+_elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
+
+
+@contextmanager
+def may_run_elsewhere() -> Iterator[None]:
+    """Lets what is traced meanwhile read nothing that only this process has."""
+    token = _elsewhere.set(True)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
+def runs_elsewhere() -> bool:
+    """Returns whether the graph that is being traced may run in another process that sees the same files."""
+    return _elsewhere.get()

@@ -70,6 +70,14 @@ class Reader:
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         """Learns that an order jumps about among so many bytes of records before it goes on; `open` is called after it."""
 
+    def keeps(self) -> tuple[str, bool]:
+        """Returns what it keeps in this process, in words, and whether a graph that may run elsewhere would need that, too."""
+        return "", False
+
+    def verifying(self) -> Reader:
+        """Returns a reader of the same that compares the checksums of what it reads, where the format has any that it passes over."""
+        return self
+
     def labels(self, files: Ints) -> Ints | None:
         """Lists the class of every record of shards, int32, one file after another; `None` without labels.
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _BLOCK = 512
 _AHEAD = 8 * _BLOCK
 """Bytes read at a time: behind a picture lie the headers and the contents of a few small members."""
-_PLAIN, _FOLDER = b"\x000", b"5"
+_FOLDER = b"5"
+_READ = frozenset(b"\x0005")
 """Types of members: files, by two names for them, and folders. What else there is makes a name longer, or is a link."""
 
 
@@ -52,6 +53,7 @@ def tar_members(path: str, size: int) -> tuple[list[Member], str]:
     import numpy as np
 
     starts: list[int] = []
+    lengths: list[int] = []
     headers = bytearray()
     number, at, damage = os.open(path, os.O_RDONLY), 0, ""
     closed = False
@@ -61,11 +63,10 @@ def tar_members(path: str, size: int) -> tuple[list[Member], str]:
             if at + _BLOCK - begins > len(block):
                 block, begins = os.pread(number, _AHEAD, at), at
             header = block[at - begins : at - begins + _BLOCK]
-            if not any(header[:100]) and not header.strip(b"\0"):
+            if not header[0] and not header.strip(b"\0"):
                 closed = True
                 break
-            kind = header[156:157]
-            if header[257:262] == b"ustar" and (kind not in _PLAIN + _FOLDER or header[124] & 128):
+            if (header[156] not in _READ or header[124] & 128) and header[257:262] == b"ustar":
                 return _by_library(path, size)
             length = _octal(header[124:136])
             if length is None:
@@ -73,6 +74,7 @@ def tar_members(path: str, size: int) -> tuple[list[Member], str]:
                 break
             after = at + _BLOCK + -(-length // _BLOCK) * _BLOCK
             starts.append(at)
+            lengths.append(length)
             headers += header
             if at + _BLOCK + length > size:
                 damage = "the archive ends within it"
@@ -84,26 +86,34 @@ def tar_members(path: str, size: int) -> tuple[list[Member], str]:
         damage = "the archive ends without the empty blocks that close one"
     table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
     sums = table.sum(1, dtype=np.int64) - table[:, 148:156].sum(1, dtype=np.int64) + 8 * 32
-    wrong = [i for i, (own, told) in enumerate(zip(sums.tolist(), table[:, 148:156], strict=True)) if _octal(told.tobytes()) != own]
+    wrong = _octals(table[:, 148:156]) != sums
     count = len(starts)
-    if wrong:
-        count, damage = wrong[0], "the checksum of its header is wrong"
+    if wrong.any():
+        count, damage = int(wrong.argmax()), "the checksum of its header is wrong"
     elif damage.startswith("the archive ends within"):
         count -= 1
     where = f"at byte {starts[count] if count < len(starts) else min(at, size):,}, member {count:,}: " if damage else ""
     if count == 0 and damage:
         damage = f"{damage}; it is no tar archive, or a compressed one"
-    return [*_named(table[:count], starts)], where + damage
+    return [*_named(table[:count], starts, lengths)], where + damage
 
 
-def _named(table: np.ndarray[Any, Any], starts: list[int]) -> Iterator[Member]:
-    names, prefixes, lengths = (table[:, a:b].copy().view(f"S{b - a}").ravel().tolist() for a, b in ((0, 100), (345, 500), (124, 136)))
-    ustar = (table[:, 257:262] == list(b"ustar")).all(1).tolist()
+def _named(table: np.ndarray[Any, Any], starts: list[int], lengths: list[int]) -> Iterator[Member]:
+    names, prefixes = (table[:, a:b].copy().view(f"S{b - a}").ravel().tolist() for a, b in ((0, 100), (345, 500)))
+    prefixed = ((table[:, 257:262] == list(b"ustar")).all(1) & (table[:, 345] != 0)).tolist()
     folders = (table[:, 156] == _FOLDER[0]).tolist()
-    for name, prefix, length, start, new, folder in zip(names, prefixes, lengths, starts, ustar, folders, strict=False):
+    for name, prefix, start, length, longer, folder in zip(names, prefixes, starts, lengths, prefixed, folders, strict=False):
         if not folder:
-            whole = prefix + b"/" + name if new and prefix else name
-            yield Member(whole.decode("utf-8", "surrogateescape"), start + _BLOCK, _octal(length) or 0)
+            yield Member((prefix + b"/" + name if longer else name).decode("utf-8", "surrogateescape"), start + _BLOCK, length)
+
+
+def _octals(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Reads a number of each header, uint8 `(n, digits)`; what is no digit is passed over."""
+    found: np.ndarray[Any, Any] = table[:, 0].astype("int64") * 0
+    for column in table.T.astype("int64"):
+        digit = (column >= ord("0")) & (column <= ord("7"))
+        found[digit] = found[digit] * 8 + column[digit] - ord("0")
+    return found
 
 
 def _octal(field: bytes) -> int | None:

@@ -22,8 +22,7 @@ class Zip(GroupedSource):
     `a/0001.jpg` and `a/0001.txt` hold `jpg` and `txt` of one record.
 
     The archives are mapped into memory and read in the graph, in any order. Deflated members are inflated there, and their checksums
-    compared; those of stored members are compared by `pipegen validate --data=all`. For pictures in class folders,
-    `image_folder: {path: photos.zip}` reads them as a folder.
+    compared; those of stored members are not.
     """
 
     op: ClassVar[str] = "zip"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import field_validator
 
@@ -29,8 +28,7 @@ ABSENT = -1
 """The length of a member that a record lacks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A file of an archive.
 
     Attributes:
@@ -82,34 +80,32 @@ class GroupedSource(RecordSource):
 
         column = {one.lower(): i for i, name in enumerate(self.features) for one in self.key_of(name).split(";")}
         width = len(self.features)
+        nothing, lacking = [0] * 2 * width, [ABSENT] * width + [0] * width
         offsets: list[list[int]] = []
         lengths: list[list[int]] = []
         places: dict[str, int] = {}
         last = None
-        for member in members:
-            folder, _, file = member.name.rpartition("/")
-            stem, dot, key = file.partition(".")
-            if not dot or not stem:
+        for name, offset, length, check in members:
+            begin = name.rfind("/") + 1
+            dot = name.find(".", begin)
+            if dot <= begin:
                 continue
-            record = f"{folder}/{stem}"
+            record, at = name[:dot], column.get(name[dot + 1 :].lower())
+            row = places.get(record, -1)
             if adjacent and record != last:
                 places.clear()
-            last = record
-            at = column.get(key.lower())
-            if record not in places:
-                places[record] = len(offsets)
-                offsets.append([0] * 2 * width)
-                lengths.append([ABSENT] * width + [0] * width)
+                last, row = record, -1
+            if row < 0:
+                row = places[record] = len(offsets)
+                offsets.append(nothing[:])
+                lengths.append(lacking[:])
             if at is None:
                 continue
-            row = places[record]
-            if lengths[row][at] != ABSENT:
-                damage = damage or f"at byte {member.offset:,}, record {row:,}: {member.name!r} is there twice"
+            if lengths[row][at] != ABSENT or length > LONGEST:
+                what = "is there twice" if length <= LONGEST else f"has more than {LONGEST:,} bytes"
+                damage = damage or f"at byte {offset:,}, record {row:,}: {name!r} {what}"
                 break
-            if member.length > LONGEST:
-                damage = damage or f"at byte {member.offset:,}, record {row:,}: {member.name!r} has more than {LONGEST:,} bytes"
-                break
-            offsets[row][at], offsets[row][width + at], lengths[row][at] = member.offset, member.check, member.length
+            offsets[row][at], offsets[row][width + at], lengths[row][at] = offset, check, length
         # A record of which nothing is wanted, such as a file that tells of the archive, is none.
         found: Ints = np.array(lengths, np.int32).reshape(-1, 2 * width)
         kept = (found[:, :width] != ABSENT).any(1)

@@ -63,6 +63,8 @@ class RecordReader(Reader):
 
 
 _AGAIN = "build the pipeline again"
+_MAPPED_ELSEWHERE = 256
+"""The most files that a graph maps itself (`MOST_ELSEWHERE` of the lowering)."""
 
 
 class MappedReader(RecordReader):
@@ -80,6 +82,9 @@ class MappedReader(RecordReader):
     def __init__(self, shards: Sequence[Found], index: RecordIndex, parts: Sequence[str], labels: Mapping[str, LabelColumn]) -> None:
         super().__init__(shards, labels)
         self.index, self.parts = index, tuple(parts)
+
+    def keeps(self) -> tuple[str, bool]:
+        return "mapped files", len(self.shards) > _MAPPED_ELSEWHERE
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.mapped import MappedRecords
