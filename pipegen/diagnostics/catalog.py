@@ -267,7 +267,8 @@ def make(
 
 def _readable(text: str) -> str:
     """Gives the text without passwords, and with words cut that nobody reads to their end: a damaged spec may hold endless ones."""
-    text = masked(text)
+    hidden = masked(text)
+    text = text if hidden == text else hidden  # advice that hides nothing stays advice
     return _LONG_WORD.sub(r"\1…", text) if len(text) > _LONGEST_WORD else text
 
 
