@@ -93,7 +93,9 @@ def compiled(
     epoch_examples: int | None = None,
 ) -> Compiled:
     """The plan after every pass, with a record of each. The epoch is a long one unless `epoch_examples` says otherwise."""
-    context = PassContext(spec.runtime, num_examples, ram_budget, file_bytes=file_bytes, epoch_examples=epoch_examples)
+    context = PassContext(
+        spec.runtime, num_examples, ram_budget, file_bytes=file_bytes, epoch_examples=epoch_examples, canvases=spec.source.canvases()
+    )
     return run_passes(plan, PASSES, context)
 
 

@@ -11,6 +11,7 @@ from pipegen.comparing.locks import lock_changes, meaning_changes
 from pipegen.comparing.revisions import RevisionError
 from pipegen.comparing.sections import path_changes, runtime_changes, word_changes
 from pipegen.comparing.sides import LockSide, Side, read_side
+from pipegen.comparing.stores import store_changes
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.words import one_of
 
@@ -43,9 +44,14 @@ def compare(a: str, b: str, *, overrides: Mapping[str, Any] = _NOTHING, stdin: b
 
 
 def _of_specs(a: Side, b: Side) -> Comparison:
-    found, draws = meaning_changes(a.meaning, b.meaning)
-    found += [*path_changes(a.raw, b.raw), *runtime_changes(a.runtime, b.runtime), *word_changes(a.words, b.words)]
-    if a.hash != b.hash and not any(change.kind == "numbers" for change in found):
+    stored = store_changes(a, b)
+    found, draws = stored or meaning_changes(a.meaning, b.meaning)
+    found += [
+        *(path_changes(a.raw, b.raw) if stored is None else ()),
+        *runtime_changes(a.runtime, b.runtime),
+        *word_changes(a.words, b.words),
+    ]
+    if stored is None and a.hash != b.hash and not any(change.kind == "numbers" for change in found):
         found.append(Change("numbers", (), "the hashes differ", "what is behind that cannot be said in words"))
     if not found and a.texts != b.texts:
         found.append(Change("nothing", (), "the texts differ", "comments, order, or values that hold anyway"))

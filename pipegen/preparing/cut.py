@@ -70,6 +70,8 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
     if spec.source.mixed():
         said = "a `mix` takes its parts in other numbers and orders in each epoch, and a store has one list of records"
         raise NoCutError(said, "prepare the source of each part by itself, and let the parts of the mix read what was prepared")
+    if spec.stages:
+        raise NoCutError("`stages` set params of a spec, and what is left of one has none", "prepare it without `stages`")
     if at is not None:
         return _behind(spec, plans, at)
     why = ""

@@ -100,7 +100,12 @@ def remarks(spec: PipelineSpec, split: str, visits: tuple[str, ...] | None = Non
     if visits is None:
         sampled = split == "train" and spec.samples
         visits = ("how often examples are seen depends on the data: `pipe.explain()` says it",) if sampled else ()
-    return "".join(f"  {line}\n" for line in visits) + _stand_ins(spec, split) + _learned(spec, split) + _called(spec, split)
+    return (
+        "".join(f"  {line}\n" for line in (*spec.source.remarks(), *visits))
+        + _stand_ins(spec, split)
+        + _learned(spec, split)
+        + _called(spec, split)
+    )
 
 
 def _stand_ins(spec: PipelineSpec, split: str) -> str:

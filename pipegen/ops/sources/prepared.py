@@ -97,6 +97,12 @@ class Prepared(Source):
         """Returns the splits that the data was assigned to when it was prepared."""
         return self.splits
 
+    def remarks(self) -> tuple[str, ...]:
+        """Says what the store computes otherwise than the spec that it was prepared from."""
+        side, quality = self.changes.shorter_side, self.changes.jpeg
+        found = [] if side is None else [f"images were shrunk to a shorter side of {side} pixels before they were stored"]
+        return (*found, *([] if quality is None else [f"images were encoded again as JPEG of quality {quality}"]))
+
     def canvases(self) -> Mapping[str, tuple[int, int]]:
         """Returns the canvas of each feature that has one."""
         return {name: feature.canvas for name, feature in self.features.items() if feature.canvas is not None}
