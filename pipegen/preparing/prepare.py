@@ -114,13 +114,15 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _claim(work: Work) -> None:
-    """Notes what is prepared here; what stopped goes on only with the same."""
+    """Notes what is prepared here; what stopped goes on only with the same. Where no shard was written yet, it begins anew."""
     file = work.folder / SHARDS / _KEY
-    if file.exists() and file.read_text() != work.key:
+    if file.exists() and file.read_text() == work.key:
+        return
+    if next(file.parent.glob("[0-9]*.json"), None) is not None:
         said = "it holds a store of another spec, other data or other options; take another folder"
         raise FileExistsError(errno.EEXIST, said, str(work.folder))
-    if not file.exists():
-        put(file, work.key.encode())
+    work.forget()
+    put(file, work.key.encode())
 
 
 def _check_room(work: Work) -> None:

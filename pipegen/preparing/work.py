@@ -109,6 +109,10 @@ class Work:
             self._refuse_scaled(scaled)
         put(self._sizes_file, json.dumps(most).encode())
 
+    def forget(self) -> None:
+        """Forgets the sizes that were measured for something else."""
+        self._sizes_file.unlink(missing_ok=True)
+
     def _refuse_scaled(self, file: str) -> None:
         message = f"the spec decodes large JPEGs at a fraction of their size, such as {file}, and which one depends on the steps behind"
         help_ = (
