@@ -121,3 +121,77 @@ def test_fit_goes_on_across_epochs(root: Path) -> None:
     wanted = [label for epoch in range(3) for label, _ in pixels(pipe.dataset("train", epoch=epoch))]
     assert [label for batch in seen for label in batch] == wanted
     assert pipe.state()["epoch"] == 3
+
+
+def filled(root: Path) -> dict[str, Any]:
+    own = part(
+        root, "drawings", 0.2, source={"image_folder": {"path": str(root / "drawings"), "labels": "none"}}, fill={"label": "photos03"}
+    )
+    spec = mixed(root, 24)
+    spec["source"]["mix"]["parts"]["drawings"] = own
+    return spec
+
+
+def of_a_table(root: Path) -> dict[str, Any]:
+    rows = [f"{root}/drawings/drawings{i:02d}/image.png,c{i % 2},{i / 2}" for i in range(DRAWINGS)]
+    (root / "t.csv").write_text("\n".join(["pic,kind,w", *rows]) + "\n")
+    columns = {"picture": {"kind": "image", "column": "pic"}, "sort": {"kind": "label", "column": "kind"}, "w": {"kind": "weight"}}
+    spec = mixed(root, 24, output={"x": {"a": "image", "p": "part"}, "y": "label", "sample_weight": "w"})
+    names = {"image": "picture", "label": "sort"}
+    parts = spec["source"]["mix"]["parts"]
+    parts["drawings"] |= {"source": {"csv": {"path": str(root / "t.csv"), "features": columns}}, "features": names}
+    parts["photos"]["fill"] = {"w": 1.5}
+    return spec
+
+
+def of_arrays(root: Path) -> dict[str, Any]:
+    np.savez(root / "x.npz", image=np.zeros((6, 28, 28, 3), np.uint8), label=np.arange(6) % 2)
+    features = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": ["u", "v"]}}
+    spec = mixed(root, 24, output={"encode": {"label": "one_hot"}})
+    spec["source"]["mix"]["parts"]["drawings"]["source"] = {"arrays": {"path": str(root / "x.npz"), "features": features}}
+    return spec
+
+
+def mixed_up(root: Path) -> dict[str, Any]:
+    return mixed(root, 24, transforms=[*COMMON, {"mixup": {"alpha": 0.4}}], output={"encode": {"label": "one_hot"}})
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("make", [filled, of_a_table, of_arrays, mixed_up], ids=lambda make: make.__name__)
+def test_parts_of_other_kinds_come_to_one_batch(make: Any, root: Path) -> None:
+    pipe = build(make(root))
+    batches = list(pipe.train)
+    assert len(batches) == 3
+    classes = {filled: PHOTOS, of_a_table: PHOTOS + 2, of_arrays: PHOTOS + 2, mixed_up: PHOTOS + DRAWINGS}[make]
+    assert len(pipe.class_names) == classes
+    if make in (of_arrays, mixed_up):
+        assert batches[0][1].shape == (8, classes)
+    if make is of_a_table:
+        own = np.concatenate([x["p"] for x, _, _ in batches])
+        weights = np.concatenate([w for _, _, w in batches])
+        assert set(weights[own == 0].tolist()) == {1.5}
+        assert weights[own == 1].max() <= 2
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("cache", ["memory", "disk"])
+def test_a_cache_changes_no_pixel(cache: str, root: Path, tmp_path: Path) -> None:
+    spec = mixed(root, 24)
+    for own in spec["source"]["mix"]["parts"].values():
+        own["transforms"] = []
+    plain, cached = build(spec), build(spec, cache="memory" if cache == "memory" else {"disk": str(tmp_path)})
+    for epoch in range(2):
+        same(pixels(cached.dataset("train", epoch=epoch)), pixels(plain.dataset("train", epoch=epoch)))
+
+
+@pytest.mark.nightly
+def test_what_stands_in_for_a_damaged_file_is_of_its_part(root: Path, tmp_path: Path) -> None:
+    for i in range(6):
+        (tmp_path / "bad" / f"b{i}").mkdir(parents=True)
+        whole = (root / "drawings" / "drawings00" / "image.png").read_bytes()
+        (tmp_path / "bad" / f"b{i}" / "image.png").write_bytes(whole if i else whole[:40])
+    spec = mixed(root, 25, errors={"decode": {"skip": {"max_fraction": 0.1}}}, batch={"size": 5})
+    spec["source"]["mix"]["parts"]["drawings"]["source"] = {"image_folder": {"path": str(tmp_path / "bad")}}
+    shown = [label for epoch in range(2) for label, _ in pixels(build(spec).dataset("train", epoch=epoch))]
+    assert Counter(label >= PHOTOS for label in shown) == {False: 40, True: 10}
+    assert set(label for label in shown if label >= PHOTOS) <= set(range(PHOTOS, PHOTOS + 6))

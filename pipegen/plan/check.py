@@ -144,11 +144,28 @@ def possible_types(spec: PipelineSpec, classes: int | None = None, record: Recor
         known = record if isinstance(record, Mapping) else {}
         each = {name: possible_types(joined(spec, name), classes, known.get(name)) for name in spec.source.mixed()}
         most = max(map(len, each.values()))
-        return tuple({name: types[min(i, len(types) - 1)] for name, types in each.items()} for i in range(most))  # type: ignore[misc]
+        found = [{name: types[min(i, len(types) - 1)] for name, types in each.items()} for i in range(most)]
+        return tuple(_of_all_classes(types, spec.source.class_feature(), classes) for types in found)  # type: ignore[arg-type]
     first, *others = spec.source.possible() if not isinstance(record, ElementType) else (record,)
     if classes is not None:
         first = first.replace(**{name: t.with_(classes=classes) for name, t in first.items() if kind_of(t).labels and t.classes is None})
     return (first, *others)
+
+
+def _of_all_classes(types: Mapping[str, ElementType], main: str | None, classes: int | None) -> dict[str, ElementType]:
+    """The types of the records of each part of a mix, with labels of the classes of all parts, as far as their number is known."""
+    known: dict[str, set[int | None]] = {}
+    for type_ in types.values():
+        for name, t in type_.items():
+            if kind_of(t).labels:
+                known.setdefault(name, set()).add(t.classes)
+    number = {name: next(iter(own)) if len(own) == 1 else None for name, own in known.items()}
+    if main is not None and classes is not None:
+        number[main] = classes
+    return {
+        part: type_.replace(**{name: t.with_(classes=number[name]) for name, t in type_.items() if name in number and t.dtype == "int64"})
+        for part, type_ in types.items()
+    }
 
 
 def _whatever_comes(

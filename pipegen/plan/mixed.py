@@ -301,12 +301,15 @@ def _union(types: list[ElementType]) -> ElementType | None:
         interval = t.interval
         for x in same[1:]:
             interval = interval.union(x.interval) if interval is not None and x.interval is not None else None
-        found.append((name, t.with_(interval=interval, centred=any(x.centred for x in same), file_channels=None, file_bits=None)))
+        uniform = all(x.uniform for x in same)
+        found.append(
+            (name, t.with_(interval=interval, centred=any(x.centred for x in same), file_channels=None, file_bits=None, uniform=uniform))
+        )
     return ElementType(tuple(found), first.batch)
 
 
 def _essence(t: FeatureType) -> FeatureType:
-    return t.with_(interval=None, centred=False, file_channels=None, file_bits=None)
+    return t.with_(interval=None, centred=False, file_channels=None, file_bits=None, uniform=t.uniform and None in t.shape)
 
 
 def _apart(bodies: Mapping[str, tuple[Node, ...]], entries: Records, locate: Locate) -> Diagnostic:

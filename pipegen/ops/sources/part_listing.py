@@ -165,4 +165,9 @@ def united(listing: Listing, classes: tuple[str, ...], column_classes: Mapping[s
         labels = table(listing.class_names, classes)[labels]
     for name, own in listing.column_classes.items():
         columns[name] = table(own, column_classes[name])[columns[name]].astype(columns[name].dtype)
-    return replace(listing, labels=labels, class_names=classes, columns=columns, column_classes=column_classes)
+    type_ = listing.type
+    if type_ is not None:
+        counted = {name: len(every) for name, every in column_classes.items() if name in type_}
+        type_ = type_.replace(**{name: type_[name].with_(classes=number) for name, number in counted.items()})
+    known = {name: every for name, every in column_classes.items() if name in columns}
+    return replace(listing, labels=labels, class_names=classes, columns=columns, column_classes=known, type=type_)
