@@ -97,6 +97,50 @@ def _mds(folder: Path, photos: Sequence[Photo]) -> None:
         (folder / f"{shard}.mds").write_bytes(struct.pack("<I", len(samples)) + starts.tobytes() + config + b"".join(samples))
 
 
+def _compressed(folder: Path, photos: Sequence[Photo]) -> None:
+    import gzip
+
+    _tfrecord(folder, photos)
+    for path in list(folder.iterdir()):
+        path.with_suffix(".gz").write_bytes(gzip.compress(path.read_bytes(), 1))
+        path.unlink()
+
+
+def _parquet(folder: Path, photos: Sequence[Photo]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"image": [content for content, _ in photos], "label": [label for _, label in photos]})
+    pq.write_table(table, folder / "all.parquet", row_group_size=100)
+
+
+def _zarr(folder: Path, photos: Sequence[Photo]) -> None:
+    import numpy as np
+    import zarr
+
+    for shard, share in _shares(photos):
+        group = zarr.open_group(str(folder / f"{shard}.zarr"), mode="w")
+        images: Any = np.empty(len(share), object)
+        images[:] = [content for content, _ in share]
+        group.create_array("image", shape=len(share), chunks=64, dtype="variable_length_bytes", compressors=None)[:] = images
+        group.create_array("label", shape=len(share), chunks=4096, dtype="int64")[:] = np.array([label for _, label in share])
+
+
+def _tfds(folder: Path, photos: Sequence[Photo]) -> None:
+    import json
+
+    own = folder / "photos" / "1.0.0"
+    own.mkdir(parents=True)
+    _tfrecord(own, photos)
+    counts = [len(share) for _, share in _shares(photos)]
+    for shard in range(SHARDS):
+        (own / f"{shard}.tfrecord").rename(own / f"photos-train.tfrecord-{shard:05}-of-{SHARDS:05}")
+    about = {"name": "photos", "fileFormat": "tfrecord", "splits": [{"name": "train", "shardLengths": [str(count) for count in counts]}]}
+    features = {"image": {"image": {}}, "label": {"classLabel": {"numClasses": "1000"}}}
+    (own / "dataset_info.json").write_text(json.dumps(about))
+    (own / "features.json").write_text(json.dumps({"featuresDict": {"features": features}}))
+
+
 def records_of(op: str) -> Callable[[Path], dict[str, Any]]:
     """Returns the source of a folder of shards whose records have the keys `image` and `label`."""
     return lambda folder: {op: {"path": str(folder), "features": {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 1000}}}}
@@ -109,6 +153,16 @@ SOURCES = {
     "zip, stored": SourceOf(_zip, records_of("zip")),
     "zip, deflated": SourceOf(_deflated, records_of("zip")),
     "mds": SourceOf(_mds, records_of("mds")),
+    "tfrecord, gzip": SourceOf(
+        _compressed,
+        lambda folder: {"tfrecord": records_of("tfrecord")(folder)["tfrecord"] | {"path": f"{folder}/*.gz", "compression": "gzip"}},
+    ),
+    "parquet": SourceOf(
+        _parquet,
+        lambda folder: {"parquet": {"path": f"{folder}/all.parquet", "features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}},
+    ),
+    "zarr": SourceOf(_zarr, records_of("zarr")),
+    "tfds": SourceOf(_tfds, lambda folder: {"tfds": {"name": "photos", "data_dir": str(folder)}}),
 }
 
 

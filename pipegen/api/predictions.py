@@ -70,7 +70,8 @@ def predict_on(bound: BoundSpec, wanted: Any) -> Predictions:
         TypeError: When an array is no image of the kind that the plan decodes.
     """
     spec, manifest = bound.spec.model, bound.manifest
-    rows, type_ = rows_like(manifest.type, wanted) if manifest.type is not None and manifest.listing.numbered else (None, None)
+    arrays = manifest.type is not None and manifest.listing.numbered and not any(t.encoded for _, t in manifest.type.items())
+    rows, type_ = rows_like(manifest.type, wanted) if manifest.type is not None and arrays else (None, None)
     plain = unlabelled_plan(spec, bound.spec.loaded.locate.label, type_)
     plan = optimise(spec, plain, cache=False).plan
     with tf.init_scope():  # also where a function is being traced, whose graph would own them else

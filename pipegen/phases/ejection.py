@@ -81,11 +81,12 @@ def _rows(spec: Spec, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
     features = [name for name, _ in plan.read.items() if name not in columns and (labels is None or name != "label")]
     python = manifest.listing.reader(plan.split).python(features, ram_budget(spec.model.runtime))
     if python:
+        arrays = ("an array is held by the graph where `runtime: {ram_budget: …}` has twice its size",) * spec.model.source.has_rows()
         yield make(
             "PG552",
             f"split `{plan.split}` reads {python} by Python, which stays behind",
             spec.loaded.locate.label(argument(spec.model, None), key=True),
-            help=("an array is held by the graph where `runtime: {ram_budget: …}` has twice its size", _BY_HAND),
+            help=(*arrays, _BY_HAND),
         )
 
 

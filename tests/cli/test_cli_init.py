@@ -169,7 +169,7 @@ def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
     [
         ("x.npz", "is no `.npz` file"),
         ("x.npy", "single arrays yet"),
-        ("x.parquet", "Parquet files yet"),
+        ("x.parquet", "cannot be read as Parquet"),
         ("x.csv", "no column of x.csv names image files"),
         ("x.txt", "is no folder"),
         ("nowhere", "there is no folder"),

@@ -12,15 +12,18 @@ import typer
 from pipegen.cli.common import note, progress, say
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.cli.files import SUFFIX
+from pipegen.ops.sources.tfds_folder import INFO
+from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned
 
 _ARRAYS = ".npz"
 _TABLES = (".csv", ".tsv", ".tab")
 _OTHER_TABLES = (".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
 _RECORDS = (".tfrecord", ".tfrecords", ".tfrec", ".tar", ".zip", ".mds")
-_FILES = (_ARRAYS, *_TABLES, *_OTHER_TABLES, *_RECORDS)
+_PARQUET = ".parquet"
+_FILES = (_ARRAYS, *_TABLES, *_OTHER_TABLES, *_RECORDS, _PARQUET)
 _LATER = {
-    ".npy": "single arrays", ".parquet": "Parquet files",
+    ".npy": "single arrays",
     ".h5": "HDF5 files", ".hdf5": "HDF5 files",
 }  # fmt: skip
 
@@ -31,7 +34,8 @@ def init(
         typer.Argument(
             metavar="FOLDER",
             help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
-            "or a `.csv`, `.jsonl`, `.xlsx` or `.npz` file; or `.tfrecord`, `.tar`, `.zip` or `.mds` files, or a folder of these.",
+            "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.npz` file; or `.tfrecord`, `.tar`, `.zip` or `.mds` files, or a folder "
+            "of these; a Zarr group, or a data set of TensorFlow Datasets.",
             show_default=False,
         ),
     ] = None,
@@ -49,6 +53,8 @@ def init(
       pipegen init cifar10.npz
       pipegen init labels.csv
       pipegen init shards/
+      pipegen init photos.parquet
+      pipegen init ~/tensorflow_datasets/mnist/3.0.1
     """
     if folder is None:
         raise CannotRun("a folder of images, a `.csv` or a `.npz` file is due: `pipegen init flowers/`")
@@ -78,6 +84,18 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
         from pipegen.cli.init.table import first_table
 
         return first_table(folder, spec_folder)
+    if folder.lower().endswith(_PARQUET):
+        from pipegen.cli.init.stored import first_parquet
+
+        return first_parquet(folder, spec_folder)
+    if any(os.path.isfile(os.path.join(folder, mark)) for mark in Zarr.marks):
+        from pipegen.cli.init.stored import first_zarr
+
+        return first_zarr(folder, spec_folder)
+    if os.path.isfile(os.path.join(folder, INFO)):
+        from pipegen.cli.init.stored import first_prepared
+
+        return first_prepared(folder, spec_folder)
     if (os.path.isdir(folder) or folder.lower().endswith(_RECORDS)) and (op := _records(folder)) is not None:
         from pipegen.cli.init.records import first_records
 
@@ -126,6 +144,8 @@ def _check_folder(folder: str) -> None:
 
 
 def _name_of(folder: str) -> str:
+    if os.path.isfile(os.path.join(folder, INFO)):  # the version of a data set, whose name is that of the folder above
+        folder = os.path.dirname(os.path.abspath(folder))
     name = os.path.basename(os.path.abspath(folder))
     name = os.path.splitext(name)[0] if name.lower().endswith(_FILES) and os.path.isfile(folder) else name
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "pipeline"

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pipegen.ops.sources.reader import Reader
 
@@ -159,7 +159,7 @@ class BlockReader(Reader):
         sizes: Records of each block, int64 `(blocks,)`.
     """
 
-    called: ClassVar[str] = "blocks"
+    called: str = "blocks"
     """What a reader's blocks are called in its format."""
 
     def __init__(self, sizes: Ints) -> None:

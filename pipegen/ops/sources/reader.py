@@ -31,7 +31,7 @@ class Reader:
     """Whether records are rows that have no files, and are known by their numbers."""
     at_once: int = 1
     """Records that reading one takes along, which is what it costs. Above 1 access is not random: an order must not jump about."""
-    called: ClassVar[str] = "files"
+    called: str = "files"
     """What is read whole where access is not random, in words: files, row groups, chunks."""
     starts: Ints | None = None
     """Of numbered records that are read block by block: the first number of each block, int64 `(blocks + 1,)` with the end."""
@@ -66,6 +66,10 @@ class Reader:
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         """Says in words what reading these features calls Python for. Without any it runs in every process that has TensorFlow."""
         return ""
+
+    def block_rows(self, rows: Ints) -> Ints | None:
+        """Returns how many records a block holds, of files of so many: int64 `(files,)`. `None` where a file is one block, or has none."""
+        return None
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         """Learns that an order jumps about among so many bytes of records before it goes on; `open` is called after it."""

@@ -48,7 +48,7 @@ class RowGroups(BlockReader):
     """
 
     numbered: ClassVar[bool] = True
-    called: ClassVar[str] = "row groups"
+    called: str = "row groups"
 
     def __init__(self, files: Sequence[str], columns: Mapping[str, tuple[str, str | None]]) -> None:
         import numpy as np

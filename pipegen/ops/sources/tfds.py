@@ -14,6 +14,7 @@ from pipegen.errors import OpError, PartError
 from pipegen.ops.base import SplitName
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_features import FeatureName
+from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.base import Parts, Source
 from pipegen.ops.sources.pictures import decoders, lives_on
 from pipegen.ops.sources.records.features import RecordFeature
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     """Our split, the name of a file, the first record in it that counts, and how many do."""
 
 _Split = Annotated[str, Field(min_length=1)]
-FORMATS: dict[str, type[RecordSource]] = {"tfrecord": TFRecord}
+FORMATS: dict[str, type[RecordSource]] = {"tfrecord": TFRecord, "array_record": ArrayRecord}
 """The source that reads the files of each format."""
 
 
@@ -45,8 +46,8 @@ class Tfds(Source):
     """A data set that TensorFlow Datasets prepared: the folder `DATA_DIR/NAME/VERSION` with its metadata. Nothing is downloaded, and the
     library is not needed.
 
-    Records are read in the graph, at any place, as with `tfrecord`; classes come from the metadata. Folders in the format `parquet` are
-    refused: the library's own writer of it loses records.
+    Records are read as those of `tfrecord`, in the graph, or of `array_record`, whichever was written; classes come from the metadata.
+    Folders in the format `parquet` are refused: the library's own writer of it loses records.
     """
 
     op: ClassVar[str] = "tfds"

@@ -129,6 +129,18 @@ class Prepared:
     templates: Mapping[str, str]
     features: Mapping[str, Mapping[str, Any]]
 
+    @property
+    def reference(self) -> str:
+        """Returns the name with the configuration, if there is one."""
+        upper = os.path.basename(os.path.dirname(self.folder))
+        return self.name if upper == self.name else f"{self.name}/{upper}"
+
+    @property
+    def data_dir(self) -> str:
+        """Returns the folder that the data set is below."""
+        folder = os.path.dirname(os.path.dirname(self.folder))
+        return folder if "/" not in self.reference else os.path.dirname(folder)
+
     def shard(self, split: str, number: int) -> str:
         """Returns the name of a file of a split."""
         count = len(self.splits[split])
@@ -160,6 +172,15 @@ class Prepared:
                     if low < high:
                         yield split, shard, low - start, high - low
                     start += count
+
+
+def read_prepared(folder: str) -> Prepared:
+    """Reads the metadata in the folder of a version of a data set.
+
+    Raises:
+        OpError: `PG447`.
+    """
+    return _read(folder, os.path.basename(os.path.dirname(folder)))
 
 
 def find_prepared(base: str, data_dir: str, name: str) -> Prepared:

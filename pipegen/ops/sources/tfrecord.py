@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import model_validator
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.sources.records.inflated import MAGIC, InflatedReader, index_inflated, inflate, inflated_size
 from pipegen.ops.sources.records.messages import check_content, check_keys, first_keys, label_in
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.tf_example import read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.reader import Hold, Reader, Together
     from pipegen.ops.sources.records.index import RecordIndex
@@ -48,14 +51,42 @@ class TFRecord(RecordSource):
     verify: bool = False
     """Whether the checksum of each record is compared whenever it is read, by TensorFlow's own reader, which takes twice as long."""
 
+    compression: Literal["none", "gzip"] = "none"
+    """`gzip` where the files are compressed. A file is then unpacked as a whole: files are shuffled, then what lies in a window of
+    several."""
+
     @model_validator(mode="after")
     def _one_of_bytes(self) -> TFRecord:
         check_content(self.content, self.features)
         return self
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Walk from length to length, and compare the checksums of all lengths at once."""
-        return index_tfrecord(path, size)
+        """Walk from length to length, and compare the checksums of all lengths at once.
+
+        Raises:
+            OpError: `PG430` for a file that is compressed in another way than the spec says.
+        """
+        if self.compression == "gzip":
+            return index_inflated(path)
+        found = index_tfrecord(path, size)
+        if found.damage and not len(found.offsets):
+            with open(path, "rb") as stream:
+                if stream.read(len(MAGIC)) == MAGIC:
+                    help_ = write("compression: gzip", "arguments", "write {}; uncompressed files are read in any order, and faster")
+                    raise OpError("PG430", f"{path!r} is compressed by gzip", field="path", help=help_)
+        return found
+
+    def index_options(self) -> str:
+        """The compression."""
+        return "" if self.compression == "none" else self.compression
+
+    def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
+        """Returns the bytes of the files once they are unpacked."""
+        import numpy as np
+
+        if self.compression == "none":
+            return super().record_bytes(shards, index)
+        return np.array([inflated_size(index, shard) for shard in range(len(shards))], np.int64)
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         """Look into the first record for the keys of the features."""
@@ -65,18 +96,43 @@ class TFRecord(RecordSource):
     def _first(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Value]:
         shard = int((index.rows > 0).argmax())
         offsets, lengths = index.of(shard)
-        with open(shards[shard].path, "rb") as stream:
-            stream.seek(int(offsets[0, 0]))
-            return first_keys(stream.read(int(lengths[0, 0])), shards[shard].path)
+        path, start, length = shards[shard].path, int(offsets[0, 0]), int(lengths[0, 0])
+        if self.compression == "gzip":
+            try:
+                return first_keys(inflate(path, start + length)[start:], path)
+            except OSError as error:
+                raise OpError("PG430", str(error), field="path") from None
+        with open(path, "rb") as stream:
+            stream.seek(start)
+            return first_keys(stream.read(length), path)
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
         """Read the key of the label of each record."""
-        return _labels(shard, offsets, lengths, self.key_of(name).encode())
+        if self.compression == "gzip" and len(offsets):
+            content = memoryview(inflate(shard.path, int(offsets[-1, 0]) + int(lengths[-1, 0])))
+            return _labels(shard, offsets, lengths, self.key_of(name).encode(), lambda offset, length: content[offset : offset + length])
+        with open(shard.path, "rb", buffering=0) as stream:
+            number = stream.fileno()
+            key = self.key_of(name).encode()
+            return _labels(shard, offsets, lengths, key, lambda offset, length: memoryview(os.pread(number, length, offset)))
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped files."""
         held = {name: value.held for name, value in self._first(shards, index).items()} if self.content == "example" else {}
+        if self.compression == "gzip":
+            return InflatedReader(shards, labels, index, partial(self.parse, held, labels))
         return _Records(self, held, shards, index, self.parts(), labels)
+
+    def parse(
+        self, held: Mapping[str, Held | None], labels: Mapping[str, LabelColumn], features: Sequence[str], message: Any
+    ) -> dict[str, Any]:
+        """Returns features of one message, a string scalar, as TensorFlow ops; `held` says what its keys hold."""
+        from pipegen.ops.lowering.tf_examples import parse_example
+
+        if self.content == "bytes":
+            return dict.fromkeys(features, message)
+        wanted = {name: self.features[name] for name in features}
+        return parse_example(message, wanted, held, {name: column.names for name, column in labels.items()})
 
 
 class _Records(MappedReader):
@@ -101,12 +157,7 @@ class _Records(MappedReader):
         return VerifiedRecords([(shard.path, shard.size) for shard in self.shards], self.index, self.parts, hold, self.parts_of, self.parse)
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        from pipegen.ops.lowering.tf_examples import parse_example
-
-        if self.source.content == "bytes":
-            return dict.fromkeys(features, parts[""])
-        wanted = {name: self.source.features[name] for name in features}
-        return parse_example(parts[""], wanted, self.lists, {name: column.names for name, column in self.label_columns.items()})
+        return self.source.parse(self.lists, self.label_columns, features, parts[""])
 
 
 def index_tfrecord(path: str, size: int) -> ShardRecords:
@@ -153,14 +204,13 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
     return ShardRecords(offsets, lengths.astype(np.int32)[:, None], damage)
 
 
-def _labels(shard: Found, offsets: Any, lengths: Any, key: bytes) -> list[int] | list[str]:
-    """The label of each record of a shard, as it is stored."""
+def _labels(shard: Found, offsets: Any, lengths: Any, key: bytes, read: Callable[[int, int], memoryview]) -> list[int] | list[str]:
+    """The label of each record of a shard, as it is stored; `read` takes an offset and a length."""
     found: list[Any] = []
-    with open(shard.path, "rb", buffering=0) as stream:
-        for row, (offset, length) in enumerate(zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)):
-            try:
-                value = read_key(memoryview(os.pread(stream.fileno(), length, offset)), key)
-            except ValueError as error:
-                raise OpError("PG431", f"{shard.path}#{row} is no `tf.Example`: {error}", field="path") from None
-            found.append(label_in(value, key, f"{shard.path}#{row}"))
+    for row, (offset, length) in enumerate(zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)):
+        try:
+            value = read_key(read(offset, length), key)
+        except ValueError as error:
+            raise OpError("PG431", f"{shard.path}#{row} is no `tf.Example`: {error}", field="path") from None
+        found.append(label_in(value, key, f"{shard.path}#{row}"))
     return found

@@ -97,6 +97,13 @@ def test_order_resume_shares_and_words(file: Path) -> None:
 
 
 @pytest.mark.nightly
+def test_pictures_in_a_table_are_predicted_on_as_files_are(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(picture(7))
+    (batch,) = build(file, output={"dtype": "uint8"}).predict_on([tmp_path / "a.png"]).dataset
+    assert batch.numpy()[0, 0, 0].tolist() == [7, 0, 7]
+
+
+@pytest.mark.nightly
 def test_bytes_by_themselves_are_the_same_pictures(file: Path) -> None:
     plain, struct = (seen(build(file, column, shuffle="none", splits={}).dataset("train")) for column in ("plain", "image"))
     assert plain == struct == list(range(ROWS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,6 +40,8 @@ class StoreSource(RecordSource):
 
     called: ClassVar[str]
     """The format, in words."""
+    unit: ClassVar[str] = "groups of records"
+    """What is unpacked as a whole, in words, where one record alone cannot be."""
 
     def store(self) -> type[Store]:
         """Returns what reads a file of the format."""
@@ -191,6 +194,19 @@ class StoreSource(RecordSource):
         first = self.first(shards, index)
         return StoreReader(self, self.record_type(first), first.at_once, shards, labels)
 
+    def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
+        """Returns the bytes of the files, or of the arrays that are unpacked from them where those are more."""
+        import numpy as np
+
+        sizes = super().record_bytes(shards, index)
+        store = self.first(shards, index)
+        if store.at_once == 1:
+            return sizes
+        columns = store.columns()
+        held = (columns[key] for key in {self.key_of(name) for name in self.features} if key in columns and not columns[key].encoded)
+        each = sum(np.dtype(stored.dtype).itemsize * math.prod(stored.shape) for stored in held)
+        return np.maximum(sizes, index.rows * each)
+
     def record_type(self, store: Store) -> ElementType:
         """Returns the type of a record, which the first file may say more of."""
         return self.infer()
@@ -208,15 +224,20 @@ class StoreReader(RecordReader):
         labels: The column of each label.
     """
 
-    called: ClassVar[str] = "groups of records"
-
     def __init__(
         self, source: StoreSource, type_: ElementType, at_once: int, shards: Sequence[Found], labels: Mapping[str, LabelColumn]
     ) -> None:
         super().__init__(shards, labels)
         self.source, self.type, self.at_once = source, type_, at_once
+        self.called = source.unit
         self._window = Window()
         self._classes = {name: {text: i for i, text in enumerate(column.names)} for name, column in labels.items()}
+
+    def block_rows(self, rows: Ints) -> Ints | None:
+        """Returns how many records are unpacked together."""
+        import numpy as np
+
+        return np.full(len(rows), self.at_once, np.int64) if self.at_once > 1 else None
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
         """Make room for what records are unpacked with; see `BlockReader.hold_window`."""

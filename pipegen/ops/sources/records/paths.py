@@ -82,13 +82,14 @@ def _choices(inside: str, pattern: str) -> tuple[str, ...]:
     return tuple(f"{number:0{width}d}" for number in range(first, last + 1))
 
 
-def find_shards(base: str, given: str | Sequence[str], suffixes: tuple[str, ...]) -> tuple[str, list[Found]]:
+def find_shards(base: str, given: str | Sequence[str], suffixes: tuple[str, ...], marks: tuple[str, ...] = ()) -> tuple[str, list[Found]]:
     """Finds the shards of a source, in the order of their paths; each counts once, however often it is named.
 
     Args:
         base: What relative paths are relative to.
         given: A path, or several; of a folder, each file below it with one of the `suffixes` counts.
         suffixes: Such as `(".tar",)`.
+        marks: Names of files: a folder that holds one of them is a shard.
 
     Returns:
         The folder that all of them lie in, and the shards.
@@ -101,7 +102,7 @@ def find_shards(base: str, given: str | Sequence[str], suffixes: tuple[str, ...]
     for place, pattern in enumerate([given] if isinstance(given, str) else given):
         field = f"path.{place}" if several else "path"
         for one in expand(pattern):
-            paths |= dict.fromkeys(_matched(base, one, field, suffixes))
+            paths |= dict.fromkeys(_matched(base, one, field, suffixes, marks))
     root = os.path.commonpath([os.path.dirname(path) for path in paths])
     found = []
     for path in sorted(paths):
@@ -110,12 +111,17 @@ def find_shards(base: str, given: str | Sequence[str], suffixes: tuple[str, ...]
     return root, found
 
 
-def _matched(base: str, pattern: str, field: str, suffixes: tuple[str, ...]) -> list[str]:
+def _matched(base: str, pattern: str, field: str, suffixes: tuple[str, ...], marks: tuple[str, ...]) -> list[str]:
     """The absolute paths of the files that one path names."""
     if "://" in pattern:
         raise OpError("PG401", f"{pattern!r} is an address and not a file", field=field, help="copy or mount the data")
     whole = os.path.abspath(os.path.join(base, os.path.expanduser(pattern)))
+    if _is_store(whole, marks):
+        return [whole]
     if os.path.isdir(whole):
+        stores = _stores(whole, marks)
+        if stores:
+            return stores
         below = [os.path.join(folder, name) for folder, _, names in os.walk(whole) for name in names]
         matching = [path for path in below if _is_shard(path, whole, suffixes)]
         if not matching:
@@ -133,10 +139,26 @@ def _matched(base: str, pattern: str, field: str, suffixes: tuple[str, ...]) -> 
         else:
             help_ = nearest_folder(folder)
         raise OpError("PG401", f"there is no file {whole!r}", field=field, help=help_)
-    matching = [path for path in glob(whole, recursive=True) if _is_file(path)]
+    matching = [path for path in glob(whole, recursive=True) if _is_file(path) or _is_store(path, marks)]
     if not matching:
         raise OpError("PG402", f"no file matches {whole!r}", field=field, help=_near(whole))
     return matching
+
+
+def _is_store(folder: str, marks: tuple[str, ...]) -> bool:
+    return any(os.path.isfile(os.path.join(folder, mark)) for mark in marks)
+
+
+def _stores(folder: str, marks: tuple[str, ...]) -> list[str]:
+    """The folders below one that are a shard each; what lies in them is not looked at."""
+    if not marks:
+        return []
+    found = []
+    for inside, names, _ in os.walk(folder):
+        stores = [name for name in names if _is_store(os.path.join(inside, name), marks)]
+        found += [os.path.join(inside, name) for name in stores]
+        names[:] = [name for name in names if name not in stores and not is_hidden(name)]
+    return found
 
 
 def _near(pattern: str) -> str:

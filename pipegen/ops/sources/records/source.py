@@ -41,6 +41,8 @@ class RecordSource(Source):
 
     suffixes: ClassVar[tuple[str, ...]]
     """How the names of shards end, where `path` is a folder."""
+    marks: ClassVar[tuple[str, ...]] = ()
+    """Names of files of which a folder holds one where it is a shard as a whole."""
     indexed_from: ClassVar[int] = 1
     """The version of what `index_shard` finds: raise it where that changes, and indexes that were kept are made again."""
 
@@ -110,7 +112,7 @@ class RecordSource(Source):
         """
         import numpy as np
 
-        root, shards = find_shards(str(base), self.path, self.suffixes)
+        root, shards = find_shards(str(base), self.path, self.suffixes, self.marks)
         index = build_index(
             shards,
             self.index_shard,
@@ -130,15 +132,16 @@ class RecordSource(Source):
         for name, column in columns.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
             notes += self._scanned(name, column)
+        reader = self.reader(shards, index, columns)
         return Listing(
             root,
             [shard.key for shard in shards],  # type: ignore[arg-type]
             None,
             columns[main].names if main is not None else (),
-            np.array([shard.size for shard in shards], np.int64),
+            self.record_bytes(shards, index),
             tuple(notes),
-            readers={"": self.reader(shards, index, columns)},
-            shards=Shards(index.rows, np.arange(len(shards)), index.digests),  # type: ignore[arg-type]
+            readers={"": reader},
+            shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows)),  # type: ignore[arg-type]
             type=type_,
         )
 
@@ -157,6 +160,12 @@ class RecordSource(Source):
         return [Note("PG432", message, help_, f"features.{name}")]
 
     # What each format says
+
+    def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
+        """Returns the bytes that the records of each shard take when they are read, int64; by default those of the file."""
+        import numpy as np
+
+        return np.array([shard.size for shard in shards], np.int64)
 
     def parts(self) -> tuple[str, ...]:
         """Returns the names of the parts of a record that the index knows the places of; by default the record as a whole."""

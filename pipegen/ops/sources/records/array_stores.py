@@ -1,0 +1,50 @@
+"""The base of sources whose files hold arrays: row number i of each is one example."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.records.by_library import StoreSource
+from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from pipegen.ops.sources.stores.base import Store, Stored
+
+_RANGES: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
+
+
+class ArrayStoreSource(StoreSource):
+    """Files of arrays, which are the keys of features. Images are the bytes of image files, or arrays."""
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        """The arrays."""
+        return tuple(dict.fromkeys(self.key_of(name) for name in self.features))
+
+    def possible(self) -> tuple[ElementType, ...]:
+        """Images as the bytes of files, and as arrays."""
+        encoded = self.infer()
+        images = [name for name, t in encoded.items() if kind_of(t).levels]
+        found = [encoded]
+        for dtype, interval in _RANGES.items():
+            for channels in (3, 1, 4):
+                array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
+                found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
+        return tuple(found) if images else (encoded,)
+
+    def pictures(self, held: Stored) -> bool:
+        """Byte strings, or arrays of two or three dimensions."""
+        return held.dtype == "bytes" or (held.dtype in _RANGES and len(held.shape) in (2, 3))
+
+    def record_type(self, store: Store) -> ElementType:
+        """Return the type with the size of images that are arrays."""
+        found, columns = self.infer(), store.columns()
+        for name, t in found.items():
+            held = columns[self.key_of(name)]
+            if kind_of(t).levels and not held.encoded:
+                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+                image = FeatureType("image", held.dtype, shape, _RANGES[held.dtype], t.of, uniform=True)
+                found = found.replace(**{name: image})
+        return found

@@ -1,0 +1,170 @@
+"""Records of files that are compressed as a whole: such a file is unpacked into memory, and kept while the order is among its records."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.blocks import Window, window_limit
+from pipegen.ops.sources.records.crc32c import masked_crc32c
+from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.sources.records.reader import RecordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pipegen.ops.sources.blocks import Block
+    from pipegen.ops.sources.reader import Hold, Together
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.strings import Ints
+
+MAGIC = b"\x1f\x8b"
+"""What a file that gzip compressed begins with."""
+_HEAD, _TAIL = 12, 4
+_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+def index_inflated(path: str) -> ShardRecords:
+    """Finds the records of a TFRecord file that gzip compressed, by unpacking it once from end to end; their offsets are those unpacked.
+
+    Raises:
+        OpError: `PG430` for a file that gzip did not compress.
+    """
+    import numpy as np
+
+    starts: list[int] = []
+    heads, at, damage = bytearray(), 0, ""
+    with open(path, "rb") as stream:
+        if stream.read(len(MAGIC)) not in (MAGIC, b""):
+            message = f"{path!r} is not compressed by gzip"
+            raise OpError("PG430", message, field="compression", help="leave `compression` out")
+    with gzip.open(path) as stream:
+        try:
+            while head := stream.read(_HEAD):
+                length = int.from_bytes(head[:8], "little")
+                if len(head) < _HEAD or length > LONGEST or (masked(head[:8]) != head[8:]):
+                    damage = "a record does not begin where it should"
+                    break
+                if len(stream.read(length + _TAIL)) < length + _TAIL:
+                    damage = "the file ends within it"
+                    break
+                starts.append(at)
+                heads += head
+                at += _HEAD + length + _TAIL
+        except _DAMAGE as error:
+            damage = f"the compressed data is damaged: {str(error).rstrip('.').lower()}"
+    lengths = np.ascontiguousarray(np.frombuffer(heads, np.uint8).reshape(-1, _HEAD)[:, :8]).view("<u8").ravel()
+    offsets = np.array(starts, np.int64)[:, None] + _HEAD
+    place = f"at byte {at:,} of what is unpacked, record {len(starts):,}: {damage}" if damage else ""
+    return ShardRecords(offsets, lengths.astype(np.int32)[:, None], place)
+
+
+def masked(text: bytes) -> bytes:
+    """Returns the checksum that TFRecord files store of a text."""
+    import numpy as np
+
+    return masked_crc32c(np.frombuffer(text, np.uint8)[None]).astype("<u4").tobytes()
+
+
+def inflate(path: str, size: int, *, whole: bool = False) -> bytes:
+    """Unpacks the first `size` bytes of what a file holds; where these are its `whole` records, gzip's checksum of all is compared.
+
+    Raises:
+        OSError: When it is damaged, or holds less.
+    """
+    with gzip.open(path) as stream:
+        try:
+            content = stream.read(size)
+            if whole:
+                stream.read(_TAIL + 1)  # and finds the end, where the checksum stands
+        except _DAMAGE as error:
+            raise OSError(f"{path} is damaged: {error}") from None
+    if len(content) < size:
+        raise OSError(f"{path} ends at byte {len(content):,} of what is unpacked, and had {size:,} when it was indexed")
+    return content
+
+
+class _Inflated:
+    """Holds what was unpacked of a file."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.nbytes = content, len(content)
+
+    def take(self, rows: Ints) -> Any:
+        raise NotImplementedError  # records are cut by their places in the index
+
+
+class InflatedReader(RecordReader):
+    """Reads messages of compressed files by a call into Python, and parses them in the graph.
+
+    Args:
+        shards: The files.
+        labels: The column of each label.
+        index: Where records are in what is unpacked.
+        parse: From features and one message, a string scalar, to these, as TensorFlow ops.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Found],
+        labels: Mapping[str, LabelColumn],
+        index: RecordIndex,
+        parse: Callable[[Sequence[str], Any], dict[str, Any]],
+    ) -> None:
+        super().__init__(shards, labels)
+        self.index, self.parse = index, parse
+        self.at_once = max(2, int(index.rows.max(initial=0)))
+        self._window = Window()
+
+    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
+        """Make room for the files of a window; see `BlockReader.hold_window`."""
+        self._window.limit = max(self._window.limit, window_limit(num_bytes, ram_budget))
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        """Says what is unpacked."""
+        return "compressed files"
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        """Return one call for the messages, and the parsing."""
+        from pipegen.ops.lowering.python_records import parsed, together
+
+        self.check()
+        return parsed(together(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)
+
+    def messages(self, shards: Ints, rows: Ints) -> Any:
+        """Reads the messages of records: objects `(n,)`.
+
+        Raises:
+            OSError: When a file is damaged.
+        """
+        import numpy as np
+
+        found: Any = np.empty(len(rows), object)
+        for place, (shard, row) in enumerate(zip(shards.tolist(), rows.tolist(), strict=True)):
+            content = self._content(shard)
+            number = int(self.index.first[shard]) + row
+            offset = int(self.index.offsets[number, 0])
+            found[place] = content[offset : offset + int(self.index.lengths[number, 0])]
+        return found
+
+    def _content(self, shard: int) -> bytes:
+        def load(number: int, _: str) -> Block:
+            return _Inflated(inflate(self.shards[number].path, self.size(number), whole=True))
+
+        held: Any = self._window.get(shard, "", load)
+        content: bytes = held.content
+        return content
+
+    def size(self, shard: int) -> int:
+        """Returns the bytes of a file's records once it is unpacked."""
+        return inflated_size(self.index, shard)
+
+
+def inflated_size(index: RecordIndex, shard: int) -> int:
+    """Returns the bytes that a file has once it is unpacked, up to its last record."""
+    offsets, lengths = index.of(shard)
+    return int(offsets[-1, 0]) + int(lengths[-1, 0]) if len(offsets) else 0

@@ -1,0 +1,125 @@
+"""Reads the arrays of Zarr groups, whose first axis is the records. A chunk is unpacked as a whole."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, Stored, StoreError, Unsuitable, byte_strings, known
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipegen.ops.sources.stores.base import Array
+
+SMALL = 2**26
+"""Bytes up to which an array is read once and held: labels and numbers have chunks of other lengths than pictures."""
+_CODECS = ("codecs", "filters", "compressor")
+
+
+class ZarrArrays(Store):
+    """A Zarr group, a folder. Its arrays that have as many rows as the first of `keys` are columns; a key is a path such as `train/image`.
+
+    Args:
+        path: The folder.
+        keys: The arrays that records are made of; all that the group holds, where there are none.
+    """
+
+    library: ClassVar[str] = "zarr"
+
+    def __init__(self, path: str, *keys: str) -> None:
+        try:
+            import zarr
+        except ImportError as error:
+            raise MissingLibrary("`zarr`", "zarr", error) from None
+        try:
+            group = zarr.open(path, mode="r")
+            if isinstance(group, zarr.Array):
+                message = "it is one array, and records are made of the arrays of a group"
+                raise Unsuitable(message, "give the folder that holds the array: its name is the key")
+            found = {key: group.get(key) for key in keys}
+            if not keys or None in found.values():  # so that the one that is meant can be named
+                found |= dict(group.members(max_depth=None))
+            arrays = {key: one for key, one in found.items() if isinstance(one, zarr.Array) and one.ndim}
+            self._sets = {key: one for key, one in arrays.items() if _readable(one)}
+            lengths = {key: int(one.shape[0]) for key, one in self._sets.items()}
+        except StoreError:
+            raise
+        except Exception as error:  # each version of the library has its own kinds
+            raise StoreError(_said(error)) from None
+        asked = {key: n for key, n in lengths.items() if key in keys}
+        if len(set(asked.values())) > 1:
+            message = f"its arrays differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
+            raise Unsuitable(message, "row number i of each is one example", "features")
+        self.rows = next(iter(lengths.values()), 0)
+        self._held: dict[str, Array] = {}
+        self.at_once = max(
+            (int(one.chunks[0]) for key, one in self._sets.items() if (not keys or key in keys) and not _small(one)), default=1
+        )
+
+    def columns(self) -> Mapping[str, Stored]:
+        """Returns what each array holds of a record."""
+        return {key: _stored(one) for key, one in self._sets.items()}
+
+    def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
+        """Reads rows; see `Store.read`."""
+        return [self._rows(key, rows) for key in keys]
+
+    def _rows(self, key: str, rows: Array) -> Array:
+        stored, one = known(self.columns(), key), self._sets[key]
+        found: Any
+        try:
+            if _small(one):
+                if key not in self._held:
+                    self._held[key] = np.asarray(one[...])
+                found = self._held[key][rows]
+            elif len(rows) and (np.diff(rows) == 1).all():
+                found = one[int(rows[0]) : int(rows[-1]) + 1]
+            else:
+                found = one.oindex[rows]
+        except Exception as error:  # of a codec's own kind
+            raise StoreError(_said(error)) from None
+        if not stored.encoded:
+            return np.asarray(found, stored.dtype)
+        return byte_strings([value.encode() if isinstance(value, str) else bytes(value) for value in found.tolist()])
+
+    def close(self) -> None:
+        """Lets go of what is held."""
+        self._held = {}
+
+
+def _small(one: Any) -> bool:
+    return int(one.nbytes) <= SMALL and one.dtype.kind in "biuf"
+
+
+def _readable(one: Any) -> bool:
+    """Tells whether an array holds numbers or byte strings, and nothing that would have to be unpickled."""
+    about = one.metadata.to_dict()
+    if "pickle" in json.dumps([about.get(name) for name in _CODECS], default=str).lower():
+        raise Unsuitable(
+            f"`{one.path}` holds pickled objects, and nothing is unpickled: that would run code of whoever wrote it",
+            "write the bytes of image files, or numbers, in their place",
+        )
+    return one.dtype.kind in "biuf" or (one.ndim == 1 and _kind(one) is not None)
+
+
+def _kind(one: Any) -> str | None:
+    """Says whether an array holds byte strings or texts; `None` for neither."""
+    if one.dtype.kind in "ST":
+        return TEXT if one.dtype.kind == "T" else BYTES
+    said = json.dumps(one.metadata.to_dict(), default=str)
+    if "vlen-bytes" in said:
+        return BYTES
+    return TEXT if "vlen-utf8" in said or one.dtype.kind == "U" else None
+
+
+def _stored(one: Any) -> Stored:
+    kind = None if one.dtype.kind in "biuf" else _kind(one)
+    return Stored(kind) if kind is not None else Stored(one.dtype.newbyteorder("=").name, tuple(map(int, one.shape[1:])))
+
+
+def _said(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
