@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import model_validator
 
-from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
@@ -72,7 +71,7 @@ class TFRecord(RecordSource):
         if found.damage and not len(found.offsets):
             with open(path, "rb") as stream:
                 if stream.read(len(MAGIC)) == MAGIC:
-                    help_ = write("compression: gzip", "arguments", "write {}; uncompressed files are read in any order, and faster")
+                    help_ = "write `compression: gzip`; uncompressed files are read in any order, and faster"
                     raise OpError("PG430", f"{path!r} is compressed by gzip", field="path", help=help_)
         return found
 
