@@ -77,9 +77,7 @@ def test_records_are_read_in_any_order_resumed_shared_and_split(tmp_path: Path, 
     assert sorted(whole + others) == ALL
     assert whole != sorted(whole)
     assert {label for *_, label in others} == {0, 1, 2, 3}
-    text = pipe.explain(physical=True)
-    assert ("records of" in text) == (kind != "lmdb")
-    assert ("portable" in text) == (kind == "lmdb")
+    assert ("records of" in str(pipe.explain(physical=True))) == (kind != "lmdb"), "values of LMDB are read without Python"
     assert seen(pipe.dataset("train", step=3)) == whole[9:]
 
 
