@@ -43,7 +43,7 @@ def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
 def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     """Reports what is wrong with the splits and the epoch of a mix, and with the splits of its parts."""
     if spec.epoch != "pass":
-        help_ = f"remove `epoch`, and write `epoch: {spec.epoch.steps * spec.batch.size}` in the mix: it counts examples"
+        help_ = f"remove `epoch`; in the mix, `epoch: {spec.epoch.steps * spec.batch.size}` counts as many examples"
         message = "the length of an epoch stands in the `mix`, so `epoch` has no place beside it"
         yield make("PG460", message, locate(("epoch",), key=True), locate(("source", "mix", "epoch"), "it stands here"), help=help_)
     for section in ("sampling", "order"):

@@ -82,7 +82,7 @@ class SpecPage:
         return self.bad.encode()
 
 
-RECORDS = ("tfrecord", "tfds", "array_record", "hdf5", "sqlite", "lmdb")
+RECORDS = ("tfrecord", "mds", "webdataset", "tfds", "array_record", "hdf5", "sqlite", "lmdb")
 """Files that hold many records each."""
 _FENCE = re.compile(r"^```(\w+) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^(?P<path>\S+) +(?P<kind>\w+)(?:\*(?P<count>\d+))?(?: +(?P<rest>.*))?$")

@@ -407,6 +407,14 @@ def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.
         ),
         ("a.h5", "hdf5", "6 image=jpeg:8x8 at=float:2", _records({"image": {"kind": "image"}, "at": {"kind": "tensor"}}, "hdf5", "a.h5")),
         ("a.h5", "hdf5", "6 image=jpeg:8x8", _records({"image": {"kind": "image", "key": "imag"}}, "hdf5", "a.h5")),
+        ("a.mds", "mds", "6 image=jpeg:8x8 at=float:2", _records({"image": {"kind": "image"}, "at": {"kind": "tensor"}}, "mds", "a.mds")),
+        ("a.mds", "mds", "6 image=jpeg:8x8", _records({"image": {"kind": "image", "key": "imag"}}, "mds", "a.mds")),
+        (
+            "a.tar",
+            "webdataset",
+            "6 image=jpeg:8x8 at=float:2",
+            _records({"image": {"kind": "image"}, "at": {"kind": "tensor"}}, "webdataset", "a.tar"),
+        ),
     ],
 )
 def test_advice_on_data(file: str, kind: str, content: str, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

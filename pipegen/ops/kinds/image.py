@@ -40,7 +40,7 @@ class Image(FeatureKind):
             raise PartError(message, name, "format", help="`kind: array` with a `shape` takes it as it is")
         if getattr(feature, "format", None) == "nifti":
             message = f"`{name}` needs to know how many channels a volume gives"
-            raise PartError(message, name, "format", help="write `{nifti: {slices: N}}`, or `{nifti: {slice: 0}}` for one slice")
+            raise PartError(message, name, "format", help="`{nifti: {slices: N}}` reads so many, and `{nifti: {slice: 0}}` one")
 
     def decoder(self, feature: Any, classes: int | None) -> Transform | None:
         from pipegen.ops.sources.file_formats import decoder_of

@@ -87,14 +87,14 @@ def keep_snapshot(file: str, url: str, query: str, columns: Sequence[str], rows:
     try:
         with open(fresh, "xb") as stream:
 
-            def write(value: object) -> None:
+            def append(value: object) -> None:
                 line = json.dumps(value).encode() + b"\n"
                 digest.update(line)
                 stream.write(line)
 
-            write(about)
+            append(about)
             for row in rows:
-                write(row)
+                append(row)
                 count += 1
             stream.write(json.dumps({"rows": count, "sha256": digest.hexdigest()}).encode() + b"\n")
             stream.flush()
