@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 IMAGES = ("alone", "mask", "two")
+RECORDS = ("tfrecord", "webdataset", "zip", "mds", "lmdb", "sqlite", "hdf5", "array_record", "arrow", "huggingface")
+"""Sources of records, which say alike what they hold."""
 CACHES: tuple[Any, ...] = ("none", "memory", "auto", {"disk": "/nowhere"})
 RUNTIMES: tuple[dict[str, Any], ...] = ({}, {"jit": "never"}, {"shard": {"index": 0, "count": 2}}, {"threads": 1, "prefetch": "none"})
 """What else passes read; taken in turn, since none of them meets the step."""
@@ -56,6 +58,14 @@ def columns(images: str) -> dict[str, Any]:
     return features(images, **{name: {"column": name} for name in ("image", "label", "mask", "second")})
 
 
+def stored_before(images: str) -> dict[str, Any]:
+    """A store of `pipegen prepare`: pictures of many sizes on one canvas."""
+    pixels = {"shape": [None, None, 3], "canvas": [300, 280]}
+    found = features(images, image=pixels, label={"dtype": "int64", "classes": 3}, mask={**pixels, "classes": 3}, second=pixels)
+    found.get("mask", {})["shape"] = [None, None, 1]
+    return {"path": "x", "of": "0" * 64, "splits": ["train", "validation"], "features": found}
+
+
 def written_sources() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every kind of source, with every set of images that it can hold."""
     folder = {"image_folder": {"path": "photos/"}}
@@ -74,7 +84,14 @@ def written_sources() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"csv, {images}", {"source": {"csv": {"path": "t.csv", "features": columns(images)}}}
         yield f"parquet, {images}", {"source": {"parquet": {"path": "t.parquet", "features": columns(images)}}}
         yield f"dataframe, {images}", {"source": {"dataframe": {"features": columns(images)}}}
+        for table in ("jsonl", "excel"):
+            yield f"{table}, {images}", {"source": {table: {"path": "x", "features": columns(images)}}}
+        yield f"sql, {images}", {"source": {"sql": {"url": "sqlite:///x", "query": "select * from x", "features": columns(images)}}}
         bare: dict[str, Any] = {"label": {}, "mask": {}, "second": {}}
+        for op in RECORDS:
+            yield f"{op}, {images}", {"source": {op: {"path": "x", "features": features(images, image={}, **bare)}}}
+        yield f"tfds, {images}", {"source": {"tfds": {"name": "x", "data_dir": ".", "features": features(images, image={}, **bare)}}}
+        yield f"prepared, {images}", {"source": {"prepared": stored_before(images)}, "splits": None}
         small, floats = {"size": 32, "channels": 3, "bits": 8}, {"size": [300, 280], "range": [0, 1]}
         yield f"arrays, {images}", {"source": {"arrays": {"features": features(images, image={}, **bare)}}}
         yield f"small arrays, {images}", {"source": {"arrays": {"features": features(images, image=small, **bare)}}}
