@@ -103,7 +103,7 @@ def source(value: str) -> object:
         ("{image_folder: {path: x, features: {}}}", ["PG190"]),
         ("{image_folder: {path: x, bits: 16}}", ["PG190"]),
         ("{csv: {path: x}}", ["PG101"]),
-        ("tfds", ["PG190"]),
+        ("tfds", ["PG101"]),
         ("{by_split: {train: {image_folder: {path: x}}, test: {image_folder: {path: y, labels: none}}}}", ["PG105"]),
         ("{by_split: {train: {image_folder: {pth: x}}, test: {image_foldr: {path: y}}}}", ["PG102", "PG103"]),
         ("{by_split: {train: {csv: {path: x}}, test: {image_folder: {path: y}}}}", ["PG101"]),

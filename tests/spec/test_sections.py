@@ -96,7 +96,10 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ("runtime: {shard: {index: 2, count: 2}}", "`runtime.shard.index` counts from 0, so with `count: 2` it is at most 1, got 2"),
         ("runtime: {prefetch: 0}", "`runtime.prefetch` is `auto`, `none`, a whole number of 1 or more or `{device: DEVICE}`, got `0`"),
         ("runtime: {threads: 0}", "`runtime.threads` is `auto` or a whole number of 1 or more, got `0`"),
-        ("runtime: [a]", "`runtime` is a map with `cache`, `shard`, `prefetch`, `threads`, `ram_budget` and `jit`, got a list of 1"),
+        (
+            "runtime: [a]",
+            "`runtime` is a map with `cache`, `shard`, `prefetch`, `threads`, `ram_budget`, `remote_cache` and `jit`, got a list of 1",
+        ),
         (
             "transforms: [{resize: {size: 0}}]",
             "`resize.size` is a whole number from 1 to 32767 or a pair of whole numbers from 1 to 32767, got `0`",
