@@ -71,7 +71,7 @@ class TFRecord(RecordSource):
         if found.damage and not len(found.offsets):
             with open(path, "rb") as stream:
                 if stream.read(len(MAGIC)) == MAGIC:
-                    help_ = "write `compression: gzip`; uncompressed files are read in any order, and faster"
+                    help_ = "`compression: gzip` reads it; uncompressed files are read in any order, and faster"
                     raise OpError("PG430", f"{path!r} is compressed by gzip", field="path", help=help_)
         return found
 
