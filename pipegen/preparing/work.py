@@ -76,7 +76,7 @@ class Work:
         stages = [stage for own in self.cut.stages.values() for stage in own]
         splits = {split: self.manifest.num_examples(split) for split in self.manifest.splits}
         more = {"dealt": self.manifest.split_fingerprint, "splits": splits, "cut": self.cut.steps, "of": self.fitted.spec.hash}
-        return key_of(self.model, self.manifest.fingerprint, stages, options=plain(self.options), **more)
+        return key_of(self.model, self.manifest.fingerprint, stages, options=plain(self.options), shard=SHARD_BYTES, **more)
 
     # Sizes
 

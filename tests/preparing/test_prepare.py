@@ -208,7 +208,8 @@ def test_a_record_that_cannot_be_decoded_is_named(photos: Path, tmp_path: Path) 
 
 
 @pytest.mark.nightly
-def test_it_survives_kill_9(photos: Path, tmp_path: Path) -> None:
+def test_it_survives_kill_9(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "SHARD_BYTES", 1)
     file = tmp_path / "spec.json"
     file.write_text(json.dumps(spec(photos, [{"resize": {"size": 64}}, "random_flip"])))
     code = (
