@@ -20,6 +20,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 _SWEEP_S = 20.0
 """Seconds of processor time between two searches of everything that lives for garbage; what one test made is searched after each."""
 
+_NIGHT_S = 3600
+"""Seconds that a test may take which runs by night, where it says nothing of its own: a machine may be busy."""
+
 settings.register_profile("dev", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
@@ -48,6 +51,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=nightly)
+    for item in items:
+        if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_NIGHT_S))
     slow = {item.path for item in items if item.get_closest_marker("tf")}
     items.sort(key=lambda item: item.path not in slow)
 
