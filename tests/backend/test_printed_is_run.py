@@ -30,8 +30,10 @@ VARIABLES = {
     "pipegen_cache": "the cache",
     "pipegen_cache_filled": "the cache",
     "pipegen_cache_checked": "which records are there",
-    "pipegen_batch": "memory of earlier batches of image",
 }
+MEMORY = "memory of earlier batches of image"
+PASSED_ON = ("Identity", "GatherV2", "EnsureShape")
+"""Operations that give the variable that they are given, or one of several."""
 PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 LARGE: list[Any] = [{"resize": {"size": 224}}, "random_flip", {"rescale": {"to": [0, 1]}}]
 """Eight floats of that size take more than `LARGE` bytes."""
@@ -77,7 +79,7 @@ class Walk:
             inputs = [known.get(name.split(":")[0]) for name in node.input if not name.startswith("^")]
             path = [*scope, *node.name.split("/")[:-1]]
             called = [f.name for attr in node.attr.values() for f in (attr.func, *attr.list.func) if f.name]
-            if node.op == "Identity" and inputs[0] is not None:
+            if node.op in PASSED_ON and inputs[0] is not None:
                 known[node.name] = inputs[0]
             elif node.op in PYTHON:
                 yield path, "Python"
@@ -93,8 +95,8 @@ class Walk:
                 yield from self.nodes(body.node_def, {arg: label for arg, label in given if label is not None}, path)
 
 
-def run_in(executor: Executor, made: p.Physical, progress: Any) -> dict[str, Walk]:
-    """The traced function of each map of a plan, by the map's name."""
+def run_in(executor: Executor, made: p.Physical, progress: Any, places: list[Any]) -> dict[str, Walk]:
+    """The traced function of each map of a plan, by the map's name. `places` are those of batches, as they are made."""
     import tensorflow as tf
 
     from pipegen.backend.running.walk import Run
@@ -106,7 +108,7 @@ def run_in(executor: Executor, made: p.Physical, progress: Any) -> dict[str, Wal
         if type(ds).__name__ in ("_MapDataset", "_ParallelMapDataset") and getattr(ds, "_name", None):
             functions[ds._name] = ds._map_func.function
         (ds,) = ds._inputs()
-    names: dict[int, str] = {}
+    names = {id(handle): MEMORY for place in places for handle in place._handles}
     for function in functions.values():
         names |= {id(v.handle): VARIABLES[re.sub(r"(_\d+)?:0$", "", v.name)] for v in function.graph.variables}
     return {name: Walk(function, names) for name, function in functions.items()}
@@ -141,6 +143,8 @@ def place_of(scopes: list[str], operation: p.Map) -> str:
 def test_a_graph_holds_what_is_printed_where_it_is_printed(
     name: str, photo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from pipegen.backend.kernels import chain
+    from pipegen.backend.kernels.reuse import Places
     from pipegen.passes import chunk_elements
 
     monkeypatch.setattr(chunk_elements, "LONG_EPOCH", 1)
@@ -148,12 +152,20 @@ def test_a_graph_holds_what_is_printed_where_it_is_printed(
     runtime = {"jit": "auto", "threads": 2, **given.get("runtime", {})}
     if runtime.get("cache") == DISK:
         runtime["cache"] = {"disk": str(tmp_path / "cache")}
+    places: list[Any] = []
+
+    class Noted(Places):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            places.append(self)
+
+    monkeypatch.setattr(chain, "Places", Noted)
     pipe = pipeline(photo_folder, runtime, **{key: value for key, value in given.items() if key != "runtime"})
     executor = pipe._engine.executor("train")
     for form in forms:
         made = executor.physical(form)
         maps = {name: operation for name, operation in made.named() if isinstance(operation, p.Map)}
-        walks = run_in(executor, made, pipe._engine.train_progress())
+        walks = run_in(executor, made, pipe._engine.train_progress(), places)
         assert set(walks) == set(maps)
         for at, operation in maps.items():
             found = {(place_of(scopes, operation), what) for scopes, what in walks[at].found()}
