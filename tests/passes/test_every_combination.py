@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 IMAGES = ("alone", "mask", "two")
-RECORDS = ("tfrecord", "webdataset", "zip", "mds", "lmdb", "sqlite", "hdf5", "array_record", "arrow", "huggingface")
+RECORDS = ("tfrecord", "webdataset", "zip", "mds", "lmdb", "sqlite", "hdf5", "array_record", "arrow", "huggingface", "zarr")
 """Sources of records, which say alike what they hold."""
 CACHES: tuple[Any, ...] = ("none", "memory", "auto", {"disk": "/nowhere"})
 RUNTIMES: tuple[dict[str, Any], ...] = ({}, {"jit": "never"}, {"shard": {"index": 0, "count": 2}}, {"threads": 1, "prefetch": "none"})
