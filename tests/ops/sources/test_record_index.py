@@ -150,6 +150,9 @@ def test_a_source_lists_its_shards_and_what_is_damaged(tmp_path: Path) -> None:
     assert (note.code, note.severity) == ("PG430", "error")
     assert f"{str(tmp_path / '2.tfrecord')!r} is damaged at byte" in note.message
     (tmp_path / "1.tfrecord").write_bytes(b"\x1f\x8b" + bytes(100))
+    with pytest.raises(OpError, match=r"1\.tfrecord' is compressed by gzip"):
+        source.list(tmp_path)
+    (tmp_path / "1.tfrecord").write_bytes(b"\x1f\x8c" + bytes(100))
     assert "it is no TFRecord file, or a compressed one" in source.list(tmp_path).notes[0].message
     (tmp_path / "1.tfrecord").write_bytes(b"")
     os.utime(tmp_path / "1.tfrecord", ns=(empty, empty))
