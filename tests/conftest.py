@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -86,6 +87,16 @@ def sweep(swept: dict[str, float]) -> Iterator[None]:
         gc.collect(1)
         return
     swept["at"] = time.process_time()
+
+
+@pytest.fixture
+def signals_as_usual() -> Iterator[None]:
+    """Programs that a test starts heed Ctrl-C and a hangup; a suite that runs in the background is told to ignore them, and so are they."""
+    usual = (signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)
+    before = [(number, signal.signal(number, handler)) for number, handler in usual]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
 
 
 @pytest.fixture

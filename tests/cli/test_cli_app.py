@@ -14,7 +14,7 @@ import pytest
 from cli_helpers import GOOD, ROOT, Cli, Program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 COMMANDS = ("init", "validate", "show", "explain", "preview", "export", "bench", "migrate", "ops", "help", "rule", "schema", "version")
 
@@ -108,17 +108,9 @@ def test_an_interrupt_is_130_and_one_line(cli: Cli, good: Path, monkeypatch: pyt
     assert result.stderr.split() == ["interrupted"]
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """A program takes over that Ctrl-C is ignored, as it is where the tests run in the background of a shell script."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.tf
 @pytest.mark.slow
-@pytest.mark.usefixtures("interruptible")
+@pytest.mark.usefixtures("signals_as_usual")
 def test_ctrl_c_ends_a_running_bench(tmp_path: Path, good: Path, photos: Path) -> None:
     """It runs when it has met a damaged file and reported it."""
     report = tmp_path / "damaged.jsonl"
@@ -231,7 +223,7 @@ program.main()
 """
 
 
-@pytest.mark.usefixtures("interruptible")
+@pytest.mark.usefixtures("signals_as_usual")
 def test_an_interrupt_that_a_library_swallows_ends_the_program_all_the_same(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", SWALLOWED]

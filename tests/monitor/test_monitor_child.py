@@ -111,6 +111,7 @@ print("counts", {n: got.count(n) for n in set(got)}, flush=True)
 """
 
 
+@pytest.mark.usefixtures("signals_as_usual")
 def test_the_program_hands_signals_on_and_ends_like_its_child(tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     watched = subprocess.Popen(
@@ -132,6 +133,7 @@ def test_the_program_hands_signals_on_and_ends_like_its_child(tmp_path: Path) ->
     assert (rows[0]["event"], rows[-1]["event"], rows[-1]["code"]) == ("start", "end", 7)
 
 
+@pytest.mark.usefixtures("signals_as_usual")
 def test_ctrl_c_reaches_the_child_once_and_its_terminal_is_its_own(tmp_path: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
