@@ -1,6 +1,6 @@
 """Finds the ops: a file of `ops/sources`, `ops/transforms` or `ops/datatests` whose name is an op's name holds that op.
 
-Discovery is an import side effect on purpose: adding an op is adding a file. A step's file is imported when the step is
+Discovery is an import side effect on purpose: adding an op is adding a file. A file is imported when its op is
 first looked up, since a spec uses a few of them and `pipegen validate` should not wait for the rest.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -34,13 +34,20 @@ def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
     return {v.op: v for v in own}
 
 
-class _Files(Mapping[str, type[_T]]):
-    """The ops of a folder by name; looking one up imports its file, the names alone come from the folder."""
+class _Files(MutableMapping[str, type[_T]]):
+    """The ops of a folder by name; looking one up imports its file. One that lies elsewhere can be added.
 
-    def __init__(self, package: str, base: type[_T]) -> None:
+    Args:
+        package: The folder.
+        base: What its ops derive from.
+        shared: Whether files that hold no op lie there as well. Then all names are known only when every file has been imported.
+    """
+
+    def __init__(self, package: str, base: type[_T], *, shared: bool = False) -> None:
         self._package = package
         self._base: type[_T] = base
-        self._names = dict.fromkeys(_modules(package))
+        self._names: dict[str, None] = dict.fromkeys(_modules(package))
+        self._shared = shared
         self._found: dict[str, type[_T]] = {}
 
     def __getitem__(self, name: str) -> type[_T]:
@@ -48,20 +55,28 @@ class _Files(Mapping[str, type[_T]]):
             raise KeyError(name)
         if name not in self._found:
             found = _ops_in(f"{self._package}.{name}", self._base)
+            if self._shared and not found:
+                raise KeyError(name)
             if list(found) != [name]:
                 folder = self._package.removeprefix("pipegen.").replace(".", "/")
                 raise InternalError(f"{folder}/{name}.py must define `{name}` and no other, and defines {sorted(found)}")
             self._found[name] = found[name]
         return self._found[name]
 
+    def __setitem__(self, name: str, op: type[_T]) -> None:
+        self._names[name], self._found[name] = None, op
+
+    def __delitem__(self, name: str) -> None:
+        del self._names[name], self._found[name]
+
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self._names and (not self._shared or self.get(str(name)) is not None)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return (name for name in self._names if name in self)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return sum(1 for _ in self)
 
 
 @cache
@@ -79,10 +94,7 @@ def datatests() -> Mapping[str, type[DataTest]]:
 @cache
 def sources() -> Mapping[str, type[Source]]:
     """Every source by its name in a spec, sorted."""
-    found: dict[str, type[Source]] = {}
-    for name in _modules("pipegen.ops.sources"):
-        found |= _ops_in(f"pipegen.ops.sources.{name}", Source)
-    return dict(sorted(found.items()))
+    return _Files("pipegen.ops.sources", Source, shared=True)
 
 
 def goes_bare(cls: type[Any]) -> bool:
