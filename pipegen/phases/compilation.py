@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -187,7 +188,11 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
             return node
         return replace(node, order="window", window_bytes=window_bytes(node.window_bytes, manifest, split), blocks=reader.called)
 
-    return {split: plan.with_nodes([by_block(node, split) for node in plan.nodes]) for split, plan in plans.items()}
+    def in_files(split: str, plan: Plan) -> Plan:
+        nodes = [by_block(node, split) for node in plan.nodes]
+        return plan if all(map(operator.is_, nodes, plan.nodes)) else plan.with_nodes(nodes)
+
+    return {split: in_files(split, plan) for split, plan in plans.items()}
 
 
 def compile_spec(fitted: FittedSpec) -> CompiledSpec:

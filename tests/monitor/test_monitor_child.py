@@ -40,6 +40,7 @@ def test_the_exit_code_is_the_child_s(script: str, code: int) -> None:
     assert by == {137: "SIGKILL", 143: "SIGTERM"}.get(code)
 
 
+@pytest.mark.usefixtures("signals_as_usual")
 def test_signals_are_blocked_for_nobody_afterwards_and_never_for_the_child() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     read, write = os.pipe()

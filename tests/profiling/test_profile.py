@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from my_pkg import slow
 
 import pipegen
 from pipegen.plan.cost import Circumstances
@@ -27,6 +28,9 @@ pytestmark = pytest.mark.tf
 
 NAPS = [RESIZE, {"python": {"function": "my_pkg.slow:long"}}, "random_flip", {"python": {"function": "my_pkg.slow:short"}}]
 
+WAITED_US = 15_000
+"""What a call may wait for a core and for Python's lock, before the function's own clock starts and behind it, on a busy machine."""
+
 
 def napping(folder: Path, **runtime: Any) -> Any:
     spec = sections(folder, transforms=NAPS, batch={"size": 4})
@@ -37,7 +41,7 @@ def napping(folder: Path, **runtime: Any) -> Any:
 def slept(photo_folder: Path) -> tuple[Any, Profile]:
     """A pipeline with steps of 150 and 50 ms an image on two threads, and its profile."""
     pipe = napping(photo_folder)
-    return pipe, analyse(pipe, record(pipe, "train", steps=6))
+    return pipe, analyse(pipe, record(pipe, "train", steps=16))
 
 
 def named(made: Profile, name: str) -> Any:
@@ -47,8 +51,10 @@ def named(made: Profile, name: str) -> Any:
 def test_steps_of_known_duration_are_named_and_measured(slept: tuple[Any, Profile]) -> None:
     _, made = slept
     assert made.dearest.name == "python my_pkg.slow:long"
-    assert named(made, "python my_pkg.slow:long").us == pytest.approx(150_000, rel=0.15)
-    assert named(made, "python my_pkg.slow:short").us == pytest.approx(50_000, rel=0.15)
+    for name, nap in (("long", 150_000), ("short", 50_000)):
+        took = 1e6 * float(np.mean(slow.TOOK[name]))
+        assert took >= nap
+        assert named(made, f"python my_pkg.slow:{name}").us == pytest.approx(took, rel=0.15, abs=WAITED_US)
     assert made.sentence.startswith("python my_pkg.slow:long takes "), made.sentence
     assert "of 2 threads, mostly waiting; " in made.sentence
     assert made.starves
