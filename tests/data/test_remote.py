@@ -27,9 +27,15 @@ fsspec = pytest.importorskip("fsspec")
 def memory() -> Iterator[Any]:
     """A file system in memory, with classes of photographs at `memory://flowers`."""
     fs = fsspec.filesystem("memory")
-    fs.store.clear()
+    _emptied(fs)
     yield fs
+    _emptied(fs)
+
+
+def _emptied(fs: Any) -> None:
+    """Leaves no file, and no folder: `put` would copy into one that is there already."""
     fs.store.clear()
+    fs.pseudo_dirs[:] = [""]
 
 
 @pytest.fixture(autouse=True)
