@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.base import Listing, Source
-from pipegen.ops.sources.reader import Reader
-from pipegen.ops.sources.shards import Shards
+from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.listing.shards import Shards
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.reader import Hold, Read
+    from pipegen.ops.sources.listing.reader import Hold, Read
 
 CLASSES = 10
 

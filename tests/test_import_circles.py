@@ -16,7 +16,7 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),
     ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
     ("pipegen.ops.kinds.base", "pipegen.ops.transform"),
-    ("pipegen.ops.sources.shards", "pipegen.ops.sources.base"),
+    ("pipegen.ops.sources.listing.shards", "pipegen.ops.sources.listing.base"),
     ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(
         (f"pipegen.migrate.{part}", "pipegen.migrate.evaluate")  # an interpreter, in a file for each kind of expression

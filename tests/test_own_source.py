@@ -14,16 +14,16 @@ from PIL import Image
 import pipegen
 from pipegen.errors import DataError, SpecError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.base import Listing, Source
-from pipegen.ops.sources.reader import Reader
-from pipegen.ops.sources.reports import find_root
-from pipegen.ops.sources.shards import Shards
+from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.listing.wording import find_root
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pipegen.ops.sources.reader import Hold, Read
+    from pipegen.ops.sources.listing.reader import Hold, Read
 
 pytestmark = pytest.mark.tf
 

@@ -20,10 +20,10 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.array_features import ArrayFeature
+from pipegen.ops.sources.array_rows.rows import Rows, read_image
+from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
-from pipegen.ops.sources.reader import FileReader
-from pipegen.ops.sources.rows import Rows, read_image
+from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.phases.compilation import optimise
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Read
@@ -31,7 +31,7 @@ from pipegen.plan.unlabelled import unlabelled_plan
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.reader import Reader
+    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.phases.specs import BoundSpec
     from pipegen.plan.nodes import Plan
     from pipegen.types import FeatureType

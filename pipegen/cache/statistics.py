@@ -10,7 +10,7 @@ from pipegen.cache.key import key_of
 from pipegen.cache.store import file_stamp
 from pipegen.kept import keep, open_kept
 from pipegen.ops.arguments.learned import Statistics
-from pipegen.ops.sources.strings import encode
+from pipegen.ops.sources.listing.strings import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

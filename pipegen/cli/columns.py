@@ -13,7 +13,7 @@ from pipegen.spec.scalars import flow_scalar
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pipegen.ops.sources.table import TextTable
+    from pipegen.ops.sources.tables.table import TextTable
 
 LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")
 """What columns of labels are called."""

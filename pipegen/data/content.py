@@ -12,7 +12,7 @@ from pipegen.memory import available_cores
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
 
 _BLOCK = 2**20
 _AT_ONCE = 256

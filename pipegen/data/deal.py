@@ -15,7 +15,7 @@ from pipegen.data.rounding import round_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.strings import Ints
 
 
 class Ranked:

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
-from pipegen.ops.sources.reports import close_names, count, quoted
+from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.regular import read_regular
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 

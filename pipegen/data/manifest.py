@@ -11,15 +11,15 @@ import numpy as np
 
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
 from pipegen.errors import InternalError
-from pipegen.ops.sources.strings import as_places, shareable
+from pipegen.ops.sources.listing.strings import as_places, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from pipegen.data.shards.selected import InShards
-    from pipegen.ops.sources.base import Listing
-    from pipegen.ops.sources.strings import Ints, Strings
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.strings import Ints, Strings
     from pipegen.types import ElementType
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
-from pipegen.ops.sources.reports import nearest_folder
+from pipegen.ops.sources.listing.wording import nearest_folder
 from pipegen.spec.rebase import SOURCE_PATHS
 
 if TYPE_CHECKING:

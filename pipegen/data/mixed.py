@@ -20,10 +20,10 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError
 from pipegen.kept import INDEXES, kept_folder
-from pipegen.ops.sources.base import Files, Listing
-from pipegen.ops.sources.part_listing import filled, united
-from pipegen.ops.sources.shards import Shards
-from pipegen.ops.sources.strings import Strings
+from pipegen.ops.sources.listing.base import Files, Listing
+from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.parts.adapted import filled, united
 from pipegen.spec.joined import PartSource, joined, part_path, relocated
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from pipegen.data.mixture import Mixture
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.base import Source
+    from pipegen.ops.sources.listing.base import Source
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.mix import Mix
-    from pipegen.ops.sources.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.base import Listing
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 

@@ -16,16 +16,16 @@ from pipegen.data.deal import Ranked, deal_by_class, deal_groups, deal_groups_ev
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact
 from pipegen.errors import Attempts, InternalError, OpError
-from pipegen.ops.sources.reports import quoted
-from pipegen.ops.sources.strings import as_places, decode
+from pipegen.ops.sources.listing.strings import as_places, decode
+from pipegen.ops.sources.listing.wording import quoted
 from pipegen.patterns import compile_pattern
 from pipegen.spec.models import ColumnMethod, PathGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.base import Cells, Listing
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.base import Cells, Listing
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.models import Folds, Splits
 
     Members: TypeAlias = dict[str, Ints]

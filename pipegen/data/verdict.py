@@ -11,7 +11,7 @@ from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.data.windows import judge_windows
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
-from pipegen.ops.sources.reports import count, quoted
+from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.spec.models import ColumnMethod, Epoch
 from pipegen.spec.source_map import format_path
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath

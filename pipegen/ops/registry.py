@@ -1,4 +1,4 @@
-"""Finds the ops: a file of `ops/sources`, `ops/transforms` or `ops/datatests` whose name is an op's name holds that op.
+"""Finds the ops: each file of `ops/sources`, `ops/transforms` and `ops/datatests` holds the op of its name; folders there hold none.
 
 Discovery is an import side effect on purpose: adding an op is adding a file. A file is imported when its op is
 first looked up, since a spec uses a few of them and `pipegen validate` should not wait for the rest.
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from pipegen.errors import InternalError
 from pipegen.ops.base import Transform
-from pipegen.ops.sources.base import Source
+from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.testing.base import DataTest
 
 _T = TypeVar("_T", Transform, Source, DataTest)
@@ -24,7 +24,8 @@ _DECODER = "decode"
 
 
 def _modules(package: str) -> list[str]:
-    return sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(package).__path__))
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return sorted(info.name for info in found if not info.ispkg)
 
 
 def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
@@ -40,14 +41,12 @@ class _Files(MutableMapping[str, type[_T]]):
     Args:
         package: The folder.
         base: What its ops derive from.
-        shared: Whether files that hold no op lie there as well. Then all names are known only when every file has been imported.
     """
 
-    def __init__(self, package: str, base: type[_T], *, shared: bool = False) -> None:
+    def __init__(self, package: str, base: type[_T]) -> None:
         self._package = package
         self._base: type[_T] = base
         self._names: dict[str, None] = dict.fromkeys(_modules(package))
-        self._shared = shared
         self._found: dict[str, type[_T]] = {}
 
     def __getitem__(self, name: str) -> type[_T]:
@@ -55,8 +54,6 @@ class _Files(MutableMapping[str, type[_T]]):
             raise KeyError(name)
         if name not in self._found:
             found = _ops_in(f"{self._package}.{name}", self._base)
-            if self._shared and not found:
-                raise KeyError(name)
             if list(found) != [name]:
                 folder = self._package.removeprefix("pipegen.").replace(".", "/")
                 raise InternalError(f"{folder}/{name}.py must define `{name}` and no other, and defines {sorted(found)}")
@@ -70,13 +67,13 @@ class _Files(MutableMapping[str, type[_T]]):
         del self._names[name], self._found[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names and (not self._shared or self.get(str(name)) is not None)
+        return name in self._names
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._names if name in self)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._names)
 
 
 @cache
@@ -94,7 +91,7 @@ def datatests() -> Mapping[str, type[DataTest]]:
 @cache
 def sources() -> Mapping[str, type[Source]]:
     """Every source by its name in a spec, sorted."""
-    return _Files("pipegen.ops.sources", Source, shared=True)
+    return _Files("pipegen.ops.sources", Source)
 
 
 def goes_bare(cls: type[Any]) -> bool:

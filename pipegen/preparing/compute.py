@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.features import Features
-    from pipegen.ops.sources.store import Pixels
+    from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.ops.stage import Stage
     from pipegen.plan.nodes import Plan
     from pipegen.preparing.options import Options

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.store import PAGE, Shard, StoreAbout, column_file, put, shard_file, write_about
-from pipegen.ops.sources.strings import Strings
+from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.prepared_store.layout import PAGE, Shard, StoreAbout, column_file, put, shard_file, write_about
 from pipegen.preparing.rest import SPEC, as_text, rest_of, same_meaning
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
-from pipegen.ops.sources.store import ABOUT, SHARDS, put, read_about
+from pipegen.ops.sources.prepared_store.layout import ABOUT, SHARDS, put, read_about
 from pipegen.preparing.finish import damaged_files, finish, steps_before
 from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.rest import SPEC
@@ -23,7 +23,7 @@ from pipegen.spec.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipegen.ops.sources.store import Shard
+    from pipegen.ops.sources.prepared_store.layout import Shard
     from pipegen.phases.specs import FittedSpec
 
     Runner = Callable[[Work, list[int], Callable[[int], None]], None]

@@ -15,7 +15,7 @@ from pipegen.types import INTEGER_RANGES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipegen.ops.sources.store import Pixels
+    from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.preparing.cut import Cut
     from pipegen.preparing.options import Options
     from pipegen.spec.models import PipelineSpec

@@ -25,7 +25,7 @@ from pipegen.errors import DataError, SpecError
 from pipegen.log import log
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.resizing import shorter_side_size
-from pipegen.ops.sources.store import PAGE, RECORDS, SHARDS, Pixels, Shard, put, shard_file
+from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, SHARDS, Pixels, Shard, put, shard_file
 from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
 

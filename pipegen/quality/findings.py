@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.data.verdict import place_of
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
-from pipegen.ops.sources.reports import count, quoted
+from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.quality.oddities import UNEVEN
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName, Transform
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import datatests, goes_bare, sources, transforms
-from pipegen.ops.sources.base import Source
+from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.mix import Mix
 from pipegen.ops.testing.base import DataTest
 from pipegen.spec.edits import is_edit

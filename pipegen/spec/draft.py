@@ -12,7 +12,7 @@ from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.base import Source
+from pipegen.ops.sources.listing.base import Source
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.stand_in import AnyStep, UnknownStep, keeps_shape, stand_ins
 

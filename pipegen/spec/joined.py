@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.ops.base import Transform
-from pipegen.ops.sources.base import Listing, Source
-from pipegen.ops.sources.part_listing import PART, Adapting, adapted
+from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Output, PipelineSpec
 from pipegen.spec.source_map import KeyPath

@@ -12,7 +12,7 @@ from pipegen.ops.base import Model, Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.families.selections import STEP_SCHEMA
 from pipegen.ops.registry import datatests, goes_bare, sources, transforms
-from pipegen.ops.sources.base import Source
+from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.mix import SOURCE_SCHEMA
 from pipegen.ops.testing.base import DataTest
 from pipegen.spec.models import Param, PipelineSpec

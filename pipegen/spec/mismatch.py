@@ -17,7 +17,7 @@ from pipegen.diagnostics.suggest import closest, is_certain
 from pipegen.ops.base import Transform
 from pipegen.ops.docs import field_docs
 from pipegen.ops.registry import datatests, transforms
-from pipegen.ops.sources.base import Source
+from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.testing.base import DataTest
 from pipegen.spec.expect import accepts, describe, field_type, schedules_of, shape, valid, with_arguments, words_of
 from pipegen.spec.locate import Place

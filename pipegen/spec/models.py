@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from pipegen.errors import InternalError
 from pipegen.ops.base import Model, SplitName, Transform
-from pipegen.ops.sources.base import Source
+from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.splitting import ColumnMethod as ColumnMethod
 from pipegen.ops.splitting import Folds as Folds
 from pipegen.ops.splitting import PathGroup as PathGroup

@@ -9,7 +9,7 @@ from pydantic import Field, create_model, field_validator, model_validator
 from pipegen.ops.arguments.magnitudes import Level
 from pipegen.ops.arguments.schedules import Pair, Schedule
 from pipegen.ops.model import Model
-from pipegen.ops.sources.predicate_syntax import parse_predicate
+from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
 
 FeatureName = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipegen.data.sampling.choice import epochs_of
 from pipegen.data.sampling.epochs import Easiest
-from pipegen.ops.sources.reports import count
+from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

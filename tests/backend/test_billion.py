@@ -12,8 +12,8 @@ import pytest
 from pipegen.data.shards.ids import mix64
 from pipegen.data.shards.manifest import ShardedManifest
 from pipegen.data.shards.splits import assign_shards
-from pipegen.ops.sources.base import Listing
-from pipegen.ops.sources.shards import Shards
+from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.shards import Shards
 from pipegen.spec.models import Splits
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import pipegen
 from pipegen.backend.reading import columns
 from pipegen.backend.reading.columns import Column, Paths, columns_captured
 from pipegen.cache.folder import files_in
-from pipegen.ops.sources.base import Listing
 from pipegen.ops.sources.image_folder import ImageFolder
-from pipegen.ops.sources.strings import Strings, aligned
+from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.strings import Strings, aligned
 from pipegen.physical.nodes import FIXED
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from planning import built, compiled, load_spec
 from pipegen.cache import key as module
 from pipegen.cache.key import cache_key, describe_cache, plain, steps_in_words, upstream
 from pipegen.data.manifest import Manifest
-from pipegen.ops.sources.base import Listing
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Cache
 

@@ -20,7 +20,7 @@ from pipegen.ops.arguments.moments import Moments
 from pipegen.ops.arguments.whitening import Whitening
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.registry import transforms
-from pipegen.ops.sources.base import Listing
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.plan.fitting_plans import fitting_plan, learning_steps
 from pipegen.spec.models import Runtime
 

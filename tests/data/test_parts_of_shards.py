@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pipegen.data.shards.manifest import ShardedManifest
 from pipegen.data.shards.splits import assign_shards
-from pipegen.ops.sources.base import Listing, Parts
-from pipegen.ops.sources.reader import Reader
-from pipegen.ops.sources.shards import Shards
+from pipegen.ops.sources.listing.base import Listing, Parts
+from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.listing.shards import Shards
 from pipegen.spec.models import Splits
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,7 @@ from typing import Any
 from pipegen.data.manifest import Manifest
 from pipegen.data.splits import assign
 from pipegen.errors import OpError
-from pipegen.ops.sources.base import Listing
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.spec.models import Splits
 
 CHARACTERS = ["a", "b", "é", "-", ".", "_", "0", "1", "日", "\U0001f600", "\udcff", "/x", "~"]

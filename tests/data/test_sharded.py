@@ -16,9 +16,9 @@ from pipegen.data.shards.ids import mix64, shard_bases
 from pipegen.data.shards.manifest import ShardedManifest
 from pipegen.data.shards.splits import assign_shards
 from pipegen.errors import InternalError, OpError
-from pipegen.ops.sources.base import Listing
-from pipegen.ops.sources.reader import Reader
-from pipegen.ops.sources.shards import Shards
+from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.listing.shards import Shards
 from pipegen.spec.models import Splits
 
 if TYPE_CHECKING:

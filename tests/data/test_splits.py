@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipegen.data.splits import assign
 from pipegen.errors import OpError
-from pipegen.ops.sources.base import Listing
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.spec.models import Splits
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.image_folder import ImageFolder
-from pipegen.ops.sources.table_features import TableFeature
+from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.phases.compilation import inspect
 from pipegen.spec.compose import compose
 from pipegen.spec.expect import field_type, valid, words_of

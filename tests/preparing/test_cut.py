@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pipegen.comparing.comparison import compare
-from pipegen.ops.sources.store import Pixels
+from pipegen.ops.sources.prepared_store.layout import Pixels
 from pipegen.phases.compilation import load
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
 from pipegen.preparing.options import Options

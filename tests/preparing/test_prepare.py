@@ -18,7 +18,7 @@ from PIL import Image
 
 import pipegen
 from pipegen.errors import DataError, SpecError
-from pipegen.ops.sources.store import read_about
+from pipegen.ops.sources.prepared_store.layout import read_about
 from pipegen.preparing import work
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ def test_every_form_says_the_same(slept: tuple[Any, Profile]) -> None:
 def test_a_slow_reader_is_named(photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tensorflow as tf
 
-    from pipegen.ops.sources.reader import FileReader
+    from pipegen.ops.sources.listing.reader import FileReader
 
     opened = FileReader.open
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pipegen.backend.features import Features
     from pipegen.cache.store import Store
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.strings import Ints
 
 _COMPUTE, _WHOLE, _LEFT_OUT = 0, 1, 2
 """What to do with a record: compute and write it; nothing; leave it to the batch, since nothing more can be written."""

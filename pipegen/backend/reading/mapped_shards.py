@@ -15,7 +15,7 @@ from pipegen.backend.process.variables import on_this_host
 from pipegen.backend.reading.columns import Once, as_tensor, runs_elsewhere
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.stored_rows import StoredShards
+    from pipegen.ops.sources.prepared_store.rows import StoredShards
 
 
 class MappedShards:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from pipegen.backend.reading.records import Records, RecordTensors, files_of, records_from
 from pipegen.data.mixed import MixedManifest
 from pipegen.errors import InternalError
-from pipegen.ops.sources.reader import Reader
+from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,9 +18,9 @@ from pipegen.ops.families.canvas_crops import size_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.stored import StoredPixels
-from pipegen.ops.sources.reader import FileReader
-from pipegen.ops.sources.stored_rows import StoredShards
-from pipegen.ops.sources.strings import aligned
+from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.strings import aligned
+from pipegen.ops.sources.prepared_store.rows import StoredShards
 from pipegen.types import valid_name
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.data.manifest import Manifest
     from pipegen.data.shards.selected import InShards
-    from pipegen.ops.sources.reader import Read, Reader
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.reader import Read, Reader
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
     from pipegen.data.sampling.epochs import Epochs
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.stage import Stage
     from pipegen.physical.nodes import Form, Physical
     from pipegen.spec.models import PipelineSpec

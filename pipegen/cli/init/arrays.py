@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.spec import FLIP, PARTS, RESCALE, ROTATION, batch_for, beside, spec_text
 from pipegen.errors import OpError
-from pipegen.ops.sources.array_features import ArrayFeature
-from pipegen.ops.sources.classes import read_labels
-from pipegen.ops.sources.npz import read_arrays
-from pipegen.ops.sources.rows import read_image
+from pipegen.ops.sources.array_rows.npz import read_arrays
+from pipegen.ops.sources.array_rows.rows import read_image
+from pipegen.ops.sources.features.arrays import ArrayFeature
+from pipegen.ops.sources.features.classes import read_labels
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:

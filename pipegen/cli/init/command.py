@@ -12,7 +12,7 @@ import typer
 from pipegen.cli.common import note, progress, say
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.cli.files import SUFFIX
-from pipegen.ops.sources.tfds_folder import INFO
+from pipegen.ops.sources.dataset_folders.tfds import INFO
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from pipegen.cli.columns import LABELS, Column, columns_of, unused
 from pipegen.cli.init.spec import PARTS, batch_for
 from pipegen.errors import OpError
-from pipegen.ops.sources.table import read_table
+from pipegen.ops.sources.tables.table import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.ops.sources.table import TextTable
+    from pipegen.ops.sources.tables.table import TextTable
 
 _SHOWN = 40
 _TARGET = "  # the last column; name another where that is not what the model is to predict"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.init.survey import Sample, enter, level, sample_of, split_folders, spread
 from pipegen.ops.lowering.sizes import PNG
-from pipegen.ops.sources.scan import Scan
+from pipegen.ops.sources.folders.scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -13,11 +13,11 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.spec import PARTS, RESCALE, batch_for, beside, spec_text
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
+from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
+from pipegen.ops.sources.listing.shards import shards_of
 from pipegen.ops.sources.mds import read_columns
 from pipegen.ops.sources.records.paths import find_shards
 from pipegen.ops.sources.records.tf_example import read_example
-from pipegen.ops.sources.shards import shards_of
-from pipegen.ops.sources.sniff import IMAGE_EXTENSIONS, sniff
 from pipegen.ops.sources.tfrecord import index_tfrecord
 from pipegen.ops.sources.webdataset import tar_members
 from pipegen.ops.sources.zip import zip_members
@@ -26,7 +26,7 @@ from pipegen.spec.scalars import flow_scalar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.grouped import Member
     from pipegen.ops.sources.records.paths import Found
 

@@ -11,8 +11,8 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, pixels_of, size_for, spec_text
 from pipegen.cli.init.survey import Sample, spread
 from pipegen.errors import OpError
-from pipegen.ops.sources.sniff import IMAGE_EXTENSIONS
-from pipegen.ops.sources.table import text_of
+from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
+from pipegen.ops.sources.tables.table import text_of
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
     Raises:
         CannotRun: When it cannot be read, or has no pictures.
     """
-    from pipegen.ops.sources.columnar import read_parquet
+    from pipegen.ops.sources.tables.columnar import read_parquet
 
     try:
         table = read_parquet(os.path.abspath(file))
@@ -88,7 +88,7 @@ def first_zarr(folder: str, spec_folder: str) -> tuple[str, str]:
 
 def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:
     """Writes the spec of a data set that TensorFlow Datasets prepared; as `first_parquet`."""
-    from pipegen.ops.sources.tfds_folder import class_names, read_prepared
+    from pipegen.ops.sources.dataset_folders.tfds import class_names, read_prepared
 
     try:
         prepared = read_prepared(os.path.abspath(folder))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pipegen.cli.failures import CannotRun
 from pipegen.errors import OpError
+from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
-from pipegen.ops.sources.scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
 
 _SPLIT_NAMES = {
     "train": ("train", "training", "trainset"),

@@ -15,15 +15,15 @@ from pipegen.cli.init.pairing import is_called_mask, masks_of
 from pipegen.cli.init.spec import OUTPUT, PARTS, RESCALE, batch_for, beside, pixels_of, size_for, spec_text
 from pipegen.cli.init.survey import sample_of
 from pipegen.errors import OpError
-from pipegen.ops.sources.excel_table import ExcelTable
-from pipegen.ops.sources.jsonl_table import JsonLinesTable
-from pipegen.ops.sources.sniff import IMAGE_EXTENSIONS
-from pipegen.ops.sources.table import WHITESPACE, as_text, read_table
+from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
+from pipegen.ops.sources.tables.excel import ExcelTable
+from pipegen.ops.sources.tables.jsonl import JsonLinesTable
+from pipegen.ops.sources.tables.table import WHITESPACE, as_text, read_table
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
     from pipegen.cli.init.pairing import Levels
-    from pipegen.ops.sources.table import TextTable
+    from pipegen.ops.sources.tables.table import TextTable
 
 _SEPARATORS = (None, ";", "\t", "|", ",", WHITESPACE)
 _OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {

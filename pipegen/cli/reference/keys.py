@@ -9,10 +9,10 @@ from pipegen.cli.reference.op_docs import default_of
 from pipegen.ops.arguments.schedules import CosineSchedule, LinearSchedule, Schedule, StepSchedule, TableSchedule
 from pipegen.ops.base import GeometricTransform, Model, Transform
 from pipegen.ops.docs import field_docs
-from pipegen.ops.sources.array_features import ArrayFeature
-from pipegen.ops.sources.base import Source
+from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.files import FilesFeature
-from pipegen.ops.sources.table_features import TableFeature
+from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.testing.base import DataTest
 from pipegen.ops.testing.example_tests import ExampleTest
 from pipegen.spec.expect import describe_argument, field_type, shape

@@ -16,7 +16,7 @@ from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Model
-    from pipegen.ops.sources.base import Source
+    from pipegen.ops.sources.listing.base import Source
 
 _WIDTH, _SUMMARY = 100, 72
 """Columns of a page, and of a line of text in the table."""

@@ -12,7 +12,7 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.spec.expect import describe_argument, field_type
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.base import Source
+    from pipegen.ops.sources.listing.base import Source
 
 _HEAD = """# Steps and sources
 

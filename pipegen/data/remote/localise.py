@@ -16,7 +16,7 @@ from pipegen.data.remote.cache import FullError, RemoteCache
 from pipegen.errors import OpError
 from pipegen.kept import REMOTE, user_folder
 from pipegen.masking import masked, without_secrets
-from pipegen.ops.sources.glob import compile_glob
+from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.records.paths import expand
 from pipegen.spec.rebase import SOURCE_PATHS
 from pipegen.spec.units import format_bytes

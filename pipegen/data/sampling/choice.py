@@ -11,7 +11,7 @@ from pipegen.data.sampling.easiest import easiest_first
 from pipegen.data.sampling.epochs import Repeats
 from pipegen.data.sampling.factors import balanced, repeated, weighted
 from pipegen.errors import InternalError, OpError
-from pipegen.ops.sources.reports import count
+from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest

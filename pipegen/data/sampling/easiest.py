@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.data.sampling.epochs import Easiest
-from pipegen.ops.sources.strings import as_places, shareable
+from pipegen.ops.sources.listing.strings import as_places, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipegen.data.sampling.epochs import Repeats
 from pipegen.data.sampling.rounding import BITS, UNIT, settled
-from pipegen.ops.sources.strings import as_places, shareable
+from pipegen.ops.sources.listing.strings import as_places, shareable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import exact
 from pipegen.data.shards.ids import mix64
 from pipegen.errors import OpError
-from pipegen.ops.sources.predicate_syntax import parse_predicate
-from pipegen.ops.sources.reports import count
+from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

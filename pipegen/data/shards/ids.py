@@ -15,7 +15,7 @@ from pipegen.data.fingerprint import example_ids
 from pipegen.errors import InternalError, OpError
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
 
 Array = np.ndarray[Any, Any]
 

@@ -18,7 +18,7 @@ from pipegen.log import log
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.spec.models import Splits
 
 Array = np.ndarray[Any, Any]

@@ -15,10 +15,10 @@ from pipegen.data.shards.ids import mix64, shard_bases
 from pipegen.data.shards.selected import InShards, Names, Selected
 from pipegen.data.shards.splits import assign_shards
 from pipegen.kept import SPLITS, kept_folder
-from pipegen.ops.sources.shards import listed_labels, shards_of
+from pipegen.ops.sources.listing.shards import listed_labels, shards_of
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.spec.models import PipelineSpec
 
 Array = np.ndarray[Any, Any]

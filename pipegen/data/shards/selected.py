@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.data.shards.bitmap import Bitmap
-    from pipegen.ops.sources.strings import Strings
+    from pipegen.ops.sources.listing.strings import Strings
 
 Array = np.ndarray[Any, Any]
 

@@ -14,16 +14,16 @@ from pipegen.data.shards.selected import Selected
 from pipegen.data.splits import assign, intervals, shares
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.sources.base import Parts
-from pipegen.ops.sources.shards import listed_labels, shards_of
-from pipegen.ops.sources.strings import Strings
+from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.shards import listed_labels, shards_of
+from pipegen.ops.sources.listing.strings import Strings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pipegen.data.shards.bitmap import Bitmap
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.spec.models import Splits
 
 Array = np.ndarray[Any, Any]

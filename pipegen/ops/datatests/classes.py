@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.sources.reports import quoted
+from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.testing.base import many
 from pipegen.ops.testing.evidence import Failure, Listed, Outcome
 from pipegen.ops.testing.labels import LabelTest

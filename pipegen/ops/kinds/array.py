@@ -23,6 +23,6 @@ class Array(FeatureKind):
         return FeatureType(self.name, "string", ())
 
     def decoder(self, feature: Any, classes: int | None) -> Transform:
-        from pipegen.ops.sources.file_formats import decoder_of
+        from pipegen.ops.sources.features.file_formats import decoder_of
 
         return decoder_of(feature.format).model_copy(update={"shape": feature.shape})

@@ -43,7 +43,7 @@ class Image(FeatureKind):
             raise PartError(message, name, "format", help="`{nifti: {slices: N}}` reads so many, and `{nifti: {slice: 0}}` one")
 
     def decoder(self, feature: Any, classes: int | None) -> Transform | None:
-        from pipegen.ops.sources.file_formats import decoder_of
+        from pipegen.ops.sources.features.file_formats import decoder_of
 
         return decoder_of(feature.format) if getattr(feature, "format", None) is not None else None
 
@@ -59,7 +59,7 @@ class Image(FeatureKind):
         return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
 
     def read_array(self, name: str, feature: Any, given: Any) -> Column:
-        from pipegen.ops.sources.rows import read_image
+        from pipegen.ops.sources.array_rows.rows import read_image
 
         return Column(*read_image(name, feature, given))
 

@@ -30,7 +30,7 @@ class Label(FeatureKind):
     def read_array(self, name: str, feature: Any, given: Any) -> Column:
         import numpy as np
 
-        from pipegen.ops.sources.classes import read_labels
+        from pipegen.ops.sources.features.classes import read_labels
 
         indices, names = read_labels(name, feature.classes, feature.offset, given)
         return Column(np.array(indices, np.int64), label_type(len(names), several=False), names)

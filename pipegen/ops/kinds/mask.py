@@ -51,8 +51,8 @@ class Mask(FeatureKind):
         return (x.with_(classes=feature.num_classes, ignore=feature.ignore),)
 
     def read_array(self, name: str, feature: Any, given: Any) -> Column:
-        from pipegen.ops.sources.row_masks import read_mask
-        from pipegen.ops.sources.rows import as_array
+        from pipegen.ops.sources.array_rows.masks import read_mask
+        from pipegen.ops.sources.array_rows.rows import as_array
 
         return Column(*read_mask(name, feature, as_array(name, given)))
 

@@ -23,7 +23,7 @@ class Tensor(FeatureKind):
         return (FeatureType(self.name, "float32", (), uniform=True),)
 
     def read_array(self, name: str, feature: Any, given: Any) -> Column:
-        from pipegen.ops.sources.rows import read_values
+        from pipegen.ops.sources.array_rows.rows import read_values
 
         values = read_values(name, given, weights=self.weighs)
         return Column(values, FeatureType(self.name, "float32", values.shape[1:]))

@@ -15,7 +15,7 @@ from pipegen.ops.lowering.target import runs_elsewhere
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.sources.reader import Hold, Read, Together
+    from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.records.index import RecordIndex
 
 

@@ -9,7 +9,7 @@ from pipegen.lazy import tf
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipegen.ops.sources.reader import Together
+    from pipegen.ops.sources.listing.reader import Together
     from pipegen.types import Dim
 
 

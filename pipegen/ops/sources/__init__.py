@@ -1,1 +1,1 @@
-"""The sources: one file each, and what they share for listing files."""
+"""The sources: one file each. The folders beside them hold what sources share."""

@@ -14,13 +14,13 @@ from pipegen.ops.sources.records.tf_example import read_key
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.tf_example import Value
     from pipegen.ops.sources.stores.base import Store
-    from pipegen.ops.sources.strings import Ints
 
 
 class ArrayRecord(StoreSource):

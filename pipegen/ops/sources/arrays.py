@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.array_features import ArrayFeature, FeatureName
-from pipegen.ops.sources.base import Listing, Source
-from pipegen.ops.sources.pictures import lives_on
+from pipegen.ops.sources.features.arrays import ArrayFeature, FeatureName
+from pipegen.ops.sources.features.pictures import lives_on
+from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ class Arrays(Source):
 
     def unpacked(self, base: Path) -> int:
         """Sums the bytes that the compressed arrays of a `.npz` file take."""
-        from pipegen.ops.sources.npz import packed_bytes
+        from pipegen.ops.sources.array_rows.npz import packed_bytes
 
         return packed_bytes(self.features, self.path, str(base)) if self.path is not None else 0
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Look at the arrays; see `Source.list`. Every value of images of floats is read once."""
-        from pipegen.ops.sources.npz import read_files
-        from pipegen.ops.sources.rows import given_arrays, list_rows
+        from pipegen.ops.sources.array_rows.npz import read_files
+        from pipegen.ops.sources.array_rows.rows import given_arrays, list_rows
 
         if self.needs_data():
             return list_rows(self.features, given_arrays(self.features, data))

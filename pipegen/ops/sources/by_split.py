@@ -11,15 +11,15 @@ from pydantic import SerializeAsAny, field_validator, model_serializer, model_va
 from pipegen.errors import OpError, OpErrors
 from pipegen.ops.base import SplitName
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.base import Note, Source
-from pipegen.ops.sources.merge import merge
+from pipegen.ops.sources.listing.base import Note, Source
+from pipegen.ops.sources.parts.merge import merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from pipegen.ops.base import Transform
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.types import ElementType, FeatureType
 
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import model_validator
 
-from pipegen.ops.sources.csv_table import CsvTable
-from pipegen.ops.sources.table_source import TableSource
+from pipegen.ops.sources.tables.csv import CsvTable
+from pipegen.ops.sources.tables.source import TableSource
 
 
 class Csv(CsvTable, TableSource):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.base import Listing
-from pipegen.ops.sources.columnar import from_memory
-from pipegen.ops.sources.table_source import TableSource
+from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.tables.columnar import from_memory
+from pipegen.ops.sources.tables.source import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipegen.ops.sources.excel_table import ExcelTable
-from pipegen.ops.sources.table_source import TableSource
+from pipegen.ops.sources.tables.excel import ExcelTable
+from pipegen.ops.sources.tables.source import TableSource
 
 
 class Excel(ExcelTable, TableSource):

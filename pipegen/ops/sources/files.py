@@ -12,15 +12,16 @@ from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.registry import kind_of, names_in
-from pipegen.ops.sources.array_features import FeatureName
-from pipegen.ops.sources.base import Files as FilesOf
-from pipegen.ops.sources.base import Listing, Note, Source
-from pipegen.ops.sources.file_formats import FileFeature, unread_formats
-from pipegen.ops.sources.glob import compile_glob
-from pipegen.ops.sources.pictures import decoders, lives_on
-from pipegen.ops.sources.reports import count, find_root, nothing_found, quoted, tally_notes
-from pipegen.ops.sources.scan import Scan
-from pipegen.ops.sources.strings import Strings
+from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
+from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.folders.glob import compile_glob
+from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
+from pipegen.ops.sources.folders.scan import Scan
+from pipegen.ops.sources.listing.base import Files as FilesOf
+from pipegen.ops.sources.listing.base import Listing, Note, Source
+from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.listing.wording import count, find_root, quoted
 from pipegen.patterns import compile_pattern
 from pipegen.types import ElementType
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.base import Transform
-    from pipegen.ops.sources.scan import Tree
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.folders.scan import Tree
+    from pipegen.ops.sources.listing.strings import Ints
 
     Kind = str
 else:

@@ -10,21 +10,21 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.ops.base import SplitName
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.array_features import FeatureName
 from pipegen.ops.sources.arrow import Arrow
-from pipegen.ops.sources.base import Parts
-from pipegen.ops.sources.hub_folder import class_names, files_of, find_saved, key_for
+from pipegen.ops.sources.dataset_folders.hub import class_names, files_of, find_saved, key_for
+from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.shards import shards_of
+from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.reports import close_names, quoted
-from pipegen.ops.sources.shards import shards_of
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.base import Listing
-    from pipegen.ops.sources.hub_folder import Saved
+    from pipegen.ops.sources.dataset_folders.hub import Saved
+    from pipegen.ops.sources.listing.base import Listing
 
 _Split = Annotated[str, Field(min_length=1)]
 

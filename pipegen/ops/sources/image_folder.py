@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.base import Listing, Note, Source
-from pipegen.ops.sources.glob import compile_glob
-from pipegen.ops.sources.merge import merge
-from pipegen.ops.sources.reports import class_notes, find_root, loose_notes, nothing_found, quoted, tally_notes
-from pipegen.ops.sources.scan import Scan
-from pipegen.ops.sources.strings import Strings, as_sizes
+from pipegen.ops.sources.folders.glob import compile_glob
+from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
+from pipegen.ops.sources.folders.scan import Scan
+from pipegen.ops.sources.listing.base import Listing, Note, Source
+from pipegen.ops.sources.listing.strings import Strings, as_sizes
+from pipegen.ops.sources.listing.wording import find_root, quoted
+from pipegen.ops.sources.parts.merge import merge
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.strings import Ints
 
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipegen.ops.sources.jsonl_table import JsonLinesTable
-from pipegen.ops.sources.table_source import TableSource
+from pipegen.ops.sources.tables.jsonl import JsonLinesTable
+from pipegen.ops.sources.tables.source import TableSource
 
 
 class JsonLines(JsonLinesTable, TableSource):

@@ -8,23 +8,23 @@ from pydantic import field_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.by_library import check_pickled
 from pipegen.ops.sources.records.index import ShardRecords
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
-from pipegen.ops.sources.reports import count, quoted
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Mapping, Sequence
 
-    from pipegen.ops.sources.reader import Reader
+    from pipegen.ops.sources.listing.reader import Reader
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.strings import Ints
 
 ANY = "*"
 

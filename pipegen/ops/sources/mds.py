@@ -14,20 +14,20 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.reports import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.ops.sources.reader import Reader
+    from pipegen.ops.sources.listing.reader import Reader
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.strings import Ints
 
 _PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})
 _WHOLE = {"int": "int64"} | {name: name for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")}

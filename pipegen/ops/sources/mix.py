@@ -11,8 +11,8 @@ from pipegen.errors import InternalError, PartError
 from pipegen.ops.arguments.schedules import AnySchedule, Schedule
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
-from pipegen.ops.sources.array_features import FeatureName
-from pipegen.ops.sources.base import Listing, Source
+from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.splitting import Splits
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipegen.ops.sources.parquet_table import ParquetTable
-from pipegen.ops.sources.table_source import TableSource
+from pipegen.ops.sources.tables.parquet import ParquetTable
+from pipegen.ops.sources.tables.source import TableSource
 
 
 class Parquet(ParquetTable, TableSource):

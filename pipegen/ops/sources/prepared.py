@@ -13,15 +13,15 @@ from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import SplitName
 from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.model import Model
-from pipegen.ops.sources.array_features import FeatureName
-from pipegen.ops.sources.base import Listing, Parts, Source
+from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.sources.listing.base import Listing, Parts, Source
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pipegen.ops.sources.store import StoreAbout
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.prepared_store.layout import StoreAbout
 
     Kind = str
 else:
@@ -113,7 +113,7 @@ class Prepared(Source):
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the records; see `Source.list`."""
-        from pipegen.ops.sources.store import check_files, read_about
+        from pipegen.ops.sources.prepared_store.layout import check_files, read_about
 
         root = Path(os.path.abspath(os.path.join(base, os.path.expanduser(self.path))))
         about = read_about(root)
@@ -142,9 +142,9 @@ class Prepared(Source):
     def _listed(self, root: Path, about: StoreAbout) -> Listing:
         import numpy as np
 
-        from pipegen.ops.sources.store import read_column
-        from pipegen.ops.sources.stored_rows import StoredRows, places
-        from pipegen.ops.sources.strings import Strings
+        from pipegen.ops.sources.listing.strings import Strings
+        from pipegen.ops.sources.prepared_store.layout import read_column
+        from pipegen.ops.sources.prepared_store.rows import StoredRows, places
 
         at = places(about)
         columns = {name: np.array(read_column(root, name)) for name, f in self.features.items() if not kind_of(f).pictured}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipegen.ops.sources.sql_table import SqlTable
-from pipegen.ops.sources.table_source import TableSource
+from pipegen.ops.sources.tables.source import TableSource
+from pipegen.ops.sources.tables.sql import SqlTable
 
 
 class Sql(SqlTable, TableSource):

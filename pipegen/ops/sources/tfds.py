@@ -13,14 +13,14 @@ from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError, PartError
 from pipegen.ops.base import SplitName
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.array_features import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
-from pipegen.ops.sources.base import Parts, Source
-from pipegen.ops.sources.pictures import decoders, lives_on
+from pipegen.ops.sources.dataset_folders.tfds import class_names, find_prepared, parse_split
+from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.listing.base import Parts, Source
+from pipegen.ops.sources.listing.shards import Shards, shards_of
+from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.reports import close_names, quoted
-from pipegen.ops.sources.shards import Shards, shards_of
-from pipegen.ops.sources.tfds_folder import class_names, find_prepared, parse_split
 from pipegen.ops.sources.tfrecord import TFRecord
 from pipegen.types import ElementType
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.base import Transform
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.dataset_folders.tfds import Prepared
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.source import RecordSource
-    from pipegen.ops.sources.tfds_folder import Prepared
 
     Piece = tuple[str, str, int, int]
     """Our split, the name of a file, the first record in it that counts, and how many do."""

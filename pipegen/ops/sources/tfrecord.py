@@ -21,12 +21,12 @@ from pipegen.ops.sources.records.tf_example import read_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.tf_example import Held, Value
-    from pipegen.ops.sources.strings import Ints
 
 _HEAD, _TAIL = 12, 4
 """Bytes before a record, its length and the checksum of that, and behind it, its own checksum."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pipegen.ops.sources.base import Source
+    from pipegen.ops.sources.listing.base import Source
     from pipegen.types import ElementType
 
     Array = np.ndarray[Any, Any]

@@ -258,7 +258,7 @@ def test_a_step_that_has_no_rule_for_them_is_an_error(step: dict[str, Any], says
 
 
 def test_they_are_aligned_with_the_only_image() -> None:
-    from pipegen.ops.sources.pictures import lives_on
+    from pipegen.ops.sources.features.pictures import lives_on
 
     image, points = (SimpleNamespace(kind=kind, of=None, ignore=0) for kind in ("image", "points"))
     assert lives_on({"image": image, "points": points}) == {"image": None, "points": "image"}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pipegen.data.collect import collect
 from pipegen.errors import OpError
 from pipegen.ops.sources.arrays import Arrays
-from pipegen.ops.sources.base import Listing
+from pipegen.ops.sources.listing.base import Listing
 from pipegen.spec.load import load
 
 IMAGES = np.arange(6 * 4 * 5 * 3, dtype=np.uint8).reshape(6, 4, 5, 3)

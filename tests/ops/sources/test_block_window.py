@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pipegen.data.shards.bitmap import bitmap_of
 from pipegen.data.shards.selected import Selected
-from pipegen.ops.sources import blocks
-from pipegen.ops.sources.blocks import ArrayBlock, BlockReader, BytesBlock, Stamp, Window
+from pipegen.ops.sources.listing import blocks
+from pipegen.ops.sources.listing.blocks import ArrayBlock, BlockReader, BytesBlock, Stamp, Window
 
 if TYPE_CHECKING:
     from pathlib import Path

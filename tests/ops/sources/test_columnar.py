@@ -17,7 +17,7 @@ from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.dataframe import DataFrame
 from pipegen.ops.sources.parquet import Parquet
-from pipegen.ops.sources.table import text_of
+from pipegen.ops.sources.tables.table import text_of
 
 # PyArrow of today asks for a newer NumPy than TensorFlow 2.16 takes, and says so only when it is imported.
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
@@ -26,7 +26,7 @@ pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
 
 COLUMNS: dict[str, list[Any]] = {
     "file": ["a.jpg", "b.jpg", "a.jpg"],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
 
     Tree = Callable[..., Path]
 

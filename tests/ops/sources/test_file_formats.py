@@ -20,7 +20,7 @@ from pipegen.ops.families import array_decoder
 from pipegen.ops.lowering.arrays import read_array
 from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.sources.csv import Csv
-from pipegen.ops.sources.file_formats import ArrayFile, decoder_of
+from pipegen.ops.sources.features.file_formats import ArrayFile, decoder_of
 from pipegen.ops.sources.files import Files
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ import pytest
 from pydantic import ValidationError
 
 from pipegen.errors import OpError
+from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
-from pipegen.ops.sources.scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
 
     Tree = Callable[..., Path]
 
@@ -260,7 +260,7 @@ def test_known_extensions_are_not_opened(tree: Tree, monkeypatch: pytest.MonkeyP
 
 
 def test_progress_counts_files(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipegen.ops.sources.scan._PROGRESS_EVERY", 2)
+    monkeypatch.setattr("pipegen.ops.sources.folders.scan._PROGRESS_EVERY", 2)
     seen: list[int] = []
     root = tree(*(f"cat/{i}.jpg" for i in range(5)))
     ImageFolder(path="data").list(root.parent, seen.append)

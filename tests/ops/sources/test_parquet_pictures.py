@@ -23,7 +23,7 @@ pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
 
 pytestmark = pytest.mark.tf
 

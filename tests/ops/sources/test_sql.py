@@ -17,7 +17,7 @@ from pipegen.errors import OpError
 from pipegen.masking import Secretive, masked, secrets_in, without_secrets
 from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.sql import Sql
-from pipegen.ops.sources.sql_text import refuse_writing
+from pipegen.ops.sources.tables.sql_text import refuse_writing
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import spec_hash
 
@@ -152,7 +152,7 @@ def test_what_reads_is_taken(query: str) -> None:
 
 
 def test_the_database_itself_is_opened_for_reading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipegen.ops.sources.sql_table.refuse_writing", lambda query: None)
+    monkeypatch.setattr("pipegen.ops.sources.tables.sql.refuse_writing", lambda query: None)
     before = (folder / "dogs.db").read_bytes()
     wrong = refusal(sql("delete from dogs returning n, breed, age"), folder)
     assert (wrong.code, wrong.field) == ("PG453", "query")

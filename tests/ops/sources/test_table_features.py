@@ -18,7 +18,7 @@ from pipegen.spec.models import PipelineSpec
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
 
 TABLE = """age,height,tags,breed,side,w,part,owner
 1,1.5,sun; sea,cat,l,1,tr,ann

@@ -22,7 +22,7 @@ from pipegen.spec.spec_hash import spec_hash
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipegen.ops.sources.base import Listing
+    from pipegen.ops.sources.listing.base import Listing
 
 ROWS = """file,breed,age,patient
 a.jpg,pug,3,p1

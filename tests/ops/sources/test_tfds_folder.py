@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.tfds_folder import Prepared, class_names, find_prepared, parse_split
+from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, find_prepared, parse_split
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from pipegen.errors import OpError
 from pipegen.ops.lowering import plugins
 from pipegen.ops.lowering.library import UnreadableError, read
 from pipegen.ops.lowering.plugins import is_readable, plugin_format, register
+from pipegen.ops.sources.folders.sniff import HEAD_BYTES, sniff
 from pipegen.ops.sources.image_folder import ImageFolder
-from pipegen.ops.sources.sniff import HEAD_BYTES, sniff
 
 if TYPE_CHECKING:
     from pathlib import Path

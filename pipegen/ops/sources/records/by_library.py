@@ -10,25 +10,25 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.blocks import ArrayBlock, BytesBlock, Window, window_limit
+from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window, window_limit
+from pipegen.ops.sources.listing.shards import shards_of
+from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.index import ShardRecords, counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.reports import quoted
-from pipegen.ops.sources.shards import shards_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.base import Listing
-    from pipegen.ops.sources.blocks import Block
-    from pipegen.ops.sources.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.blocks import Block
+    from pipegen.ops.sources.listing.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.stores.base import Store, Stored
-    from pipegen.ops.sources.strings import Ints
     from pipegen.types import ElementType
 
 _PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")

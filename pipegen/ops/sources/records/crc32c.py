@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.strings import Ints
 
 _POLYNOMIAL = 0x82F63B78  # reflected
 _MASK = 0xA282EAD8

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, model_validator
 
 from pipegen.ops.kinds.registry import kind_of, names_in
-from pipegen.ops.sources.pictures import StoredPicture
+from pipegen.ops.sources.features.pictures import StoredPicture
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import field_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
-from pipegen.ops.sources.reports import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pipegen.ops.sources.reader import Reader
+    from pipegen.ops.sources.listing.reader import Reader
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.strings import Ints
 
 ABSENT = -1
 """The length of a member that a record lacks."""

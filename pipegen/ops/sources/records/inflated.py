@@ -7,7 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.blocks import Window, window_limit
+from pipegen.ops.sources.listing.blocks import Window, window_limit
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.reader import RecordReader
@@ -15,12 +15,12 @@ from pipegen.ops.sources.records.reader import RecordReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.blocks import Block
-    from pipegen.ops.sources.reader import Hold, Together
+    from pipegen.ops.sources.listing.blocks import Block
+    from pipegen.ops.sources.listing.reader import Hold, Together
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.strings import Ints
 
 MAGIC = b"\x1f\x8b"
 """What a file that gzip compressed begins with."""

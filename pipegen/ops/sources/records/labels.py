@@ -12,16 +12,16 @@ from pipegen.errors import OpError
 from pipegen.kept import INDEXES, keep, open_kept
 from pipegen.log import log
 from pipegen.memory import available_cores
-from pipegen.ops.sources.classes import read_labels
+from pipegen.ops.sources.features.classes import read_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.strings import Ints
 
 _MAGIC = b"pipegen labels\n"
 _THREADS = 16

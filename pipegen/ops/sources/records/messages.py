@@ -9,8 +9,8 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.tf_example import read_example
-from pipegen.ops.sources.reports import count, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,8 +10,8 @@ from glob import glob, has_magic
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.reports import close_names, count, nearest_folder, quoted
-from pipegen.ops.sources.scan import is_hidden
+from pipegen.ops.sources.folders.scan import is_hidden
+from pipegen.ops.sources.listing.wording import close_names, count, nearest_folder, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,17 +6,17 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
-from pipegen.ops.sources.base import main_label
-from pipegen.ops.sources.reader import Reader
+from pipegen.ops.sources.listing.base import main_label
+from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.reader import Hold, Read, Together
+    from pipegen.ops.sources.listing.reader import Hold, Read, Together
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.strings import Ints
 
 
 class RecordReader(Reader):

@@ -11,14 +11,14 @@ from pydantic import Field, PrivateAttr, field_validator
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.array_features import FeatureName
-from pipegen.ops.sources.base import Listing, Note, Source
-from pipegen.ops.sources.pictures import decoders, lives_on
+from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.listing.base import Listing, Note, Source
+from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.index import RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
-from pipegen.ops.sources.shards import Shards
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.ops.base import Transform
-    from pipegen.ops.sources.reader import Reader
-    from pipegen.ops.sources.strings import Ints
+    from pipegen.ops.sources.listing.reader import Reader
+    from pipegen.ops.sources.listing.strings import Ints
 
 Path_ = Annotated[str, Field(min_length=1)]
 

@@ -1,0 +1,61 @@
+"""Masks as arrays in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.ops.families.mask_decoder import LARGEST
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.base import Note
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.features.arrays import ArrayFeature
+    from pipegen.types import ElementType, FeatureType
+
+
+def read_mask(name: str, feature: ArrayFeature, array: Any) -> tuple[Any, FeatureType]:
+    """Masks as a NumPy array `(n, height, width, 1)` of uint8, and the type of one.
+
+    Args:
+        name: The feature.
+        feature: Its arguments.
+        array: A NumPy array.
+
+    Raises:
+        OpError: `PG204` for a wrong rank, `PG402` for no rows, `PG419` for a dtype, a size or values that are no class indices.
+    """
+    import numpy as np
+
+    if array.ndim == 3:
+        array = array[..., None]
+    if array.ndim != 4 or array.shape[-1] != 1:
+        message = f"the masks of `{name}` need the shape (n, height, width) or (n, height, width, 1) and have {array.shape}"
+        raise OpError("PG204", message, help="from one channel a class, `numpy.argmax(masks, -1)` makes indices")
+    if not array.size:
+        raise OpError("PG402", f"the array `{name}` has no rows")
+    if array.dtype.kind not in "bui":
+        raise OpError("PG419", f"the masks of `{name}` are {array.dtype}", help="class indices are whole numbers: pass them as uint8")
+    height, width = array.shape[1:3]
+    type_ = feature.possible()[0].with_(shape=(height, width, 1))
+    if feature.size is not None and (height, width) != feature.height_width():
+        raise OpError("PG419", f"the masks of `{name}` are {height}×{width} pixels", field="size")
+    highest = LARGEST if type_.classes is None else type_.classes - 1
+    wrong = [int(value) for value in np.unique(array) if not 0 <= value <= highest and value != feature.ignore]
+    if wrong:
+        message = f"`{name}` holds {wrong[0]}, and class indices go from 0 to {highest}"
+        raise OpError("PG419", message, field="classes" if type_.classes is not None else None)
+    return array.astype(np.uint8, copy=False), type_
+
+
+def sizes_apart(type_: ElementType) -> list[Note]:
+    """Reports a mask or an image whose size differs from that of the image that it is aligned with."""
+    notes = []
+    for name, x in type_.items():
+        if not kind_of(x).pictured:
+            continue
+        image = type_[x.of] if x.of is not None else x
+        if (x.height, x.width) != (image.height, image.width):
+            message = f"`{name}` has {x.height}×{x.width} pixels, and `{x.of}`, on which it lives, has {image.height}×{image.width}"
+            notes.append(Note("PG419", message, "pixel by pixel they belong together", f"features.{name}", "error"))
+    return notes

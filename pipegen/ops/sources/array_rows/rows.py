@@ -1,0 +1,341 @@
+"""Looks at arrays before they become records: are they all there, equally long, of a dtype and a shape that can be read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError
+from pipegen.ops.arguments.sizes import height_width
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.array_rows.masks import sizes_apart
+from pipegen.ops.sources.features.pictures import lives_on
+from pipegen.ops.sources.listing.base import Listing, Note, main_label
+from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pipegen.ops.sources.features.arrays import ArrayFeature
+    from pipegen.ops.sources.listing.reader import Hold, Read
+
+_KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
+_HASHED_WHOLE = 2**28
+_SCANNED = 2**25
+
+
+class Rows(Reader):
+    """Reads rows of arrays. An array is held once, whatever number of splits and datasets read it; or, where it is mapped from a file that
+    is large beside the RAM budget, in that file alone.
+
+    Args:
+        arrays: The images by feature, as NumPy arrays `(n, height, width, channels)`; everything else is in the listing.
+    """
+
+    numbered: ClassVar[bool] = True
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.arrays = arrays
+        self._open: dict[tuple[str, bool], Read] = {}
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        """Returns what takes rows of an array, made once."""
+        from pipegen.ops.lowering.stored import Mapped
+
+        key = feature, self._stays(feature, ram_budget)
+        if key not in self._open:
+            self._open.setdefault(key, (Mapped if key[1] else hold)(self.arrays[feature]))
+        return self._open[key]
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        """Says whether one of the arrays stays in its file."""
+        return "rows of a mapped file" if any(self._stays(name, ram_budget) for name in features if name in self.arrays) else ""
+
+    def _stays(self, feature: str, ram_budget: int) -> bool:
+        import numpy as np
+
+        array = self.arrays[feature]
+        return isinstance(array, np.memmap) and 2 * array.nbytes > ram_budget
+
+    def digest(self, *, whole: bool = False) -> str:
+        """Identifies the images, in hexadecimal: BLAKE2b over names, dtypes, shapes and bytes.
+
+        Of an array above 256 MiB, as many whole rows as that holds are read, evenly spaced, the first and the last among them; all of them
+        where it is to be `whole`.
+        """
+        found = hashlib.blake2b(digest_size=32)
+        for name in sorted(self.arrays):
+            array = self.arrays[name]
+            found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+            for block in _hashed(array, whole):
+                found.update(block)
+        return found.hexdigest()
+
+
+def mismatch(reference: ElementType, other: ElementType) -> str | None:
+    """Says what of another split's rows differs from those of the reference; a model takes one shape and one dtype."""
+    for name, x in reference.items():
+        y = other[name]
+        if (x.dtype, x.shape) != (y.dtype, y.shape):
+            return f"`{name}` is {y.with_(interval=None)} here and {x.with_(interval=None)} there"
+        if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
+            return f"`{name}` has other `classes` or another `ignore` here than there"
+    return None
+
+
+def common_type(parts: Sequence[ElementType], reference: ElementType) -> ElementType:
+    """The type of the rows of several splits: values can occur that occur in any."""
+    features = []
+    for name, x in reference.items():
+        intervals = [part[name].interval for part in parts]
+        known = [interval for interval in intervals if interval is not None]
+        whole = known[0] if len(known) == len(intervals) else None
+        for interval in known:
+            whole = whole.union(interval) if whole is not None else None
+        features.append((name, x.with_(interval=whole)))
+    return ElementType(tuple(features))
+
+
+def _hashed(array: Any, whole: bool) -> Iterator[Any]:
+    import numpy as np
+
+    if array.nbytes <= _HASHED_WHOLE:
+        yield np.ascontiguousarray(array).data.cast("B")
+        return
+    n = len(array)
+    taken = n if whole else max(2, _HASHED_WHOLE // (array.nbytes // n))
+    for i in range(taken):
+        yield np.ascontiguousarray(array[i * (n - 1) // (taken - 1)]).data.cast("B")
+
+
+def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str, Any]:
+    """The array of each feature, out of what `build(data=)` was given.
+
+    Raises:
+        OpError: `PG418`.
+    """
+    wanted = {feature.key or name: name for name, feature in features.items()}
+    given = "data={" + ", ".join(f'"{key}": …' for key in wanted) + "}"
+    if data is None:
+        raise OpError(
+            "PG418", "the arrays come from `pipegen.build(data=)`, and none were given", help=f"pass them: `pipegen.build(spec, {given})`"
+        )
+    if not isinstance(data, Mapping):
+        message = f"`data` is a map from names to arrays, got {type(data).__name__}"
+        raise OpError("PG418", message, help=f"pass `{given}`")
+    missing = [key for key in wanted if key not in data]
+    if missing:
+        near = closest(missing[0], [str(k) for k in data if k not in wanted])
+        help_ = f"is `{near}` meant?" if near else f"`data` holds {quoted([str(k) for k in data])}" if data else "`data` is empty"
+        raise OpError(
+            "PG418", f"`data` has no array{'s' * (len(missing) > 1)} {quoted(missing)}", field=f"features.{wanted[missing[0]]}", help=help_
+        )
+    extra = [str(key) for key in data if key not in wanted]
+    if extra:
+        message = f"`data` has the array {quoted(extra)}, which no feature reads"
+        raise OpError("PG418", message, field="features", help="add a feature of this name, or leave the array out")
+    return {name: data[key] for key, name in wanted.items()}
+
+
+def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
+    """The rows of arrays as records; what is wrong with an array is an error among the notes, and then there are no records."""
+    import numpy as np
+
+    types: dict[str, FeatureType] = {}
+    images: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
+    classes: dict[str, tuple[str, ...]] = {}
+    notes: list[Note] = []
+    lengths: dict[str, int] = {}
+    for name, feature in features.items():
+        try:
+            kind = kind_of(feature)
+            read = kind.read_array(name, feature, arrays[name])
+            (images if kind.pictured else columns)[name] = read.values
+            types[name], lengths[name] = read.type, len(read.values)
+            if kind.labels:
+                classes[name] = read.classes
+        except OpError as error:
+            field = f"features.{name}" + (f".{error.field}" if error.field else "")
+            notes.append(Note(error.code, error.message, error.help, field, "error"))
+    if not notes and len(set(lengths.values())) > 1:
+        counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
+        notes.append(Note("PG418", f"{counted}; row by row they belong together", field="features", severity="error"))
+    if notes:
+        return _nothing(notes)
+
+    n = next(iter(lengths.values()))
+    size = sum(array.nbytes for array in images.values()) // n
+    of = lives_on(features)
+    type_ = ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items()))
+    notes = sizes_apart(type_)
+    if notes:
+        return _nothing(notes)
+    label = main_label(classes)
+    names = classes.pop(label, ()) if label is not None else ()
+    main = columns.pop(label) if label is not None else None
+    keys, readers = Strings.hold(map(str, range(n))), {"": Rows(images)}
+    return Listing("", keys, main, names, np.full(n, size), readers=readers, columns=columns, column_classes=classes, type=type_)
+
+
+def _nothing(notes: list[Note]) -> Listing:
+    import numpy as np
+
+    return Listing("", Strings.hold(()), None, (), np.zeros(0), tuple(notes))
+
+
+def read_values(name: str, given: Any, *, weights: bool = False) -> Any:
+    """Numbers as float32 `(n, ...)`; weights as `(n,)`, also where they come as `(n, 1)`.
+
+    Raises:
+        OpError: `PG402` for no rows, `PG418` for objects, `PG419` for what is no finite number, or no weight.
+    """
+    import numpy as np
+
+    array = as_array(name, given)
+    if array.dtype.kind not in "biuf":
+        raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they have to be numbers")
+    if array.ndim == 0 or not len(array):
+        raise OpError("PG402", f"the array `{name}` has no rows")
+    with np.errstate(all="ignore"):  # as in `_held`
+        values = np.asarray(array, np.float32)
+    wrong = ~np.isfinite(values).reshape(len(values), -1).all(1)
+    if wrong.any():
+        raise OpError("PG419", f"row {int(np.argmax(wrong))} of `{name}` holds values that are no numbers", help="leave such rows out")
+    if not weights:
+        return values
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1 or values.min() < 0:
+        shape = f"its shape is {values.shape}" if values.ndim != 1 else f"the least is {values.min():g}"
+        raise OpError("PG419", f"`{name}` needs one number of 0 or more for each row, and {shape}")
+    return values
+
+
+def read_image(name: str, feature: ArrayFeature, given: Any) -> tuple[Any, FeatureType]:
+    """Images as a NumPy array `(n, height, width, channels)` of uint8, uint16 or float32, and the type of one.
+
+    Raises:
+        OpError: `PG204` for a wrong rank, `PG402` for no rows, `PG418` for objects, `PG419` for a dtype, a size or values that
+            cannot be what the feature says.
+    """
+    array = _ranked(name, feature, as_array(name, given))
+    if not len(array):
+        raise OpError("PG402", f"the array `{name}` has no rows")
+    if 0 in array.shape:
+        raise OpError("PG419", f"the images of `{name}` have no pixels: the array's shape is {array.shape}")
+    array = _held(name, array)
+    _, height, width, channels = array.shape
+    if feature.channels is not None and channels != feature.channels:
+        raise OpError("PG419", f"the images of `{name}` have {count(channels, 'channel')}, not {feature.channels}", field="channels")
+    if feature.size is not None and (height, width) != height_width(feature.size):
+        raise OpError("PG419", f"the images of `{name}` are {height}×{width} pixels", field="size")
+    return array, FeatureType("image", str(array.dtype), (height, width, channels), _interval(name, feature, array))
+
+
+def as_array(name: str, given: Any) -> Any:
+    """Returns what was given as a NumPy array of numbers.
+
+    Raises:
+        OpError: `PG418` for objects.
+    """
+    import numpy as np
+
+    try:
+        array = given if isinstance(given, np.memmap) else np.asarray(given)
+    except ValueError:
+        array = np.empty(0, object)
+    if array.dtype == object:
+        message = f"`{name}` is no array of numbers: its items are objects, or differ in shape"
+        raise OpError(
+            "PG418", message, help="images of different sizes cannot be rows of one array; keep them as files, or resize them first"
+        )
+    return array
+
+
+def _ranked(name: str, feature: ArrayFeature, array: Any) -> Any:
+    """`(n, height, width, channels)`: gray images get their channel axis."""
+    shape = array.shape
+    if array.ndim == 4:
+        if feature.channels is None and shape[-1] > 4 and shape[1] in (1, 3, 4):
+            message = f"the channels of `{name}` seem to come first: its shape is {shape}"
+            raise OpError("PG204", message, help="pass `np.moveaxis(x, 1, -1)`, or say how many `channels` there are")
+        return array
+    if array.ndim == 3 and not (shape[-1] in (1, 3, 4) and shape[0] > 4):
+        return array[..., None]
+    if array.ndim == 3:
+        raise OpError(
+            "PG204",
+            f"`{name}` looks like one image: its shape is {shape}",
+            help="for one image, pass `x[None]`; for rows of gray images, `x[..., None]`",
+        )
+    side = int(shape[1] ** 0.5) if array.ndim == 2 else 0
+    help_ = f"such as `x.reshape(-1, {side}, {side}, 1)`" if side and side * side == shape[1] else None
+    raise OpError("PG204", f"the images of `{name}` need the shape (n, height, width, channels) and have {shape}", help=help_)
+
+
+def _held(name: str, array: Any) -> Any:
+    """The array in a dtype that the pipeline holds: bytes and words as they are, floats as float32."""
+    import numpy as np
+
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, which is found with its row
+            return array.astype(np.float32, copy=False)
+    if array.dtype.kind == "u" and array.dtype.itemsize <= 2:
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+    help_ = "images are uint8, uint16 or floats"
+    if array.dtype.kind in "iu":
+        low, high = int(array.min()), int(array.max())
+        fits = next((t for t, top in (("uint8", 255), ("uint16", 65535)) if low >= 0 and high <= top), None)
+        help_ = f"its values lie in {low}..{high}" + (f', so pass `x.astype("{fits}")`' if fits else f"; {help_}")
+    elif array.dtype.kind == "b":
+        help_ = 'pass `x.astype("uint8") * 255`'
+    raise OpError("PG419", f"the images of `{name}` are {array.dtype}", help=help_)
+
+
+def _interval(name: str, feature: ArrayFeature, array: Any) -> Interval | None:
+    """The values that can occur: what the dtype or the feature says, else what the values themselves suggest."""
+    if array.dtype.kind == "u":
+        bits = 8 * array.dtype.itemsize
+        if feature.range is not None:
+            raise OpError(
+                "PG419", f"the images of `{name}` are {array.dtype}, which has a range of its own", field="range", help="leave `range` out"
+            )
+        if feature.bits not in (None, bits):
+            raise OpError("PG419", f"the images of `{name}` have {bits} bits", field="bits")
+        return BYTE_RANGE if bits == 8 else WORD_RANGE
+    if feature.bits is not None:
+        help_ = "leave `bits` out, which is for integers"
+        raise OpError("PG419", f"the images of `{name}` are floats", field="bits", help=help_)
+    low, high = _extremes(name, array)
+    if feature.range is None:
+        return next((known for known in _KNOWN_RANGES if known.low <= low and high <= known.high), None)
+    declared = Interval(*feature.range)
+    if not declared.contains(Interval(low, high)):
+        raise OpError("PG419", f"the values of `{name}` reach from {low:g} to {high:g}, beyond {declared}", field="range")
+    return declared
+
+
+def _extremes(name: str, array: Any) -> tuple[float, float]:
+    """The least and the greatest value, a block of rows at a time."""
+    import numpy as np
+
+    step = max(1, _SCANNED // max(1, array.nbytes // len(array)))
+    low, high = np.inf, -np.inf
+    for start in range(0, len(array), step):
+        block = array[start : start + step]
+        least, most = float(block.min()), float(block.max())
+        if not (np.isfinite(least) and np.isfinite(most)):
+            row = start + int(np.argmax(~np.isfinite(block).reshape(len(block), -1).all(1)))
+            raise OpError(
+                "PG419",
+                f"row {row} of `{name}` holds values that are no numbers",
+                help="NaN or infinity in an image would spoil the training",
+            )
+        low, high = min(low, least), max(high, most)
+    return low, high

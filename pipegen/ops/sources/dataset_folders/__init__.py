@@ -1,0 +1,1 @@
+"""Reads the metadata that a library of data sets wrote beside its records."""

@@ -1,0 +1,151 @@
+"""Finds the Arrow files of a data set that the library of Hugging Face wrote, and what its metadata says of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
+ONLY = "train"
+"""The split that a data set is which has no others."""
+_ENDING = re.compile(r"(-\d{5}-of-\d{5})?\.arrow\Z")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A data set in a folder.
+
+    Attributes:
+        folder: The folder.
+        files: The absolute paths of the files of each split, in order.
+        features: What each column holds, as its metadata says.
+        rows: The number of records of each split, as far as that is said.
+    """
+
+    folder: str
+    files: Mapping[str, tuple[str, ...]]
+    features: Mapping[str, Any]
+    rows: Mapping[str, int]
+
+
+def find_saved(base: str, path: str) -> Saved:
+    """Finds a data set: one that `save_to_disk` wrote, with splits or without, or the folder of a data set that was prepared.
+
+    Raises:
+        OpError: `PG401` without such a folder, `PG443` for one that holds something else.
+    """
+    root = find_root(base, path)
+    if os.path.isfile(os.path.join(root, DICT)):
+        names = _json(os.path.join(root, DICT)).get("splits")
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            raise OpError("PG443", f"{os.path.join(root, DICT)!r} names no splits", field="path")
+        each = {name: _saved(os.path.join(root, name)) for name in names}
+        features = next(iter(each.values()))[1].get("features")
+    elif os.path.isfile(os.path.join(root, STATE)):
+        each = {ONLY: _saved(root)}
+        features = each[ONLY][1].get("features")
+    elif os.path.isfile(os.path.join(root, INFO)) and (found := _prepared(root)):
+        about = _json(os.path.join(root, INFO))
+        return Saved(root, found, _features(about.get("features")), _counts(about, list(found)))
+    else:
+        raise _nothing(root)
+    files = {name: files for name, (files, _) in each.items()}
+    counts = {name: n for name, (_, about) in each.items() for n in _counts(about, [name]).values()}
+    return Saved(root, files, _features(features), counts if len(each) > 1 else {})
+
+
+def _saved(folder: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The files of a split, and its metadata."""
+    listed = _json(os.path.join(folder, STATE)).get("_data_files")
+    names = [entry.get("filename") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    if not names or not all(isinstance(name, str) and os.path.basename(name) == name for name in names):
+        raise OpError("PG443", f"{os.path.join(folder, STATE)!r} names no files beside it", field="path")
+    return tuple(os.path.join(folder, str(name)) for name in names), _json(os.path.join(folder, INFO))
+
+
+def _prepared(folder: str) -> dict[str, tuple[str, ...]]:
+    """The files of each split by their names, as the library prepares a data set."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(os.listdir(folder)):
+        called, dash, split = _ENDING.sub("", name).rpartition("-")
+        if name.endswith(".arrow") and dash and called != "cache":  # those are what the library has computed
+            found.setdefault(split, []).append(os.path.join(folder, name))
+    return {split: tuple(files) for split, files in found.items()}
+
+
+def _json(file: str) -> dict[str, Any]:
+    try:
+        with open(file, encoding="utf-8") as stream:
+            found = json.load(stream)
+    except (OSError, ValueError) as error:
+        raise OpError("PG443", f"{file!r} cannot be read: {error}", field="path") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _features(features: Any) -> dict[str, Any]:
+    return {name: about for name, about in features.items() if isinstance(about, dict)} if isinstance(features, dict) else {}
+
+
+def _counts(about: Mapping[str, Any], splits: list[str]) -> dict[str, int]:
+    said = about.get("splits")
+    said = said if isinstance(said, dict) else {}
+    counts = {name: said[name].get("num_examples") for name in splits if isinstance(said.get(name), dict)}
+    return {name: count for name, count in counts.items() if isinstance(count, int)}
+
+
+def _nothing(root: str) -> OpError:
+    names = sorted(os.listdir(root))
+    parquet = [name for name in names if name.endswith(".parquet")]
+    if not parquet and os.path.isdir(os.path.join(root, "data")):
+        parquet = [name for name in os.listdir(os.path.join(root, "data")) if name.endswith(".parquet")]
+    if parquet:
+        message = f"{root!r} holds Parquet files, as the Hub has them, and no data set that was saved"
+        help_ = "`datasets.load_dataset(FOLDER).save_to_disk(OTHER)` saves it; or read one file by the source `parquet`"
+        return OpError("PG443", message, field="path", help=help_)
+    near = [name for name in names if os.path.isfile(os.path.join(root, name, STATE)) or os.path.isfile(os.path.join(root, name, DICT))]
+    help_ = (
+        f"{quoted(near)} in it {'is one' if len(near) == 1 else 'are some'}"
+        if near
+        else f"it holds {quoted(names)}"
+        if names
+        else "it is empty"
+    )
+    return OpError("PG443", f"{root!r} is no data set that `save_to_disk` wrote", field="path", help=help_)
+
+
+def files_of(saved: Saved, split: str, field: str) -> tuple[str, ...]:
+    """Returns the files of a split.
+
+    Raises:
+        OpError: `PG443` for a split that is not there.
+    """
+    if split in saved.files:
+        return saved.files[split]
+    known = list(saved.files)
+    near = close_names(split, known)
+    help_ = f"is {near[0]!r} meant?" if near else f"its splits are {quoted(known)}"
+    raise OpError("PG443", f"{saved.folder!r} has no split {split!r}", field=field, help=help_)
+
+
+def key_for(saved: Saved, name: str, kind: str) -> str | None:
+    """Returns the column of a feature that names none: that of its name, else the only one of its kind."""
+    if name in saved.features:
+        return name
+    wanted = {"image": "Image", "label": "ClassLabel"}.get(kind)
+    found = [column for column, about in saved.features.items() if wanted is not None and about.get("_type") == wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def class_names(about: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the names of the classes of a column; empty where it has none."""
+    names = about.get("names") if about.get("_type") == "ClassLabel" else None
+    return tuple(map(str, names)) if isinstance(names, list) else ()

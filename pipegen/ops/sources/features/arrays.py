@@ -1,0 +1,91 @@
+"""Describes the arrays of a source: what each holds, and where it comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from pipegen.ops.arguments.magnitudes import Number
+from pipegen.ops.arguments.sizes import Size, height_width
+from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.sources.features.pictures import Picture
+
+if TYPE_CHECKING:
+    from pipegen.types import FeatureType
+
+    Kind = str
+else:
+    Kind = names_in("arrays")
+
+FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_OF_IMAGES = ("size", "channels", "bits", "range")
+_OF_LABELS = ("classes", "offset")
+
+
+class ArrayFeature(Picture):
+    """One array of a source: what it holds, and where it comes from."""
+
+    kind: Kind
+    """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as
+    float32. `mask`: the class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class
+    names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as float32. `weight`: numbers of 0 or more, `(n,)`,
+    which weigh the examples in the loss."""
+    key: Annotated[str, Field(min_length=1)] | None = None
+    """The name of the array in `data=` or in the `.npz` file; by default the feature's own name."""
+    path: Annotated[str, Field(min_length=1)] | None = None
+    """A `.npy` file that holds this array alone, relative to the spec's file."""
+    size: Size | None = None
+    """The size of the images: a square's side or `[height, width]`, in pixels. Said here, it is known before the data is there."""
+    channels: Annotated[int, Field(ge=1)] | None = None
+    """Channels of the images. Without it they are those of the data; until that is there, images are taken for RGB."""
+    bits: Literal[8, 16] | None = None
+    """Bits of an integer image: 8 for uint8, 16 for uint16. Without it the data says so."""
+    range: tuple[Number, Number] | None = None
+    """The lowest and the highest value that images of floats can have, such as `[0, 1]`. Without it, data that lies in 0..1,
+    in -1..1 or in 0..255 has that range, and any other none."""
+    classes: Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """The names of the classes in the order of their indices, or how many there are; by default the data says so."""
+    offset: int = 0
+    """What is subtracted from the stored labels to get class indices, such as 1 where classes are counted from 1."""
+
+    @field_validator("size")
+    @classmethod
+    def _one_form(cls, size: int | tuple[int, int] | None) -> int | tuple[int, int] | None:
+        return size[0] if isinstance(size, tuple) and size[0] == size[1] else size
+
+    @field_validator("range")
+    @classmethod
+    def _rises(cls, ends: tuple[float, float] | None) -> tuple[float, float] | None:
+        if ends is not None and not ends[0] < ends[1]:
+            raise ValueError(f"`range` is the lowest and the highest value, got [{ends[0]:g}, {ends[1]:g}]")
+        return ends
+
+    @field_validator("classes")
+    @classmethod
+    def _distinct(cls, names: int | tuple[str, ...] | None) -> int | tuple[str, ...] | None:
+        twice = next((n for n in names if names.count(n) > 1), None) if isinstance(names, tuple) else None
+        if twice is not None:
+            raise ValueError(f"the class {twice!r} is listed twice")
+        return names
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> ArrayFeature:
+        foreign = tuple(name for name in (*_OF_LABELS, *_OF_IMAGES) if not kind_of(self).takes("arrays", name))
+        given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
+        if given is not None:
+            other = "labels" if given in _OF_LABELS else "images"
+            raise ValueError(f"`{given}` belongs to {other}, and this is `kind: {self.kind}`")
+        if self.bits is not None and self.range is not None:
+            raise ValueError("`range` is for images of floats, and `bits` for integers; leave one of them out")
+        if self.key is not None and self.path is not None:
+            raise ValueError("`key` names an array among several, and a `.npy` file holds one; leave `key` out")
+        return self
+
+    def possible(self) -> tuple[FeatureType, ...]:
+        """The types that it can turn out to have; the first is what stands for it before the data is there."""
+        return kind_of(self).array_types(self)
+
+    def height_width(self) -> tuple[int | None, int | None]:
+        """Returns the size of an image in pixels, as far as it is given."""
+        return height_width(self.size) if self.size is not None else (None, None)

@@ -1,0 +1,90 @@
+"""Says which classes a column of labels has: what is stored under other names, and what is left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import PartError
+from pipegen.ops.sources.features.columns import LIST, parts
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+ClassName: TypeAlias = int | str
+"""A class by its name, or by its stored number."""
+_MOST_COMPARED = 1_000
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Renames what is stored of labels, and leaves classes out.
+
+    Attributes:
+        names: From what is stored to the class that is meant.
+        ignored: The classes whose rows are left out, as `names` leaves them.
+    """
+
+    names: Mapping[ClassName, ClassName] = field(default_factory=dict)
+    ignored: tuple[ClassName, ...] = ()
+
+    def check(self, listed: int | tuple[str, ...] | None) -> None:
+        """Checks them beside each other and the classes that are listed.
+
+        Raises:
+            PartError: Where they contradict each other.
+        """
+        meant = {str(name) for name in self.names.values()}
+        known = listed if isinstance(listed, tuple) else None
+        for stored, name in self.names.items():
+            if known is not None and str(name) not in known and str(name) not in map(str, self.ignored):
+                near = closest(str(name), known)
+                help_ = f"is {near!r} meant?" if near else f"it lists {quoted(known)}"
+                message = f"`map` makes {str(stored)!r} the class {str(name)!r}, which `classes` does not list"
+                raise PartError(message, "map", stored, help=help_)
+        for i, name in enumerate(self.ignored):
+            if name in self.names and str(self.names[name]) != str(name) and str(name) not in meant:
+                message = f"`ignore` leaves out {str(name)!r}, which `map` makes {str(self.names[name])!r}"
+                raise PartError(message, "ignore", i, help="take it off one of the two: `ignore` comes after `map`")
+            if known is not None and str(name) in known:
+                raise PartError(f"`ignore` leaves out {str(name)!r}, which `classes` lists", "ignore", i, help="take it off one of the two")
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.ignored)
+
+    def renamed(self, cells: Sequence[str], separator: str | None) -> Sequence[str]:
+        """The cells of a column as `names` has them; `separator` stands between the classes of a cell with several."""
+        if not self.names:
+            return cells
+        names = {str(stored): str(name) for stored, name in self.names.items()}
+        if separator is None:
+            return [names.get(cell, cell) for cell in cells]
+        return ["".join(LIST + names.get(part, part) for part in parts(cell, separator)) for cell in cells]
+
+    def without_ignored(self, cells: Sequence[str], separator: str | None) -> list[int]:
+        """The numbers of the cells, renamed already, that hold no class that is left out."""
+        gone = {str(name) for name in self.ignored}
+        if separator is None:
+            return [row for row, cell in enumerate(cells) if cell not in gone]
+        return [row for row, cell in enumerate(cells) if gone.isdisjoint(parts(cell, separator))]
+
+    def notes(self, cells: Sequence[str], separator: str | None, field: str) -> Iterator[Note]:
+        """Reports names that no cell has; `cells` as they are stored."""
+        stored = set(cells) if separator is None else {part for cell in set(cells) for part in parts(cell, separator)}
+        names = {str(own): str(name) for own, name in self.names.items()}
+        yield from _unknown("map", names, stored, field)
+        yield from _unknown("ignore", map(str, self.ignored), {names.get(name, name) for name in stored}, field)
+
+
+def _unknown(argument: str, names: Iterable[str], there: set[str], field: str) -> Iterator[Note]:
+    missing = [name for name in names if name not in there]
+    if not missing:
+        return
+    shown = sorted(there)[:_MOST_COMPARED]
+    near = closest(missing[0], shown)
+    help_ = f"is {near!r} meant?" if near else f"the column holds {quoted(shown)}"
+    message = f"`{argument}` names {quoted(missing)}, which no row has"
+    yield Note("PG451", message, help_, f"{field}.{argument}")

@@ -1,0 +1,171 @@
+"""Reads what the columns of a table say of each record beside its files: numbers, class names, lists of class names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.features.classes import read_labels
+from pipegen.ops.sources.listing.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.ops.sources.features.classes import Classes
+
+
+LIST = "\x1f"
+"""Stands before each item of a cell that holds a list; no text of a label has this character."""
+_LARGEST = 3.4028234663852886e38
+"""The largest float32."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A column of labels.
+
+    Attributes:
+        values: int64 `(n,)`, the class index of each row; or uint8 `(n, classes)`, 1 for each class that a row has.
+        names: The classes in the order of their indices.
+    """
+
+    values: Any
+    names: tuple[str, ...]
+
+
+def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, *, weights: bool = False) -> Any:
+    """A column as float32 `(n,)`.
+
+    Args:
+        cells: The text of each row.
+        place: Where a row stands.
+        field: The argument that names the column, for errors.
+        weights: Whether a number below 0 is an error.
+
+    Raises:
+        OpError: `PG423` where a cell is no finite number.
+    """
+    import numpy as np
+
+    values: Any = np.empty(len(cells), np.float32)
+    wrong: list[tuple[str, str]] = []
+    for row, cell in enumerate(cells):
+        try:
+            values[row] = _number(cell)
+        except ValueError:
+            wrong.append((_no_number(place(row), cell), "leave such rows out, or fill them in"))
+            continue
+        if weights and values[row] < 0:
+            help_ = "a weight is 0 or more: an example of weight 2 counts twice in the loss"
+            wrong.append((f"{place(row)} has the weight {values[row]:g}", help_))
+    if wrong:
+        more = f"; {count(len(wrong) - 1, 'more row is wrong', 'more rows are wrong')} in this column" if len(wrong) > 1 else ""
+        raise OpError("PG423", wrong[0][0] + more, field=field, help=wrong[0][1])
+    return values
+
+
+def _number(cell: str) -> float:
+    """A finite number.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    value = float(cell.replace("_", "x"))  # Python's own underscores between digits are no numbers of a table
+    if not abs(value) <= _LARGEST:
+        raise ValueError(cell)
+    return value
+
+
+def _no_number(where: str, cell: str) -> str:
+    if cell.startswith(LIST):
+        return f"{where} holds a list, where one number is due"
+    return f"{where} has {cell!r}, which is no number" if cell else f"{where} has an empty cell, where a number is due"
+
+
+def read_one_label(name: str, cells: Sequence[str], classes: Classes, offset: int, place: Callable[[int], str], field: str) -> Labels:
+    """A column that holds one class for each row: indices where every cell is a whole number, else names.
+
+    Raises:
+        OpError: `PG420` for an empty cell, or one that names no class.
+    """
+    import numpy as np
+
+    empty = next((row for row, cell in enumerate(cells) if not cell), None)
+    if empty is not None:
+        raise OpError("PG420", f"{place(empty)} has no label", field=f"{field}.column", help="leave such rows out")
+    several = next((row for row, cell in enumerate(cells) if cell.startswith(LIST)), None)
+    if several is not None:
+        help_ = "for an example with any number of labels give the feature a `separator`; lists are taken as they are"
+        raise OpError("PG420", f"{place(several)} holds a list", field=f"{field}.column", help=help_)
+    named = isinstance(classes, tuple) and any(cell in classes for cell in cells)
+    given: Any = np.array([int(c) for c in cells], np.int64) if not named and all(map(_is_whole, cells)) else np.array(cells)
+
+    def said(row: int) -> str:
+        return f"the label at {place(row)}"
+
+    try:
+        indices, names = read_labels(name, classes, offset, given, said)
+    except OpError as error:
+        raise OpError(error.code, error.message, field=f"{field}.{error.field or 'column'}", help=error.help) from None
+    return Labels(indices, names)
+
+
+def read_several_labels(
+    cells: Sequence[str], separator: str, classes: Classes, offset: int, place: Callable[[int], str], field: str
+) -> Labels:
+    """A column that holds any number of classes for each row, none included.
+
+    Args:
+        cells: The text of each row.
+        separator: What stands between two classes; blanks around it do not count.
+        classes: The names of the classes, or how many there are, or `None` where the data says so.
+        offset: What is subtracted from whole numbers.
+        place: Where a row stands.
+        field: The feature, for errors.
+
+    Raises:
+        OpError: `PG420` for an unknown class, and where no row has any.
+    """
+    import numpy as np
+
+    flat = [(row, part) for row, cell in enumerate(cells) for part in parts(cell, separator)]
+    if not flat:
+        raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}", field=f"{field}.column")
+    rows = [row for row, _ in flat]
+    found = read_one_label(field, [part for _, part in flat], classes, offset, lambda i: place(rows[i]), field)
+    values: Any = np.zeros((len(cells), len(found.names)), np.uint8)
+    values[rows, found.values] = 1
+    return Labels(values, found.names)
+
+
+def parts(cell: str, separator: str) -> list[str]:
+    """The classes of a cell that holds any number of them."""
+    found = cell[1:].split(LIST) if cell.startswith(LIST) else cell.split(separator)
+    return [part for part in map(str.strip, found) if part]
+
+
+def classes_used(labels: Labels) -> set[str]:
+    """The classes that some row has."""
+    import numpy as np
+
+    used = labels.values.any(0).nonzero()[0] if labels.values.ndim == 2 else np.unique(labels.values)
+    return {labels.names[i] for i in used.tolist()}
+
+
+def with_classes(labels: Labels, names: tuple[str, ...]) -> Any:
+    """The values of labels, counted by another list of classes, which has all those that are used."""
+    import numpy as np
+
+    index = {name: i for i, name in enumerate(names)}
+    if labels.values.ndim == 1:
+        return np.array([index.get(name, -1) for name in labels.names], np.int64)[labels.values]
+    values: Any = np.zeros((len(labels.values), len(names)), np.uint8)
+    for i, name in enumerate(labels.names):
+        if name in index:
+            values[:, index[name]] = labels.values[:, i]
+    return values
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.isascii() and cell.removeprefix("-").isdigit() and len(cell) < 19  # what an int64 holds

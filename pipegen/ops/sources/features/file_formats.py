@@ -1,0 +1,145 @@
+"""Describes files that hold an array and no picture: which format, and what of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_serializer, model_validator
+
+from pipegen.errors import OpError, PartError
+from pipegen.ops.families.array_decoder import ArrayDecoder, missing_library
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.model import Model
+from pipegen.ops.sources.features.pictures import StoredPicture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_Count = Annotated[int, Field(ge=1)]
+_Place = Annotated[int, Field(ge=0)]
+
+
+class Npy(Model):
+    """A `.npy` file for each example."""
+
+    channels: _Count = 1
+    """How many channels the array `(height, width, channels)` has; one of two axes has one."""
+
+
+class Nifti(Model):
+    """A NIfTI volume, `.nii` or `.nii.gz`, for each example."""
+
+    slices: _Count | None = None
+    """How many slices a volume has along its third axis: they are the channels of the image."""
+    slice: _Place | None = None
+    """The one slice that is read, counted from 0."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Nifti:
+        if (self.slices is None) == (self.slice is None):
+            raise ValueError("a volume gives all of its `slices`, of which the number is due, or one `slice`")
+        return self
+
+
+class GeoTiff(Model):
+    """A GeoTIFF for each example."""
+
+    bands: Annotated[tuple[_Count, ...], Field(min_length=1)] = (1,)
+    """The bands that are read, counted from 1: they are the channels of the image, in this order."""
+    window: tuple[_Place, _Place, _Count, _Count] | None = None
+    """The first row and column, counted from 0, and the height and width of the part that is read, in pixels."""
+
+
+class ArrayFile(Model):
+    """One format, with what is read of it."""
+
+    npy: Npy | None = None
+    """NumPy's own: `{npy: {channels: 3}}`."""
+    nifti: Nifti | None = None
+    """NIfTI volumes: `{nifti: {slices: 32}}`, `{nifti: {slice: 16}}`."""
+    dicom: Literal["stored", "rescaled"] | None = None
+    """DICOM pictures: `{dicom: stored}` gives the values of the file, `{dicom: rescaled}` those that they stand for, such as Hounsfield
+    units."""
+    geotiff: GeoTiff | None = None
+    """GeoTIFF: `{geotiff: {bands: [4, 3, 2]}}`, `{geotiff: {window: [0, 0, 256, 256]}}`."""
+
+    @model_validator(mode="after")
+    def _one(self) -> ArrayFile:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a format is one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Returns the format."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    def decoder(self) -> ArrayDecoder:
+        """Returns what decodes such files, as images."""
+        if self.npy is not None:
+            return _decoder("npy", self.npy.channels)
+        if self.nifti is not None:
+            return _decoder("nifti", self.nifti.slices or 1, index=self.nifti.slice)
+        if self.geotiff is not None:
+            found = _decoder("geotiff", len(self.geotiff.bands), bands=self.geotiff.bands, window=self.geotiff.window)
+            size = self.geotiff.window[2:] if self.geotiff.window is not None else (None, None)
+            return found.model_copy(update={"shape": (*size, *found.shape[2:])})
+        return _decoder("dicom", 1, values=str(self.dicom))
+
+
+Format = Literal["npy", "flo", "nifti", "geotiff"] | ArrayFile
+
+
+def _decoder(format: str, channels: int | None, **options: Any) -> ArrayDecoder:
+    return ArrayDecoder(format=format, shape=(None, None, channels), options=tuple(options.items()))
+
+
+def decoder_of(format: Format) -> ArrayDecoder:
+    """Returns what decodes files of a format, as images."""
+    if isinstance(format, ArrayFile):
+        return format.decoder()
+    return {"npy": _decoder("npy", 1), "flo": _decoder("flo", 2), "nifti": _decoder("nifti", None), "geotiff": GEOTIFF.decoder()}[format]
+
+
+GEOTIFF = ArrayFile(geotiff=GeoTiff())
+
+
+class FileFeature(StoredPicture):
+    """One feature whose values may lie in files of their own."""
+
+    _later: ClassVar[frozenset[str]] = frozenset({"format", "shape"})
+    """Arguments that came later than the others."""
+
+    format: Format | None = None
+    """For an array, and for an image whose files hold one and no picture: what the files are. `npy`, `nifti`, `geotiff` and `flo`
+    (optical flow, of 2 channels; arrays alone) are words; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`, `{dicom: rescaled}` and
+    `{geotiff: {bands: [4, 3, 2]}}` say more. Values come out as float32, as they are stored."""
+    shape: Annotated[tuple[_Count, ...], Field(min_length=1)] | None = None
+    """For an array: its shape, which every file has, such as `[436, 1024, 2]`."""
+
+    @model_serializer(mode="wrap")
+    def _what_is_said(self, handler: Any) -> dict[str, Any]:
+        """Leaves out what is not said of the arguments that came later, so that hashes of older specs stay."""
+        return {name: value for name, value in handler(self).items() if name not in self._later or value is not None}
+
+    @model_validator(mode="after")
+    def _whole_array(self) -> FileFeature:
+        takes = {name for source in ("files", "table") for name in kind_of(self).arguments.get(source, ())}
+        for name, of, example in (("format", "images and arrays", "npy"), ("shape", "arrays", "[64, 64]")):
+            if getattr(self, name) is not None and name not in takes:
+                raise PartError(f"`{name}` belongs to {of}, and this is `kind: {self.kind}`", name)
+            if getattr(self, name) is None and "shape" in takes and kind_of(self).storage == "encoded":
+                raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
+        return self
+
+
+def unread_formats(features: Mapping[str, FileFeature]) -> Iterator[OpError]:
+    """Yields an error for each feature whose files no library that is here can read: `PG414`."""
+    for name, feature in features.items():
+        if feature.format is not None:
+            format = feature.format if isinstance(feature.format, str) else feature.format.name
+            missing = missing_library(format)
+            if missing is not None:
+                message = f"files of the format `{format}` are read by {missing[0]}, which is not installed"
+                yield OpError("PG414", message, field=f"features.{name}.format", help=missing[1])

@@ -1,0 +1,216 @@
+"""Walks a folder of images: names, sizes and what it ignored. Opens only files whose name does not tell."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from pipegen.errors import OpError
+from pipegen.ops.lowering.plugins import is_readable
+from pipegen.ops.sources.folders.sniff import BY_PLUGIN, HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED_EXTENSIONS, sniff
+from pipegen.ops.sources.listing.strings import Collector, as_sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.ops.sources.folders.glob import Glob
+    from pipegen.ops.sources.listing.strings import Ints, Strings
+
+_JUNK = frozenset({"__macosx", "thumbs.db", "desktop.ini"})
+_PROGRESS_EVERY = 1000
+
+Found: TypeAlias = tuple[str, int]
+"""A path relative to the root and a size in bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The images of a walk, sorted by path.
+
+    Attributes:
+        paths: Relative to the root.
+        sizes: In bytes.
+    """
+
+    paths: Strings
+    sizes: Ints
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+def is_hidden(name: str) -> bool:
+    """Returns whether a file or folder of this name is the system's own and no data."""
+    return name.startswith(".") or name.lower() in _JUNK
+
+
+@dataclass
+class Tally:
+    """Holds what a walk skipped, as relative paths or as counts by kind."""
+
+    files: int = 0
+    unmatched: int = 0
+    hidden: list[str] = field(default_factory=list)
+    foreign: Counter[str] = field(default_factory=Counter)
+    unsupported: dict[str, list[str]] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    loops: list[str] = field(default_factory=list)
+
+
+class Scan:
+    """One walk below a root.
+
+    Attributes:
+        root: The absolute folder that every path is relative to.
+        match: What relative paths must match, or `None`.
+        tally: What was ignored so far.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        match: Glob | None = None,
+        follow_links: bool = False,
+        progress: Callable[[int], None] | None = None,
+        every_file: bool = False,
+    ) -> None:
+        """Start with an empty tally; `progress` gets the number of files seen so far, now and then. Only images count, unless `every_file`
+        does."""
+        self._every_file = every_file
+        self.root = root
+        self.tally = Tally()
+        self.match = match
+        self._follow_links = follow_links
+        self._progress = progress
+
+    def tree(self, below: str = "") -> Tree:
+        """The images at any depth below a relative folder, sorted by path.
+
+        A real folder is entered where it stands; a linked one only after those, and only when nothing in this tree
+        has shown its target yet. So loops end, and no folder is listed twice.
+        """
+        import numpy as np
+
+        paths = Collector()
+        sizes: list[Ints] = [np.zeros(0, np.int64)]
+        folders = [below]
+        links: list[str] = []
+        seen: set[str] = set()
+        top = os.path.realpath(self._absolute(below)) if self._follow_links else ""
+        while folders or links:
+            linked = not folders
+            folder = links.pop(0) if linked else folders.pop()
+            if self._follow_links:
+                real = os.path.realpath(self._absolute(folder))
+                if real in seen or (linked and _holds(real, top)):
+                    self.tally.loops.append(folder)
+                    continue
+                seen.add(real)
+            inner, inner_links, images = self.level(folder)
+            folders.extend(reversed(inner))
+            links.extend(inner_links)
+            paths.add([path for path, _ in images])
+            sizes.append(np.array([size for _, size in images], np.int64))
+        return _sorted(paths.strings(), as_sizes(np.concatenate(sizes)))
+
+    def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
+        """Lists what lies directly in a relative folder.
+
+        Returns:
+            The folders, the linked folders (none unless links are followed) and the images, as sorted relative paths.
+
+        Raises:
+            OpError: `PG406` when the folder cannot be read.
+        """
+        folders: list[str] = []
+        links: list[str] = []
+        images: list[Found] = []
+        prefix = f"{folder}/" if folder else ""
+        try:
+            with os.scandir(self._absolute(folder)) as entries:
+                for entry in entries:
+                    path = prefix + entry.name
+                    if is_hidden(entry.name):
+                        self.tally.hidden.append(path)
+                    elif entry.is_dir(follow_symlinks=False):
+                        folders.append(path)
+                    elif entry.is_symlink() and _leads_to_folder(entry):
+                        (links if self._follow_links else self.tally.links).append(path)
+                    else:
+                        size = self._size_of_image(entry, path)
+                        if size is not None:
+                            images.append((path, size))
+        except OSError as error:
+            message = f"the folder {self._absolute(folder)!r} cannot be read: {error.strerror or error}"
+            raise OpError("PG406", message, field="path", help="give this process the right to read it") from error
+        return sorted(folders), sorted(links), sorted(images)
+
+    def has_folder(self, folder: str) -> bool:
+        """Returns whether there is such a folder that may be entered."""
+        parts = folder.split("/")
+        linked = any(os.path.islink(self._absolute("/".join(parts[: i + 1]))) for i in range(len(parts)))
+        return os.path.isdir(self._absolute(folder)) and (self._follow_links or not linked)
+
+    def _absolute(self, folder: str) -> str:
+        return f"{self.root}/{folder}" if folder else self.root
+
+    def _size_of_image(self, entry: os.DirEntry[str], path: str) -> int | None:
+        """The size of an image in bytes, or `None` after counting what else it is."""
+        tally = self.tally
+        tally.files += 1
+        if self._progress is not None and tally.files % _PROGRESS_EVERY == 0:
+            self._progress(tally.files)
+        if self.match is not None and self.match.match(path) is None:
+            tally.unmatched += 1
+            return None
+        extension = entry.name.rpartition(".")[2].lower() if "." in entry.name else ""
+        if extension in OTHER_EXTENSIONS and not self._every_file:
+            tally.foreign[f".{extension}"] += 1
+            return None
+        try:
+            info = entry.stat()
+            if not stat.S_ISREG(info.st_mode):  # opening a pipe would wait for ever
+                tally.foreign["special"] += 1
+                return None
+            if not self._every_file and extension not in IMAGE_EXTENSIONS and not self._is_image(entry.path, path, extension):
+                return None
+        except OSError:
+            tally.broken.append(path)
+            return None
+        return info.st_size
+
+    def _is_image(self, file: str, path: str, extension: str) -> bool:
+        with open(file, "rb") as stream:
+            kind = sniff(stream.read(HEAD_BYTES))
+        if kind in BY_PLUGIN:
+            unsupported = None if is_readable(kind) else kind
+        else:
+            unsupported = UNSUPPORTED_EXTENSIONS.get(extension) if kind is None else None
+        if unsupported is not None:
+            self.tally.unsupported.setdefault(unsupported, []).append(path)
+            return False
+        if kind is None:
+            self.tally.foreign[f".{extension}" if extension else "no extension"] += 1
+        return kind is not None
+
+
+def _sorted(paths: Strings, sizes: Ints) -> Tree:
+    order = paths.order()
+    return Tree(paths, sizes) if order is None else Tree(paths.take(order).packed(), sizes[order])
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def _holds(folder: str, inner: str) -> bool:
+    """Returns whether `inner` is `folder` or lies in it."""
+    return inner == folder or inner.startswith(folder.rstrip(os.sep) + os.sep)

@@ -1,0 +1,83 @@
+"""Describes the shards of a source: files that hold many records each, at one row of a few columns a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipegen.errors import InternalError
+from pipegen.ops.sources.listing.strings import Strings
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.reader import Reader
+    from pipegen.ops.sources.listing.strings import Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """Says of each file of a listing, in its order, which records it holds.
+
+    Attributes:
+        rows: How many: int64 `(files,)`.
+        numbers: What the reader knows each file as: int64 `(files,)`. They stay as they are where files are left out.
+        block_rows: Of files that are read by blocks: how many records each block of a file holds, of which the last may hold fewer, int64
+            `(files,)`. Without it a file is a block.
+        offsets: Where only a part of a file counts: the number of the first record that does, int64 `(files,)`. A record keeps the number
+            that it has in its file, and a file may be listed again with another part.
+        digests: What identifies the content of each file, as far as the source has looked: a hash, or when it was written.
+    """
+
+    rows: Ints
+    numbers: Ints
+    digests: Strings
+    block_rows: Ints | None = None
+    offsets: Ints | None = None
+
+    def __post_init__(self) -> None:
+        """Makes a column of digests that are none yet."""
+        object.__setattr__(self, "digests", Strings.hold(self.digests))
+
+    @property
+    def total(self) -> int:
+        """Counts the records."""
+        return int(self.rows.sum())
+
+    def take(self, files: Ints) -> Shards:
+        """Returns those of some files."""
+        blocks, offsets = (None if column is None else column[files] for column in (self.block_rows, self.offsets))
+        return Shards(self.rows[files], self.numbers[files], self.digests.take(files), blocks, offsets)
+
+
+def shards_of(listing: Listing) -> Shards:
+    """Returns what the files of a listing hold, which are known to hold many records each."""
+    if listing.shards is None:
+        raise InternalError("records were looked for in shards, and each is a file of its own")
+    return listing.shards
+
+
+def listed_labels(listing: Listing) -> Ints | None:
+    """Lists the class of every record in shards, int32; `None` without labels."""
+    import numpy as np
+
+    shards, parts = shards_of(listing), listing.parts
+    files = {"": slice(None)} if parts is None else {name: parts.records(name) for name in parts.names}  # one behind the other
+    each = [_labels_of(listing.reader(name), shards, own) for name, own in files.items()]
+    known = [labels for labels in each if labels is not None]
+    return np.concatenate(known) if len(known) == len(each) else None
+
+
+def _labels_of(reader: Reader, shards: Shards, own: Ints | slice) -> Ints | None:
+    """The classes of those records of some files that count."""
+    import numpy as np
+
+    numbers = shards.numbers[own]
+    if shards.offsets is None:
+        return reader.labels(numbers)
+    found: list[Ints] = []
+    for number, first, rows in zip(numbers.tolist(), shards.offsets[own].tolist(), shards.rows[own].tolist(), strict=True):
+        labels = reader.labels(np.array([number]))
+        if labels is None:
+            return None
+        found.append(labels[first : first + rows])
+    return np.concatenate([np.zeros(0, np.int32), *found])

@@ -1,0 +1,190 @@
+"""The layout of a prepared store: what it says of itself, its shards, and the table of its records. `pipegen prepare` writes one.
+
+OUT/store.json              what is stored, of what, and the checksum of every file
+OUT/records/NAME.npy        a column of all records: ids, splits, labels, sizes, numbers
+OUT/shards/NAME-00000.rows  the pixels of a feature, a row of bytes for each record
+OUT/shards/NAME-00000.files encoded files, one behind the other
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pipegen.errors import OpError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FORMAT = 1
+ABOUT = "store.json"
+RECORDS = "records"
+SHARDS = "shards"
+PAGE = 4096
+"""Bytes of a page: a shard that is not the last one of its split is a multiple of it, so that shards can be mapped one behind the other."""
+_LARGEST = 1 << 26
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Says how the pixels of a feature are stored.
+
+    Attributes:
+        form: `rows`: bytes of a canvas, the image in its upper left corner; `files`: encoded files.
+        dtype: Of a value.
+        canvas: Height, width and channels of the canvas; of files nothing.
+    """
+
+    form: Literal["rows", "files"]
+    dtype: str = "uint8"
+    canvas: tuple[int, int, int] | tuple[()] = ()
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row."""
+        bits = 2 if self.dtype == "uint16" else 4 if self.dtype == "float32" else 1
+        return bits * self.canvas[0] * self.canvas[1] * self.canvas[2] if len(self.canvas) == 3 else 0
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Describes one shard: some records of one split, one behind the other.
+
+    Attributes:
+        split: The split.
+        first: The number of its first record among those of the split.
+        count: How many.
+        sums: The CRC-32 of its file by feature.
+        bytes: The bytes of its file by feature.
+    """
+
+    split: str
+    first: int
+    count: int
+    sums: Mapping[str, int] = field(default_factory=dict)
+    bytes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StoreAbout:
+    """Holds what a store says of itself.
+
+    Attributes:
+        key: Identifies everything that decides its bytes.
+        of: The hash of the spec that it was prepared from.
+        steps: The steps whose work is done in it, in words.
+        changes: What it computes otherwise than that spec, in words; none for a store that is equal to it, bit for bit.
+        splits: How many records each split has.
+        classes: The names of the classes of each label.
+        label: The label that gives the data its classes.
+        pixels: How the pixels of each feature are stored.
+        columns: The CRC-32 of each column of the records.
+        rows: Rows of a shard, but for the last of a split.
+        shards: The shards.
+    """
+
+    key: str
+    of: str
+    steps: str
+    changes: tuple[str, ...]
+    splits: Mapping[str, int]
+    classes: Mapping[str, tuple[str, ...]]
+    label: str | None
+    pixels: Mapping[str, Pixels]
+    columns: Mapping[str, int]
+    rows: int
+    shards: tuple[Shard, ...]
+
+    @property
+    def total(self) -> int:
+        """Counts the records."""
+        return sum(self.splits.values())
+
+
+def shard_file(root: Path, feature: str, form: str, number: int) -> Path:
+    """Returns the file of a shard's feature."""
+    return root / SHARDS / f"{feature}-{number:05d}.{form}"
+
+
+def column_file(root: Path, name: str) -> Path:
+    """Returns the file of a column of the records."""
+    return root / RECORDS / f"{name}.npy"
+
+
+def write_about(root: Path, about: StoreAbout) -> None:
+    """Writes what a store says of itself, whole or not at all."""
+    put(root / ABOUT, json.dumps({"format": FORMAT, **asdict(about)}, indent=1).encode())
+
+
+def put(file: Path, content: bytes) -> None:
+    """Writes a file, which is there whole or not at all, whenever the process or the machine stops."""
+    fresh = file.with_name(f"{file.name}.{os.getpid()}.part")
+    with open(fresh, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(fresh, file)
+
+
+def read_about(root: Path) -> StoreAbout:
+    """Reads what a store says of itself.
+
+    Raises:
+        OpError: `PG401` where there is no store, `PG570` where it is not whole, or what it says makes no sense.
+    """
+    file = root / ABOUT
+    try:
+        with open(file, "rb") as stream:
+            text = stream.read(_LARGEST)
+    except OSError:
+        unfinished = (root / SHARDS).is_dir()
+        message = f"{str(root)!r} holds a store that is not finished" if unfinished else f"{str(root)!r} holds no prepared store"
+        help_ = "run the same `pipegen prepare` again, which goes on where it stopped" if unfinished else "`pipegen prepare` writes one"
+        raise OpError("PG570" if unfinished else "PG401", message, field="path", help=help_) from None
+    try:
+        values = json.loads(text)
+        if values.pop("format") != FORMAT:
+            raise OpError("PG570", f"{str(file)!r} is of another version", field="path", help="prepare the data again")
+        return _about(values)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise OpError("PG570", f"{str(file)!r} is damaged", field="path", help="prepare the data again") from None
+
+
+def _about(values: dict[str, Any]) -> StoreAbout:
+    pixels = {name: Pixels(**{**own, "canvas": tuple(own["canvas"])}) for name, own in values.pop("pixels").items()}
+    shards = tuple(Shard(**own) for own in values.pop("shards"))
+    classes = {name: tuple(names) for name, names in values.pop("classes").items()}
+    return StoreAbout(**{**values, "changes": tuple(values["changes"]), "pixels": pixels, "shards": shards, "classes": classes})
+
+
+def check_files(root: Path, about: StoreAbout) -> None:
+    """Checks that every shard is there and as long as it was: what is mapped and then cut short would end the process.
+
+    Raises:
+        OpError: `PG570`.
+    """
+    for number, shard in enumerate(about.shards):
+        for feature, pixels in about.pixels.items():
+            file = shard_file(root, feature, pixels.form, number)
+            try:
+                size = os.stat(file).st_size
+            except OSError:
+                size = -1
+            if size != shard.bytes[feature]:
+                said = "is not there" if size < 0 else f"has {size:,} bytes, and had {shard.bytes[feature]:,} when it was written"
+                help_ = "delete `store.json` and prepare again: what is whole is kept"
+                raise OpError("PG570", f"{str(file)!r} {said}", field="path", help=help_)
+
+
+def read_column(root: Path, name: str) -> Any:
+    """A column of the records, mapped into memory.
+
+    Raises:
+        OpError: `PG406` for a file that cannot be read.
+    """
+    from pipegen.ops.sources.array_rows.npz import read_array
+
+    return read_array(str(column_file(root, name)), "path")

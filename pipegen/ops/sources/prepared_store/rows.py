@@ -1,0 +1,139 @@
+"""Reads the shards of a prepared store: mapped into memory one behind the other, so that a record is found by one multiplication."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.prepared_store.layout import PAGE, read_column, shard_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipegen.ops.sources.listing.reader import Hold, Read
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.prepared_store.layout import StoreAbout
+
+
+@dataclass(frozen=True)
+class StoredShards:
+    """Names the files of a feature's shards, which are read as one array of bytes.
+
+    Attributes:
+        files: One for each shard, in order.
+        sizes: The bytes of each.
+        starts: Where each begins in the array: multiples of a page.
+        row: Bytes of a row; 0 where what lies there is of any length.
+        rows: Rows of a full shard.
+    """
+
+    files: tuple[str, ...]
+    sizes: tuple[int, ...]
+    starts: tuple[int, ...]
+    row: int = 0
+    rows: int = 0
+
+    @property
+    def total(self) -> int:
+        """Counts the bytes from the start of the first to the end of the last."""
+        return self.starts[-1] + self.sizes[-1]
+
+    def mapped(self) -> Any:
+        """Returns them as one array, uint8 `(total,)`, mapped into memory: nothing is read before it is asked for.
+
+        Files lie behind one another in a range of addresses that is reserved first. What no file covers is zeros.
+        """
+        import numpy as np
+
+        held = mmap.mmap(-1, -(-self.total // PAGE) * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0))
+        start = ctypes.addressof(ctypes.c_char.from_buffer(held))
+        system = ctypes.CDLL(None, use_errno=True)
+        system.mmap.restype = ctypes.c_void_p
+        system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+        for file, size, at in zip(self.files, self.sizes, self.starts, strict=True):
+            number = os.open(file, os.O_RDONLY)
+            try:
+                flags = mmap.MAP_PRIVATE | _FIXED
+                if size and system.mmap(start + at, size, mmap.PROT_READ, flags, number, 0) != start + at:
+                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), file)
+            finally:
+                os.close(number)
+        return np.frombuffer(held, np.uint8)[: self.total]
+
+
+_FIXED = 0x10
+"""`MAP_FIXED`, which Python's `mmap` has no name for: the address is to be taken as it is."""
+
+
+def places(about: StoreAbout) -> Ints:
+    """Returns the row of each record: a shard begins at a multiple of the rows of a full one, int64 `(n,)`."""
+    import numpy as np
+
+    parts: list[Ints] = [np.arange(shard.count) + number * about.rows for number, shard in enumerate(about.shards)]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+class StoredRows(Reader):
+    """Reads the pixels of a prepared store."""
+
+    numbered: ClassVar[bool] = True
+
+    def __init__(self, root: Path, about: StoreAbout) -> None:
+        self.root = root
+        self.about = about
+        self._open: dict[str, Read] = {}
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        """Returns what reads a feature, made once: of one row the image at its own size, of rows `(n,)` canvases."""
+        from pipegen.ops.lowering.stored import StoredFiles, StoredPixels
+
+        if feature not in self._open:
+            pixels = self.about.pixels[feature]
+            if len(pixels.canvas) == 3:
+                sizes = self._by_row(read_column(self.root, f"@size.{feature}"))
+                made: Read = StoredPixels(hold(self._shards(feature)), hold(sizes), pixels.canvas, pixels.dtype)
+            else:
+                ends = self._by_row(read_column(self.root, f"@place.{feature}"))
+                made = StoredFiles(hold(self._shards(feature)), hold(ends))
+            self._open.setdefault(feature, made)
+        return self._open[feature]
+
+    def _by_row(self, column: Any) -> Any:
+        """A column of the records by the row of each; zeros for rows that no record has."""
+        import numpy as np
+
+        at = places(self.about)
+        spread = np.zeros((int(at[-1]) + 1 if len(at) else 0, *column.shape[1:]), column.dtype)
+        spread[at] = column
+        return spread
+
+    def _shards(self, feature: str) -> StoredShards:
+        pixels, shards = self.about.pixels[feature], self.about.shards
+        files = tuple(str(shard_file(self.root, feature, pixels.form, i)) for i in range(len(shards)))
+        sizes = tuple(shard.bytes[feature] for shard in shards)
+        if pixels.form == "rows":
+            rows = self.about.rows
+            return StoredShards(files, sizes, tuple(i * rows * pixels.row for i in range(len(shards))), pixels.row, rows)
+        starts, at = [], 0
+        for size in sizes:
+            starts.append(at)
+            at += -(-size // PAGE) * PAGE
+        return StoredShards(files, sizes, tuple(starts))
+
+    def canvas(self, feature: str) -> tuple[int, int, int] | None:
+        """Returns height, width and channels of the canvas of a feature, if it is stored on one."""
+        pixels = self.about.pixels.get(feature)
+        return pixels.canvas if pixels is not None and len(pixels.canvas) == 3 else None
+
+    def digest(self, *, whole: bool = False) -> str:
+        """Identifies what is stored, by the checksums that were made when it was written."""
+        import hashlib
+        import json
+
+        sums = [[shard.split, shard.count, dict(shard.sums)] for shard in self.about.shards]
+        text = json.dumps([sums, dict(self.about.columns)], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()

@@ -1,0 +1,100 @@
+"""Describes a feature of a table's rows, and the columns that hold it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from pipegen.errors import PartError
+from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.sources.features.class_names import Classes, ClassName
+from pipegen.ops.sources.features.file_formats import FileFeature
+from pipegen.ops.sources.features.pictures import Index
+
+if TYPE_CHECKING:
+    from pipegen.types import FeatureType
+
+    Kind = str
+else:
+    Kind = names_in("table")
+
+Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
+_OF = {
+    "root": "files", "channels": "images", "bits": "images", "classes": "labels", "offset": "labels", "separator": "labels",
+    "columns": "tensors", "map": "labels",
+}  # fmt: skip
+"""What an argument belongs to in the first place."""
+
+
+class TableFeature(FileFeature):
+    """One feature of a table's rows: what it is, and the column that it stands in."""
+
+    _later: ClassVar[frozenset[str]] = frozenset({"format", "map", "shape"})
+
+    kind: Kind
+    """`image`: the column holds paths of image files. `mask`: paths of files that hold a class for each pixel of the image. `label`:
+    it holds class names, or class indices as whole numbers. `tensor`: numbers, as float32. `weight`: a number of 0 or more, which
+    weighs the example in the loss. `array`: paths of files that hold numbers of one `shape`."""
+    column: Column | None = None
+    """The name of the column in the header, or its number from 0; by default the feature's own name."""
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
+    """The columns of a tensor, stacked into one vector in this order."""
+    root: Annotated[str, Field(min_length=1)] | None = None
+    """The folder that the image paths are relative to, itself relative to the spec's file; by default the table's
+    folder, and for a table in memory the spec's."""
+    classes: Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """The names of the classes in the order of their indices, or how many there are; by default the data says so, and of a mask the
+    largest index in `values`."""
+    separator: Annotated[str, Field(min_length=1)] | None = None
+    """What stands between the classes of an example that has several, or none; the label is then encoded as `multi_hot`."""
+    offset: int = 0
+    """What is subtracted from whole numbers to get class indices, such as 1 where classes are counted from 1."""
+    map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
+    """From what a column of labels holds to the class that is meant, such as `{pug: dog, chow: dog}`: several that are given one
+    name become one class, and what is not listed stays. It comes before `classes` and `offset`."""
+    ignore: Index | tuple[ClassName, ...] = 0  # type: ignore[assignment]  # one name for what masks and labels leave out
+    """For a label: classes, as `map` leaves them, whose rows are left out, such as `[unknown]`; of several labels one is enough.
+    For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
+
+    @field_validator("ignore")
+    @classmethod
+    def _none_ignored(cls, ignore: int | tuple[ClassName, ...]) -> int | tuple[ClassName, ...]:
+        return ignore or 0
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> TableFeature:
+        foreign = (name for name in _OF if not kind_of(self).takes("table", name))
+        given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
+        if given is not None:
+            raise ValueError(f"`{given}` belongs to {_OF[given]}, and this is `kind: {self.kind}`")
+        if self.column is not None and self.columns is not None:
+            raise ValueError("`column` names one column and `columns` several; leave one of them out")
+        if isinstance(self.classes, tuple) and len(set(self.classes)) < len(self.classes):
+            twice = next(name for name in self.classes if self.classes.count(name) > 1)
+            raise ValueError(f"the class {twice!r} is listed twice")
+        kind = kind_of(self)
+        if self.ignore and kind.aligns is isinstance(self.ignore, tuple):
+            form = "one class index" if kind.aligns else "a list of classes, such as `[unknown]`"
+            raise PartError(f"`ignore` of `kind: {self.kind}` is {form}", "ignore")
+        self.chosen.check(self.classes)
+        return self
+
+    @property
+    def chosen(self) -> Classes:
+        """Returns which classes a column of labels has, and under which names."""
+        return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else ())
+
+    @property
+    def several(self) -> bool:
+        """Returns whether an example has any number of labels."""
+        return self.separator is not None
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """Returns the shape of a tensor."""
+        return (len(self.columns),) if self.columns is not None else ()
+
+    def type(self, of: str | None = None) -> FeatureType:
+        """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""
+        return kind_of(self).stored_type(self, of, self.num_classes)

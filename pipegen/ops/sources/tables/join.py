@@ -1,0 +1,236 @@
+"""Joins a second table to a table by key: each row gets the columns of the one row that has its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import field_validator, model_validator
+
+from pipegen.errors import OpError, OpErrors
+from pipegen.ops.model import Model
+from pipegen.ops.sources.listing.wording import close_names, count, quoted
+from pipegen.ops.sources.tables.csv import CsvTable
+from pipegen.ops.sources.tables.excel import ExcelTable
+from pipegen.ops.sources.tables.features import Column
+from pipegen.ops.sources.tables.jsonl import JsonLinesTable
+from pipegen.ops.sources.tables.parquet import ParquetTable
+from pipegen.ops.sources.tables.sql import SqlTable
+from pipegen.ops.sources.tables.table import Table, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.sources.listing.blocks import BlockReader
+    from pipegen.ops.sources.tables.reading import TableReading
+
+_NONE, _SEVERAL = -1, -2
+
+
+class JoinedTable(Model):
+    """The second table: one source with its arguments, without `features`."""
+
+    csv: CsvTable | None = None
+    """A table of text: `{path: meta.csv}`, with `separator` and `header` as in the source `csv`."""
+    parquet: ParquetTable | None = None
+    """A Parquet file: `{path: meta.parquet}`."""
+    jsonl: JsonLinesTable | None = None
+    """JSON lines: `{path: meta.jsonl}`."""
+    excel: ExcelTable | None = None
+    """A sheet of an Excel file: `{path: meta.xlsx, sheet: patients}`."""
+    sql: SqlTable | None = None
+    """The rows of a query: `{url: "sqlite:///meta.db", query: select * from patients}`."""
+
+    @model_validator(mode="after")
+    def _one(self) -> JoinedTable:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a joined table is one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
+        return self
+
+    def reading(self) -> tuple[str, TableReading]:
+        """Returns the name of the source, and its arguments."""
+        return next((name, value) for name in type(self).model_fields if (value := getattr(self, name)) is not None)
+
+
+class Join(Model):
+    """A second table, whose columns are added to the rows that have the same key."""
+
+    table: JoinedTable
+    """The second table: a source with its arguments and without `features`, such as `{csv: {path: patients.csv}}`."""
+    on: Column | dict[Column, Column]
+    """The column that holds the key in both tables; where they call it by different names, `{OWN: OTHER}`."""
+    missing: Literal["error", "drop"] = "error"
+    """What happens to a row whose key the second table lacks: `error`, or `drop`, which leaves the row out and says how many there
+    are."""
+
+    @field_validator("on")
+    @classmethod
+    def _one_key(cls, on: Column | dict[Column, Column]) -> Column | dict[Column, Column]:
+        if isinstance(on, dict) and len(on) != 1:
+            raise ValueError("`on` names one column, or is one pair `{OWN: OTHER}`")
+        return on
+
+    def joined(self, left: Table, base: Path) -> Joined:
+        """Reads the second table and looks for the key of each row.
+
+        Raises:
+            OpError: As the source of the second table; `PG421` for a column that is not there.
+        """
+        source, reading = self.table.reading()
+        at = f"join.table.{source}"
+        try:
+            right = reading.read(base)
+        except OpError as error:
+            raise OpErrors(
+                OpError(e.code, e.message, field=f"{at}.{e.field}" if e.field else at, help=e.help) for e in error.every
+            ) from None
+        own, other = next(iter(self.on.items())) if isinstance(self.on, dict) else (self.on, self.on)
+        rows_of: dict[str, int] = {}
+        twice: dict[str, int] = {}
+        for row, key in enumerate(right.column(other, "join.on")):
+            if rows_of.setdefault(key, row) != row:
+                twice.setdefault(key, row)
+        keys = left.column(own, "join.on")
+        partner = [_SEVERAL if key in twice else rows_of.get(key, _NONE) if key else _NONE for key in keys]
+        shown = tuple(i for i in range(right.width) if i != right.number(other, "join.on"))
+        return Joined(
+            left.called,
+            left.file,
+            left.folder,
+            _names(left, right, shown),
+            left.width + len(shown),
+            left.num_rows,
+            partial(_column, left, right, shown, partner),
+            left,
+            right,
+            shown,
+            keys,
+            partner,
+            twice,
+            self.missing == "drop",
+        )
+
+
+@dataclass(frozen=True)
+class Joined(Table):
+    """A table with the columns of a second one.
+
+    Attributes:
+        left: The table whose rows these are.
+        right: The second table.
+        shown: The columns of the second table that are added, by their numbers: all but the key.
+        keys: The key of each row.
+        partner: The row of the second table that has this key: -1 for none, -2 for several.
+        twice: For keys of several rows, the second of them.
+        drops: Whether rows without a partner are left out.
+    """
+
+    left: Table
+    right: Table
+    shown: tuple[int, ...]
+    keys: Sequence[str]
+    partner: Sequence[int]
+    twice: dict[str, int]
+    drops: bool
+
+    def notes(self) -> tuple[Note, ...]:
+        """Says what each of the two says."""
+        return (*self.left.notes(), *self.right.notes())
+
+    def place(self, row: int) -> str:
+        """As the first table says."""
+        return self.left.place(row)
+
+    def place_in(self, column: str | int) -> Callable[[int], str]:
+        """A cell of the second table stands there."""
+        number = self.number(column, "")
+        if number < self.left.width:
+            return self.left.place_in(number)
+        place = self.right.place_in(self.shown[number - self.left.width])
+        return lambda row: place(self.partner[row]) if self.partner[row] >= 0 else self.left.place(row)
+
+    def holds_bytes(self, wanted: str | int, field: str) -> bool:
+        """Returns whether a column of the first table does.
+
+        Raises:
+            OpError: `PG446` for such a column of the second table, whose rows are in another order.
+        """
+        number = self.number(wanted, field)
+        if number < self.left.width:
+            return self.left.holds_bytes(number, field)
+        if self.right.holds_bytes(self.shown[number - self.left.width], field):
+            message = f"the pictures in {wanted!r} stand in the joined table, and are read in the order of the first one"
+            raise OpError("PG446", message, field=field, help="make the table with the pictures the source, and join the other one to it")
+        return False
+
+    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
+        """Returns what reads the first table."""
+        return self.left.reader({feature: self.number(wanted, "") for feature, wanted in columns.items()})
+
+    def folder_of(self, column: str | int) -> str:
+        """That of the table which the column is from."""
+        return self.left.folder if self.number(column, "") < self.left.width else self.right.folder
+
+    def with_partners(self) -> tuple[int, ...]:
+        """Returns the rows whose key the second table has."""
+        return tuple(row for row, partner in enumerate(self.partner) if partner != _NONE)
+
+    def require(self, rows: Iterable[int], column: str | int | None = None) -> None:
+        """Checks that each of these rows has one row in the second table, where a column of that is asked for or none is named.
+
+        Raises:
+            OpError: `PG450`.
+        """
+        if column is not None and self.number(column, "") < self.left.width:
+            return
+        errors = []
+        rows = tuple(rows)
+        lacking = [row for row in rows if self.partner[row] == _NONE]
+        if lacking:
+            errors.append(self._lacking(lacking, len(rows)))
+        several = [row for row in rows if self.partner[row] == _SEVERAL]
+        if several:
+            key = self.keys[several[0]]
+            first = self.right.column(self._other_key(), "join.on").index(key)
+            places = f"{self.right.place(first)} and {self.right.place(self.twice[key])}"
+            keys = {self.keys[row] for row in several}
+            more = f", and so do {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
+            message = f"the key {key!r} of {self.left.place(several[0])} stands in several rows of {self.right.called}{more}: {places}"
+            errors.append(OpError("PG450", message, field="join.on", help="a row is joined to one row: keep one of each key there"))
+        if errors:
+            raise OpErrors(errors)
+
+    def _other_key(self) -> int:
+        return next(i for i in range(self.right.width) if i not in self.shown)
+
+    def _lacking(self, rows: Sequence[int], total: int) -> OpError:
+        key, place = self.keys[rows[0]], self.left.place(rows[0])
+        more = f"; {count(len(rows) - 1, 'more row')} of {total} have none either" if len(rows) > 1 else ""
+        if not key:
+            return OpError("PG450", f"{place} has an empty key{more}", field="join.on", help=_DROP)
+        there = self.right.column(self._other_key(), "join.on")
+        near = close_names(key, sorted(set(there))[:_MOST_COMPARED])
+        alike = f"is {near[0]!r} meant?" if near else f"there are keys such as {quoted(list(dict.fromkeys(there))[:3])}"
+        message = f"no row of {self.right.called} has the key {key!r} of {place}{more}"
+        return OpError("PG450", message, field="join.on", help=(alike, _DROP))
+
+
+_DROP = "`missing: drop` in `join` leaves such rows out"
+_MOST_COMPARED = 10_000
+
+
+def _names(left: Table, right: Table, shown: Sequence[int]) -> tuple[str, ...] | None:
+    if left.names is None and right.names is None:
+        return None
+    return (*(left.names or ("",) * left.width), *(right.names[i] if right.names is not None else "" for i in shown))
+
+
+def _column(left: Table, right: Table, shown: Sequence[int], partner: Sequence[int], i: int) -> Iterable[Any]:
+    if i < left.width:
+        return left.columns(i)
+    cells = tuple(map(text_of, right.columns(shown[i - left.width])))
+    return (cells[row] if row >= 0 else "" for row in partner)

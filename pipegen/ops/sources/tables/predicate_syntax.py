@@ -1,0 +1,210 @@
+"""Reads the text of a predicate into a tree: comparisons, `in`, `and`, `or` and `not` over columns, and nothing else.
+
+```text
+either     = both {"or" both}
+both       = negation {"and" negation}
+negation   = "not" negation | comparison
+comparison = side [("==" | "!=" | "<" | "<=" | ">" | ">=") side]…  | side ["not"] "in" list | "(" either ")"
+side       = column | number | text | "true" | "false"
+list       = "[" literal {"," literal} "]"
+```
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from pipegen.ops.sources.tables.predicate import Among, And, Column, Compare, Not, Or, Truth
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.tables.predicate import Literal, Predicate
+
+_LONGEST = 10_000
+_DEEPEST = 50
+_TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+  | (?P<text>'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
+  | (?P<quoted>`[^`]+`)
+  | (?P<word>[^\W\d]\w*(?:\.\w+)*)
+  | (?P<symbol>==|!=|<=|>=|<>|&&|\|\||[<>=!&|()\[\],])
+  | (?P<end>$)
+    )""",
+    re.VERBOSE,
+)
+_COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+_WORDS = frozenset({"and", "or", "not", "in", "true", "false"})
+_INSTEAD = {"=": "==", "<>": "!=", "&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}
+"""What other languages write, and what is written here."""
+
+
+@dataclass(frozen=True)
+class _Token:
+    """A piece of the text: what kind it is, its text, and where it begins."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def parse_predicate(text: str) -> Predicate:
+    """Reads a predicate.
+
+    Raises:
+        ValueError: Where it is none; the message says at which character, and what to write.
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"a predicate has at most {_LONGEST:,} characters, and this one {len(text):,}")
+    return _Parser(text).whole()
+
+
+class _Parser:
+    """Reads tokens from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _tokens(text)
+        self._next = 0
+        self._depth = 0
+
+    def whole(self) -> Predicate:
+        found = self._either()
+        token = self._tokens[self._next]
+        if token.kind != "end":
+            self._refuse(token, "ends there or goes on with `and` or `or`")
+        return found
+
+    def _either(self) -> Predicate:
+        parts = [self._both()]
+        while self._take("word", "or"):
+            parts.append(self._both())
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+    def _both(self) -> Predicate:
+        parts = [self._negation()]
+        while self._take("word", "and"):
+            parts.append(self._negation())
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def _negation(self) -> Predicate:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError(f"a predicate is nested at most {_DEEPEST} deep")
+        try:
+            if self._take("word", "not"):
+                return Not(self._negation())
+            if self._take("symbol", "("):
+                inner = self._either()
+                if not self._take("symbol", ")"):
+                    self._refuse(self._tokens[self._next], "closes the bracket with `)`")
+                return inner
+            return self._comparison()
+        finally:
+            self._depth -= 1
+
+    def _comparison(self) -> Predicate:
+        start = self._tokens[self._next]
+        left = self._side()
+        negated = self._tokens[self._next].text == "not" and self._tokens[self._next + 1].text == "in"
+        if negated:
+            self._next += 1
+        if self._take("word", "in"):
+            if not isinstance(left, Column):
+                self._refuse(start, "has a column before `in`")
+            among = Among(left, self._list())
+            return Not(among) if negated else among
+        parts: list[Predicate] = []
+        while (token := self._tokens[self._next]).kind == "symbol" and token.text in _COMPARISONS:
+            self._next += 1
+            right = self._side()
+            if not isinstance(left, Column) and not isinstance(right, Column):
+                self._refuse(start, "compares a column with something")
+            if token.text not in ("==", "!=") and isinstance(left if isinstance(right, Column) else right, bool):
+                self._refuse(token, "compares `true` and `false` by `==` or `!=`")
+            parts.append(Compare(left, token.text, right))
+            left = right
+        if parts:
+            return parts[0] if len(parts) == 1 else And(tuple(parts))
+        if isinstance(left, Column) and self._tokens[self._next].text not in _INSTEAD:
+            return Truth(left)
+        return self._refuse(self._tokens[self._next], f"goes on with {', '.join(f'`{c}`' for c in _COMPARISONS)} or `in`")
+
+    def _side(self) -> Column | Literal:
+        token = self._tokens[self._next]
+        if token.kind == "quoted":
+            self._next += 1
+            return Column(token.text[1:-1])
+        if token.kind == "word" and token.text not in _WORDS:
+            self._next += 1
+            if self._tokens[self._next].text == "(":
+                self._refuse(token, "compares columns; it calls no functions")
+            return Column(token.text)
+        return self._literal("names a column, or has a number or a text in quotes")
+
+    def _literal(self, due: str) -> Literal:
+        token = self._tokens[self._next]
+        self._next += 1
+        if token.kind == "number":
+            whole = token.text.lstrip("+-").isdigit()
+            return int(token.text) if whole else float(token.text)
+        if token.kind == "text":
+            return re.sub(r"\\(.)", r"\1", token.text[1:-1])
+        if token.text in ("true", "false"):
+            return token.text == "true"
+        return self._refuse(token, due)
+
+    def _list(self) -> tuple[Literal, ...]:
+        first = self._tokens[self._next]
+        if not self._take("symbol", "["):
+            self._refuse(first, "has a list after `in`, such as `['a', 'b']`")
+        values = [self._literal("lists numbers, or texts in quotes")]
+        while self._take("symbol", ","):
+            values.append(self._literal("lists numbers, or texts in quotes"))
+        if not self._take("symbol", "]"):
+            self._refuse(self._tokens[self._next], "closes the list with `]`")
+        if len({_sort(value) for value in values}) > 1:
+            self._refuse(first, "lists numbers or texts, not both")
+        return tuple(values)
+
+    def _take(self, kind: str, text: str) -> bool:
+        token = self._tokens[self._next]
+        taken = (token.kind, token.text) == (kind, text)
+        self._next += taken
+        return taken
+
+    def _refuse(self, token: _Token, due: str) -> NoReturn:
+        instead = _INSTEAD.get(token.text) if token.kind == "symbol" else None
+        if instead is not None:
+            raise ValueError(f"a predicate writes `{instead}` for `{token.text}`, which is at character {token.at + 1}")
+        here = f"at character {token.at + 1} is {token.text!r}" if token.kind != "end" else "here it ends"
+        raise ValueError(f"a predicate {due}; {here}")
+
+
+def _sort(value: Literal) -> type:
+    return type(value) if isinstance(value, (bool, str)) else float
+
+
+def _tokens(text: str) -> list[_Token]:
+    """Cuts a text into tokens; the last two are its end, so that one can look ahead.
+
+    Raises:
+        ValueError: For a character that no token begins with.
+    """
+    found: list[_Token] = []
+    at = 0
+    while True:
+        match = _TOKEN.match(text, at)
+        if match is None:
+            at += len(text[at:]) - len(text[at:].lstrip())
+            rest = text[at:]
+            if rest[0] in "'\"`":
+                raise ValueError(f"a predicate closes the {rest[0]} that opens at character {at + 1}")
+            help_ = "; a column whose name is no plain word stands in backticks, such as `` `first name` ``"
+            raise ValueError(f"a predicate has no {rest[:12]!r}, which is at character {at + 1}{help_}")
+        kind = str(match.lastgroup)
+        found.append(_Token(kind, match[kind], match.start(kind)))
+        at = match.end()
+        if kind == "end":
+            return [*found, found[-1]]

@@ -1,0 +1,99 @@
+"""Says which rows of a table are records, and what those with files are known as."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.tables.join import Joined
+from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pipegen.ops.sources.tables.features import TableFeature
+    from pipegen.ops.sources.tables.table import Table
+
+
+def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeature]) -> tuple[Table, tuple[Note, ...]]:
+    """Leaves out the rows without a partner in a joined table, where that is asked for, those that `where` excludes, and those of classes
+    that are ignored.
+
+    Args:
+        table: The table; a joined one has its join.
+        where: The predicate.
+        labels: The features that are labels.
+
+    Returns:
+        The table with the rows that are left, which know their numbers in the whole one; and what was odd.
+
+    Raises:
+        OpErrors: `PG402` where no row is left, `PG421` for unknown columns, `PG450` for keys that have no partner or several, `PG452`
+            for cells that cannot be compared.
+    """
+    rows: Sequence[int] = range(table.num_rows)
+    notes = list(table.notes())
+    if isinstance(table, Joined) and table.drops:
+        rows = table.with_partners()
+        if len(rows) < table.num_rows:
+            gone = count(table.num_rows - len(rows), "row")
+            notes.append(Note("PG411", f"{gone} of {table.num_rows:,} left out: {table.right.called} lacks the key", field="join.missing"))
+        rows = _some(rows, table, "join.on", "has a key that the joined table has")
+    if where is not None:
+        rows = _where(table, where, rows)
+    for name, feature in labels.items():
+        if feature.chosen:
+            field = f"features.{name}"
+            cells = table.column(name if feature.column is None else feature.column, f"{field}.column")
+            notes += feature.chosen.notes(cells, feature.separator, field)
+            renamed = feature.chosen.renamed([cells[row] for row in rows], feature.separator)
+            stays = feature.chosen.without_ignored(renamed, feature.separator)
+            rows = _some([rows[i] for i in stays], table, f"{field}.ignore", "has a class that `ignore` does not leave out")
+    table.require(rows)
+    return (table if len(rows) == table.num_rows else table.only(rows)), tuple(notes)
+
+
+def _where(table: Table, where: str, rows: Sequence[int]) -> Sequence[int]:
+    predicate = parse_predicate(where)
+    unknown = Attempts()
+    for column in predicate.columns():
+        unknown.of(table.cells, column.name, ())
+    if unknown.errors:
+        raise OpErrors(dict.fromkeys(unknown.errors), table.column)
+    try:
+        kept = predicate.select(table, rows)
+    except OpError as error:
+        raise OpErrors([error], table.column) from None
+    names = dict.fromkeys(column.name for column in predicate.columns())
+    held = (f"the column `{name}` holds {quoted(sorted(set(table.cells(name, rows)[0])))}" for name in names)
+    return _some(kept, table, "where", "is as `where` says", held)
+
+
+def _some(rows: Sequence[int], table: Table, field: str, what: str, help_: Iterable[str] = ()) -> Sequence[int]:
+    if not rows:
+        message = f"none of the {table.num_rows:,} rows of {table.called} {what}"
+        raise OpErrors([OpError("PG402", message, field=field, help=tuple(help_))], table.column)
+    return rows
+
+
+def row_keys(cells: Sequence[str]) -> list[str]:
+    """Returns what records are known as whose files these cells name: the path, and behind it a number where one file stands in several
+    rows. Each is unique."""
+    rows_of: dict[str, int] = {}
+    keys: dict[str, None] = {}
+    for cell in cells:
+        name = file_name(cell)
+        rows_of[name] = rows_of.get(name, 0) + 1
+        key = name if rows_of[name] == 1 else f"{name}#{rows_of[name]}"
+        while key in keys:  # a file may be called like another one's second row
+            key += "#"
+        keys[key] = None
+    return list(keys)
+
+
+def file_name(cell: str) -> str:
+    """Returns the path in a cell, in the form that is the same for every way of writing it."""
+    return os.path.normpath(cell).replace(os.sep, "/")

@@ -1,0 +1,281 @@
+"""Holds what sources that read a table have in common: features in columns, images in files."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, PrivateAttr, field_validator, model_serializer
+
+from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.ops.kinds.label import label_type
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
+from pipegen.ops.sources.features.file_formats import unread_formats
+from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.listing.base import Files, Listing, Note, Source
+from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.strings import Strings, as_sizes
+from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.tables.features import TableFeature
+from pipegen.ops.sources.tables.join import Join
+from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
+from pipegen.ops.sources.tables.rows import chosen_rows, file_name, row_keys
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pipegen.ops.base import Transform
+    from pipegen.ops.sources.listing.blocks import BlockReader
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.tables.table import Table
+
+
+class TableSource(Source):
+    """Rows of a table, each an example: image files, and what else the columns say of it."""
+
+    features: Annotated[dict[FeatureName, TableFeature], Field(min_length=1)]
+    """What the columns hold, by the name of the feature: `{image: {kind: image, column: file}, label: {kind: label, column: breed}}`."""
+
+    where: Annotated[str, Field(min_length=1)] | None = None
+    """Which rows are examples: a comparison of columns, such as `age >= 18 and site in ['a', 'b']`, with `and`, `or`, `not`, brackets
+    and `in`. Texts stand in quotes, and columns that are no plain words in backticks. Rows keep the ids that they have without it."""
+    join: Join | None = None
+    """A second table, whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
+
+    _late: bool = PrivateAttr(default=False)
+    """Whether files may come to be after the listing; one that has not is an error when it is read."""
+
+    @field_validator("features")
+    @classmethod
+    def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
+        lives_on(features)
+        return features
+
+    @field_validator("where")
+    @classmethod
+    def _can_be_read(cls, where: str | None) -> str | None:
+        if where is not None:
+            parse_predicate(where)
+        return where
+
+    @model_serializer(mode="wrap")
+    def _what_is_said(self, handler: Any) -> dict[str, Any]:
+        """Leaves out what is not said of the arguments that came later, so that hashes of older specs stay."""
+        return {name: value for name, value in handler(self).items() if name not in ("where", "join") or value is not None}
+
+    def without_looking(self) -> None:
+        """Let the listing pass over files that do not exist."""
+        self._late = True
+
+    @property
+    def pictures(self) -> tuple[str, ...]:
+        """The features in files; the record is known by the first of them, which is an image where there is one."""
+        found = [name for name, feature in self.features.items() if kind_of(feature).storage == "encoded"]
+        return tuple(sorted(found, key=lambda name: not kind_of(self.features[name]).levels))
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """Those of masks, and of files that hold no picture."""
+        return decoders(self.features)
+
+    def infer(self) -> ElementType:
+        """An encoded image and what else there is, in the order that the features are listed in."""
+        of = lives_on(self.features)
+        return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
+
+    def has_columns(self) -> bool:
+        """Always."""
+        return True
+
+    def has_folders(self) -> bool:
+        """No: the table has the labels."""
+        return False
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """Read the table and look for its files; see `Source.list`, and for errors `TableReading.read` and `TableSource.listing`."""
+        return self.listing(self.read(base), base, progress)
+
+    def read(self, base: Path) -> Table:
+        """Reads the table; see `TableReading.read`."""
+        raise NotImplementedError
+
+    def listing(self, table: Table, base: Path, progress: Callable[[int], None] | None) -> Listing:
+        """The records of a table.
+
+        Raises:
+            OpErrors: As `Table.column`; `PG401` for files that do not exist, `PG420` for labels that name no class, `PG423` for numbers
+                that are none; as `chosen_rows`.
+        """
+        if self.join is not None:
+            table = self.join.joined(table, base)
+        table, chosen = chosen_rows(table, self.where, {name: f for name, f in self.features.items() if kind_of(f).labels})
+        tried = Attempts()
+        tried.errors += unread_formats(self.features)
+        reader = self._inside(table)
+        in_files = () if reader is not None else self.pictures
+        found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
+        records = tried.of(self._rows, table, reader) if not in_files else found[in_files[0]]
+        columns: dict[str, Any] = {}
+        classes: dict[str, tuple[str, ...]] = {}
+        for name, feature in self.features.items():
+            if kind_of(feature).labels:
+                labels = tried.of(self._labels, table, name)
+                if labels is not None:
+                    columns[name], classes[name] = labels.values, labels.names
+            elif name not in self.pictures:
+                columns[name] = tried.of(self._numbers, table, name)
+        if tried.errors or records is None:
+            raise OpErrors(dict.fromkeys(tried.errors), table.column)
+        files, notes = records
+        notes = (*chosen, *notes)
+        beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
+        sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
+        types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
+        label = self.class_feature()
+        main = columns.pop(label) if label is not None else None
+        # Without one class for each example, the classes are those of the first feature that has several.
+        names = classes[label] if label is not None else next(iter(classes.values()), ())
+        return Listing(
+            table.folder,
+            files.keys,
+            main,
+            names,
+            sizes,
+            notes,
+            paths=files.paths,
+            in_table=True,
+            columns=columns,
+            beside=beside,
+            cells=table.column,
+            column_classes={n: c for n, c in classes.items() if n != label},
+            type=self.infer().replace(**types),
+            readers={"": reader or FileReader()},
+        )
+
+    def _inside(self, table: Table) -> BlockReader | None:
+        """Returns what reads the pictures that stand in the table themselves; `None` where its cells are paths.
+
+        Raises:
+            OpError: `PG446` where some stand in the table, and others in files.
+        """
+        own = {name: self.features[name].column for name in self.pictures}
+        columns = {name: name if column is None else column for name, column in own.items()}
+        known = {name: column for name, column in columns.items() if table.has(column)}  # others are reported with all that is missing
+        inside = {name: column for name, column in known.items() if table.holds_bytes(column, f"features.{name}.column")}
+        if not inside:
+            return None
+        if len(inside) < len(columns):
+            path = next(name for name in columns if name not in inside)
+            message = f"the cells of `{path}` are paths of files, and those of `{next(iter(inside))}` are the bytes of files"
+            help_ = "store both in one way: records of a table are either read with their rows or are files"
+            raise OpError("PG446", message, field=f"features.{path}", help=help_)
+        return table.reader(inside)
+
+    def _rows(self, table: Table, reader: BlockReader | None = None) -> tuple[Files, tuple[Note, ...]]:
+        """Rows without files are known by their numbers, from 0; what they are called in messages is where they stand."""
+        import numpy as np
+
+        n = table.num_rows
+        if not n:
+            raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
+        if reader is not None:
+            numbers = Strings.hold(map(str, table.kept))
+            return Files(numbers, numbers.below(f"{table.file}#"), reader.row_sizes()[list(table.kept)]), ()
+        size = sum(t.num_bytes or 1 for _, t in self.infer().items())
+        return Files(Strings.hold(map(str, table.kept)), Strings.hold(map(table.place, range(n))), np.full(n, size)), ()
+
+    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> tuple[Files, tuple[Note, ...]]:
+        """The file of each row, and what is odd about them."""
+        feature, field = self.features[image], f"features.{image}"
+        root = ""
+        if feature.root is not None:
+            root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
+            if not os.path.isdir(root):
+                raise OpError("PG401", f"there is no folder {root!r}", field=f"{field}.root")
+        column = image if feature.column is None else feature.column
+        every = table.whole.column(column, f"{field}.column")
+        if feature.root is None:
+            root = table.folder_of(column)
+        every_key, kept = row_keys(every), table.kept
+        keys, cells = [every_key[row] for row in kept], [every[row] for row in kept]
+        rows_of = Counter(map(file_name, cells))
+        paths: list[str] = []
+        sizes: list[int] = []
+        missing: list[int] = []
+        empty: list[int] = []
+        for row, cell in enumerate(cells):
+            path = os.path.join(root, cell)
+            try:
+                size = os.stat(path).st_size if os.path.isfile(path) else -1
+            except (OSError, ValueError):
+                size = -1
+            if size < 0:
+                (missing if cell else empty).append(row)
+            paths.append(path)
+            sizes.append(size if size >= 0 else 1)
+            if progress is not None and row % 1000 == 999:
+                progress(row + 1)
+        errors = []
+        if empty:
+            more = f", and so do {count(len(empty) - 1, 'other row')}" if len(empty) > 1 else ""
+            said = f"{table.place_in(column)(empty[0])} names no {feature.kind}{more}"
+            errors.append(OpError("PG421", said, field=f"{field}.column", help="leave such rows out"))
+        if missing and not self._late:
+            at = f"{field}.{'root' if feature.root else 'column'}"
+            errors.append(_not_there(table.place_in(column), [paths[row] for row in missing], missing, len(paths), at))
+        if errors:
+            raise OpErrors(errors)
+        names = Strings.hold(keys)
+        alike = all(path == f"{root}/{key}" for path, key in zip(paths, keys, strict=True))
+        files = Files(names, names.below(f"{root}/") if alike else Strings.hold(paths), as_sizes(sizes))
+        return files, _repeated([name for name, rows in rows_of.items() if rows > 1])
+
+    def _labels(self, table: Table, name: str) -> Labels:
+        feature, field = self.features[name], f"features.{name}"
+        column = name if feature.column is None else feature.column
+        cells = feature.chosen.renamed(table.column(column, f"{field}.column"), feature.separator)
+        place = table.place_in(column)
+        if feature.separator is not None:
+            return read_several_labels(cells, feature.separator, feature.classes, feature.offset, place, field)
+        return read_one_label(name, cells, feature.classes, feature.offset, place, field)
+
+    def _numbers(self, table: Table, name: str) -> Any:
+        """float32 `(n,)`, or `(n, columns)`."""
+        import numpy as np
+
+        feature, field = self.features[name], f"features.{name}"
+        if feature.columns is None:
+            column = name if feature.column is None else feature.column
+            cells = table.column(column, f"{field}.column")
+            return read_numbers(cells, table.place_in(column), f"{field}.column", weights=kind_of(feature).weighs)
+        each = [f"{field}.columns.{i}" for i in range(len(feature.columns))]
+        tried = Attempts()
+        read = [
+            tried.of(lambda c, at: read_numbers(table.column(c, at), table.place_in(c), at), *at)
+            for at in zip(feature.columns, each, strict=True)
+        ]
+        if tried.errors:
+            raise OpErrors(tried.errors)
+        return np.stack(read, axis=-1)
+
+
+def _not_there(place: Callable[[int], str], files: list[str], rows: list[int], total: int, field: str) -> OpError:
+    first = f"{place(rows[0])} names {files[0]!r}, which does not exist"
+    if len(rows) == 1:
+        return OpError("PG401", first, field=field, help="leave the row out, or put the file there")
+    help_ = "`root` is the folder that the paths are relative to" if len(rows) == total else "leave the rows out, or put the files there"
+    return OpError("PG401", f"{first}; nor do the files of {count(len(rows) - 1, 'other row')} of {total}", field=field, help=help_)
+
+
+def _repeated(names: list[str]) -> tuple[Note, ...]:
+    """Reports files that stand in several rows."""
+    if not names:
+        return ()
+    stands = "stands" if len(names) == 1 else "stand"
+    message = f"{count(len(names), 'file')} {stands} in several rows, such as {quoted(names[:1])}: each row is an example"
+    help_ = "leave the repeats out, or keep the rows of a file together with `splits: {group: {path: '([^#]*)'}}`"
+    return (Note("PG422", message, help_),)

@@ -1,0 +1,181 @@
+"""Reads the rows of a query on a database, once, and then from the snapshot that was kept of them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field, PlainSerializer, field_validator
+
+from pipegen.errors import OpError
+from pipegen.masking import Secretive, masked, without_secrets
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.tables.reading import TableReading
+from pipegen.ops.sources.tables.sql_snapshot import Snapshot, keep_snapshot, read_snapshot, snapshot_name
+from pipegen.ops.sources.tables.sql_text import refuse_writing
+from pipegen.ops.sources.tables.table import Table, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_FOLDER = ".pipegen"
+_EXTRA = "pip install 'pipegen[sql]', and the driver of the database, such as psycopg or pymysql"
+_READ_ONLY: dict[str, str] = {
+    "mysql": "SET SESSION TRANSACTION READ ONLY",
+    "mariadb": "SET SESSION TRANSACTION READ ONLY",
+    "oracle": "SET TRANSACTION READ ONLY",
+}
+"""What tells a database, by its dialect, that nothing may be written."""
+
+
+class SqlTable(TableReading):
+    """The rows of one query."""
+
+    url: Annotated[str, Field(min_length=3), AfterValidator(Secretive), PlainSerializer(masked, return_type=str)]
+    """The database, as an address of SQLAlchemy: `postgresql+psycopg://user@host/db`, `sqlite:///scans.db` (relative to the spec's
+    file). Take one with a password from outside, by a param with `env`; no output shows it."""
+    query: Annotated[str, Field(min_length=6)]
+    """One statement that reads. It runs read-only; give it `order by`, since rows have their order from it."""
+    snapshot: Annotated[str, Field(min_length=1)] | None = None
+    """The file that keeps the rows, relative to the spec's file; by default one below `.pipegen/` that is named by the address and the
+    query. As long as it is there, the database is not asked."""
+
+    @field_validator("query")
+    @classmethod
+    def _reads(cls, query: str) -> str:
+        refuse_writing(query)
+        return query.strip()
+
+    def read(self, base: Path) -> Table:
+        """Reads the snapshot, or else the database.
+
+        Raises:
+            OpError: `PG401` for a file of SQLite that does not exist, `PG421` without SQLAlchemy, `PG453` where the database refuses,
+                `PG454` for a snapshot that cannot be used.
+        """
+        kept = self._kept(base)
+        names, rows = kept.columns, kept.rows
+        folder, file = str(base), self._file(base)
+        return SqlRows("the query", "", folder, names, len(names), len(rows), lambda i: (row[i] for row in rows), file, kept.taken)
+
+    def _file(self, base: Path) -> str:
+        name = self.snapshot or os.path.join(_FOLDER, snapshot_name(*self._asked(base)))
+        return os.path.abspath(os.path.join(str(base), os.path.expanduser(name)))
+
+    def _asked(self, base: Path) -> tuple[str, str]:
+        """The address without its password, and the query; a file of SQLite counts by where it lies from the spec's folder."""
+        address = str(self.url)
+        dialect, mark, file = address.partition(":///")
+        if dialect.startswith("sqlite") and os.path.isabs(file):
+            address = f"{dialect}{mark}{os.path.relpath(file, base)}"
+        return address, self.query
+
+    def _kept(self, base: Path) -> Snapshot:
+        file, asked = self._file(base), self._asked(base)
+        field = "snapshot" if self.snapshot is not None else None
+        try:
+            found = read_snapshot(file, *asked)
+            if found is None:
+                with _result(self.url, self.query, str(base)) as (columns, rows):
+                    keep_snapshot(file, *asked, columns, rows)
+                found = read_snapshot(file, *asked)
+        except OSError as error:
+            message = f"the rows of the query cannot be kept in {file!r}: {(error.strerror or str(error)).lower()}"
+            raise OpError("PG454", message, field=field, help="`snapshot: FILE` names another place") from None
+        except (ValueError, KeyError, TypeError) as error:
+            message = f"the snapshot {file!r} cannot be used: {error}"
+            raise OpError("PG454", message, field=field, help="restore it; or remove it, and the database is asked again") from None
+        if found is None:
+            raise OpError("PG454", f"the snapshot {file!r} was removed while it was read", field=field)
+        return found
+
+
+@dataclass(frozen=True)
+class SqlRows(Table):
+    """The rows of a query.
+
+    Attributes:
+        snapshot: The file that keeps them.
+        taken: When they were read from the database.
+    """
+
+    snapshot: str
+    taken: str
+
+    def notes(self) -> tuple[Note, ...]:
+        """Says how old the rows are."""
+        message = f"the rows of the query are those of {self.taken}, which {self.snapshot!r} keeps"
+        return (Note("PG455", message, "remove the file to ask the database again"),)
+
+
+@contextmanager
+def _result(url: str, query: str, base: str) -> Iterator[tuple[tuple[str, ...], Iterator[list[str]]]]:
+    """The names of the columns and the rows, as texts, while the database is connected.
+
+    Raises:
+        OpError: See `SqlTable.read`.
+    """
+    try:
+        import sqlalchemy
+    except ImportError as error:
+        message = f"databases are read by SQLAlchemy, which cannot be imported here: {error}"
+        raise OpError("PG421", message, field="url", help=_EXTRA) from None
+    revealed = url.revealed if isinstance(url, Secretive) else url
+    hide = without_secrets(revealed)
+    try:
+        made = sqlalchemy.make_url(revealed)
+        engine = _engine(sqlalchemy, made, base)
+    except OpError:
+        raise
+    except ImportError as error:
+        raise OpError("PG421", f"the driver of this database cannot be imported: {error}", field="url", help=_EXTRA) from None
+    except Exception as error:  # what the address of a database may hold is parsed by its driver
+        raise OpError("PG453", f"`url` is no address of a database: {hide(error)}", field="url", help=_FORM) from None
+    field = "url"
+    try:
+        with engine.connect() as connection:
+            field = "query"
+            if made.get_backend_name() in _READ_ONLY:
+                connection.exec_driver_sql(_READ_ONLY[made.get_backend_name()])
+            options: dict[str, Any] = {"no_parameters": True, "stream_results": True}
+            if made.get_backend_name() == "postgresql":
+                options["postgresql_readonly"] = True
+            result = connection.execution_options(**options).exec_driver_sql(query)
+            yield tuple(map(str, result.keys())), ([text_of(value) for value in row] for row in result)
+            connection.rollback()
+    except sqlalchemy.exc.SQLAlchemyError as error:
+        cause = getattr(error, "orig", None) or error
+        what = "cannot be reached" if field == "url" else "refuses the query"
+        raise OpError("PG453", f"the database {what}: {hide(cause)}", field=field) from None
+    finally:
+        engine.dispose()
+
+
+_FORM = "an address is `DIALECT://USER:PASSWORD@HOST/DATABASE`, such as `sqlite:///scans.db`"
+
+
+def _engine(sqlalchemy: Any, url: Any, base: str) -> Any:
+    """An engine that may only read, where its database knows how."""
+    options: dict[str, Any] = {"poolclass": sqlalchemy.pool.NullPool}
+    if url.get_backend_name() == "duckdb":
+        options["connect_args"] = {"read_only": True}
+    if url.get_backend_name() == "sqlite":
+        if not url.database or url.database == ":memory:":
+            raise OpError("PG401", "a database in memory has no rows yet", field="url", help="give a file: `sqlite:///scans.db`")
+        file = os.path.abspath(os.path.join(base, os.path.expanduser(url.database)))
+        if not os.path.isfile(file):
+            raise OpError("PG401", f"{file!r} does not exist", field="url")
+        options["creator"] = lambda: _sqlite(file)
+    return sqlalchemy.create_engine(url, **options)
+
+
+def _sqlite(file: str) -> Any:
+    import sqlite3
+    from urllib.parse import quote
+
+    connection = sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True)
+    connection.execute("PRAGMA query_only = ON")
+    return connection

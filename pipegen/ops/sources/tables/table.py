@@ -1,0 +1,320 @@
+"""A table read as text: its columns by name or by number, and where in the file each row stands."""
+
+from __future__ import annotations
+
+import csv
+import os
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.features.columns import LIST
+from pipegen.ops.sources.listing.wording import close_names, count, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.sources.listing.blocks import BlockReader
+
+WHITESPACE = "whitespace"
+_TABS = (".tsv", ".tab")
+_MOST_FIELD = 1 << 24
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a table, as text.
+
+    Attributes:
+        called: What it is called in messages.
+        file: The absolute path; empty for a table in memory.
+        folder: What image paths in it are relative to.
+        names: The names of the columns, or `None` for a table without a header.
+        width: How many columns there are.
+        num_rows: How many rows.
+        columns: From the number of a column to its values. Those are read that are asked for.
+    """
+
+    called: str
+    file: str
+    folder: str
+    names: tuple[str, ...] | None
+    width: int
+    num_rows: int
+    columns: Callable[[int], Iterable[Any]]
+
+    def has(self, wanted: str | int) -> bool:
+        """Returns whether there is one column of this name or number."""
+        if isinstance(wanted, int):
+            return wanted < self.width
+        return self.names is not None and self.names.count(wanted) == 1
+
+    def holds_bytes(self, wanted: str | int, field: str) -> bool:
+        """Returns whether the cells of a column are the bytes of files, and not their paths; for errors, see `column`."""
+        return False
+
+    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
+        """Returns what reads the cells of columns that hold bytes, by the names of their features."""
+        raise NotImplementedError
+
+    def notes(self) -> tuple[Note, ...]:
+        """Says what is odd about the table as a whole."""
+        return ()
+
+    def place(self, row: int) -> str:
+        """Says where a row stands, for messages: here its number, from 0, and the table's name."""
+        return f"row {row} of {self.called}"
+
+    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
+        """The cells of a column.
+
+        Args:
+            wanted: Its name, or its number from 0.
+            field: The argument that names it, for errors.
+
+        Raises:
+            OpError: `PG421` when there is none of that name or number; `PG402` for a table without rows.
+        """
+        if not self.num_rows:
+            raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
+        return tuple(map(text_of, self.columns(self.number(wanted, field))))
+
+    def place_in(self, column: str | int) -> Callable[[int], str]:
+        """Returns what says where the cell of a row stands, for a column that there is."""
+        return self.place
+
+    def folder_of(self, column: str | int) -> str:
+        """Returns the folder that the paths in a column are relative to."""
+        return self.folder
+
+    def require(self, rows: Iterable[int], column: str | int | None = None) -> None:
+        """Checks that the cells of these rows are there: all of them, or those of one column. Here they are."""
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
+        """The cells of a column that `where` names, for some rows; and where the cell of a row stands.
+
+        Raises:
+            OpError: As `column` and `require`.
+        """
+        wanted = int(column) if self.names is None and column.isascii() and column.isdigit() else column
+        whole = self.column(wanted, "where")
+        self.require(rows, wanted)
+        return [whole[row] for row in rows], self.place_in(wanted)
+
+    def only(self, rows: Sequence[int]) -> Table:
+        """The table of some rows alone; each stands where it stood."""
+        return SomeRows(
+            self.called,
+            self.file,
+            self.folder,
+            self.names,
+            self.width,
+            len(rows),
+            lambda i: _at(tuple(self.columns(i)), rows),
+            self,
+            tuple(rows),
+        )
+
+    @property
+    def whole(self) -> Table:
+        """The table with the rows that were left out."""
+        return self
+
+    @property
+    def kept(self) -> Sequence[int]:
+        """The numbers of the rows in the whole table, rising."""
+        return range(self.num_rows)
+
+    def number(self, wanted: str | int, field: str) -> int:
+        """The number of a column; see `column`."""
+        if isinstance(wanted, int):
+            if wanted < self.width:
+                return wanted
+            message = f"{self.called} has {count(self.width, 'column')}, numbered from 0; there is no column {wanted}"
+            raise OpError("PG421", message, field=field)
+        if self.names is None:
+            help_ = "give the number of the column, from 0; with `header: true` the first line names them"
+            raise OpError("PG421", f"the table is read without a header, so it has no column named {wanted!r}", field=field, help=help_)
+        found = [i for i, name in enumerate(self.names) if name == wanted]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            message = f"{count(len(found), 'column')} of {self.called} are named {wanted!r}"
+            raise OpError("PG421", message, field=field, help=f"give the number of the one that is meant: {', '.join(map(str, found))}")
+        near = close_names(str(wanted), self.names)
+        help_ = f"is {quoted(near[:1])} meant?" if near else f"its columns are {quoted(self.names)}"
+        raise OpError("PG421", f"{self.called} has no column {wanted!r}", field=field, help=help_)
+
+
+@dataclass(frozen=True)
+class SomeRows(Table):
+    """Some rows of a table.
+
+    Attributes:
+        table: The table with all its rows.
+        rows: The numbers of those that are left.
+    """
+
+    table: Table
+    rows: tuple[int, ...]
+
+    def place(self, row: int) -> str:
+        """Says where it stands in the whole table."""
+        return self.table.place(self.rows[row])
+
+    def holds_bytes(self, wanted: str | int, field: str) -> bool:
+        """As the whole table does."""
+        return self.table.holds_bytes(wanted, field)
+
+    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
+        """Returns what reads the whole table."""
+        return self.table.reader(columns)
+
+    def place_in(self, column: str | int) -> Callable[[int], str]:
+        """Returns what says where the cell stands in the whole table."""
+        place = self.table.place_in(column)
+        return lambda row: place(self.rows[row])
+
+    def folder_of(self, column: str | int) -> str:
+        """That of the whole table."""
+        return self.table.folder_of(column)
+
+    @property
+    def whole(self) -> Table:
+        """The table with all its rows."""
+        return self.table
+
+    @property
+    def kept(self) -> Sequence[int]:
+        """The numbers of the rows that are left."""
+        return self.rows
+
+
+def _at(cells: Sequence[Any], rows: Sequence[int]) -> Iterator[Any]:
+    return (cells[row] for row in rows)
+
+
+@dataclass(frozen=True)
+class TextTable(Table):
+    """A table of text.
+
+    Attributes:
+        rows: The rows, each with a cell for every column.
+        lines: The line of the file that each row begins on, from 1.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+
+    def place(self, row: int) -> str:
+        """The file and the line."""
+        return f"{self.file}:{self.lines[row]}"
+
+
+def as_text(table: Table) -> TextTable:
+    """Reads every column of a table; its rows count as lines."""
+    columns = [table.column(i, "") for i in range(table.width)] if table.num_rows else []
+    rows = tuple(zip(*columns, strict=True))
+    plain: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Table)}
+    return TextTable(**plain, rows=rows, lines=tuple(range(1, table.num_rows + 1)))
+
+
+def text_of(value: Any) -> str:
+    """Writes a cell as text: nothing for a missing value, whole numbers without a fraction, `LIST` before each item of a list."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace").strip()
+    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
+        items = [LIST + text_of(item) for item in value]
+        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
+    if _is_missing(value):
+        return ""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if _is_missing(value) else str(value)
+
+
+def _is_missing(value: Any) -> bool:
+    """`None`, not-a-number of any kind, what pandas marks as missing, and what NumPy masks."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+
+
+def find_table(base: str, path: str) -> str:
+    """The absolute path of a table's file.
+
+    Raises:
+        OpError: `PG401` when there is no such file.
+    """
+    file = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
+    if not os.path.isfile(file):
+        raise OpError("PG401", f"{file!r} {'is a folder and no table' if os.path.isdir(file) else 'does not exist'}", field="path")
+    return file
+
+
+def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
+    """Read a table of text in UTF-8.
+
+    Args:
+        base: What a relative path is relative to.
+        path: The file.
+        separator: One character, or `whitespace` for blanks and tabs in any number; by default a tab in `.tsv` and `.tab`, else a comma.
+        header: Whether the first row names the columns.
+
+    Raises:
+        OpError: `PG401` when there is no such file; `PG421` when it is no table of text, or its rows differ in length.
+    """
+    file = find_table(base, path)
+    separator = separator or ("\t" if file.lower().endswith(_TABS) else ",")
+    lines: list[int] = []
+    cells: list[tuple[str, ...]] = []
+    try:
+        with open(file, encoding="utf-8-sig", newline="") as stream:
+            for line, row in _rows(stream, separator):
+                if row:
+                    lines.append(line)
+                    cells.append(tuple(row))
+    except UnicodeDecodeError as error:
+        message = f"{file!r} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
+        raise OpError("PG421", message, field="path", help="save it as UTF-8") from None
+    except (OSError, csv.Error) as error:
+        raise OpError("PG421", f"{file!r} cannot be read as a table: {error}", field="path") from None
+    names = None
+    if header and cells:
+        names, lines, cells = tuple(name.strip() for name in cells[0]), lines[1:], cells[1:]
+    width = len(names) if names is not None else len(cells[0]) if cells else 0
+    odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
+    if odd is not None:
+        message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, and the rows before it have {width}"
+        raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
+    return TextTable(
+        repr(file), file, os.path.dirname(file), names, width, len(cells), lambda i: (row[i] for row in cells), tuple(cells), tuple(lines)
+    )
+
+
+def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, Sequence[str]]]:
+    """The rows, each with the line that it begins on; blank lines are empty rows."""
+    if separator == WHITESPACE:
+        for number, text in enumerate(stream, 1):
+            yield number, text.split()
+        return
+    csv.field_size_limit(_MOST_FIELD)
+    reader = csv.reader(stream, delimiter=separator, strict=True, skipinitialspace=True)
+    line = 1
+    for row in reader:
+        yield line, row
+        line = reader.line_num + 1
+
+
+def _why_uneven(separator: str, row: Sequence[str]) -> str:
+    if separator != WHITESPACE and len(row) == 1:
+        return "`separator` says what stands between cells, such as `;` or `whitespace`"
+    return "a cell that holds the separator stands in double quotes"
