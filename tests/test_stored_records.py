@@ -156,4 +156,5 @@ def test_what_is_unpacked_together_is_read_in_windows(tmp_path: Path, kind: str)
     whole = seen(pipe["train"])
     assert sorted(whole) == [(0, row, row % 4) for row in range(24)]
     assert seen(pipe.dataset("train", epoch=0, step=5)) == seen(pipe.dataset("train", epoch=0))[15:]
-    assert "shuffle of whole groups of records, then in windows of" in str(pipe.explain("train"))
+    unit = "chunks" if kind == "hdf5" else "groups of records"
+    assert f"shuffle of whole {unit}, then in windows of" in str(pipe.explain("train"))

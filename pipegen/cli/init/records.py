@@ -17,17 +17,16 @@ from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.shards import shards_of
 from pipegen.ops.sources.mds import read_columns
 from pipegen.ops.sources.records.paths import find_shards
+from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.tf_example import read_example
+from pipegen.ops.sources.records.zip_directory import zip_members
 from pipegen.ops.sources.tfrecord import index_tfrecord
-from pipegen.ops.sources.webdataset import tar_members
-from pipegen.ops.sources.zip import zip_members
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.records.grouped import Member
     from pipegen.ops.sources.records.paths import Found
 
 FILES = {".tfrecord": "tfrecord", ".tfrecords": "tfrecord", ".tfrec": "tfrecord", ".tar": "webdataset", ".zip": "zip", ".mds": "mds"}
@@ -112,7 +111,7 @@ def _look(op: str, shard: Found) -> tuple[Features, list[str], dict[str, Any]]:
     members, damage = (tar_members if op == "webdataset" else zip_members)(shard.path, shard.size)
     if not members:
         raise ValueError(damage or "the archive is empty")
-    return (*_members(members), {})
+    return (*_members(members.names), {})
 
 
 def _example(shard: Found) -> tuple[Features, list[str], dict[str, Any]]:
@@ -136,10 +135,10 @@ def _example(shard: Found) -> tuple[Features, list[str], dict[str, Any]]:
     return (*_features(held, whole), {})
 
 
-def _members(members: Iterable[Member]) -> tuple[Features, list[str]]:
+def _members(names: Iterable[str]) -> tuple[Features, list[str]]:
     stem, held, whole = None, {}, set()
-    for member in members:
-        folder, _, name = member.name.rpartition("/")
+    for path in names:
+        folder, _, name = path.rpartition("/")
         own, dot, key = name.partition(".")
         if not dot or not own or name.startswith("."):
             continue

@@ -61,13 +61,13 @@ def from_member(
         feature: Its arguments.
         stored: How it is stored.
         content: The bytes, a string scalar.
-        check: What is to come out of a compressed member, int64: its CRC-32 and, in the upper half, its bytes; 0 for one that is not.
-            `None` where none is compressed.
+        check: Above 0 for a compressed member, int64: its CRC-32 and, in the upper half, the bytes that are to come out. `None` where none
+            is compressed.
         classes: The classes of a label.
     """
     kind = kind_of(feature)
     if check is not None:
-        content = tf.cond(tf.not_equal(check, 0), lambda: inflate(content, check), lambda: content)
+        content = tf.cond(check > 0, lambda: inflate(content, check), lambda: content)
     if kind.pictured:
         return content
     if kind.labels:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import zipfile
 import zlib
 from typing import TYPE_CHECKING, ClassVar
 
-from pipegen.ops.sources.records.grouped import GroupedSource, Member
+from pipegen.ops.sources.records.grouped import GroupedSource, endings
+from pipegen.ops.sources.records.zip_directory import zip_members
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import ShardRecords
-
-_LOCAL_HEADER = 30
-"""Bytes of a member's own header before its name and its extra field."""
-_ENCRYPTED = 1
 
 
 class Zip(GroupedSource):
@@ -27,6 +23,7 @@ class Zip(GroupedSource):
 
     op: ClassVar[str] = "zip"
     suffixes: ClassVar[tuple[str, ...]] = (".zip",)
+    indexed_from: ClassVar[int] = 2
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         """Read the table of contents, and of each member the length of its own header."""
@@ -35,55 +32,24 @@ class Zip(GroupedSource):
 
     def keys_in(self, path: str) -> list[str]:
         members, _ = zip_members(path, os.path.getsize(path))
-        return sorted({member.name.rpartition("/")[2].partition(".")[2] for member in members[:1000]})
+        return endings(members)
 
     def unpacked_member(self, content: bytes, check: int) -> bytes:
         return unpacked_member(content, check)
 
 
-def unpacked_member(content: bytes, check: int) -> bytes:
-    """Returns the bytes of a member; see `Member.check`.
+def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes:
+    """Returns the bytes of a member; see `Members.checks`. With `whole`, the checksum of one that is stored as it is counts as well.
 
     Raises:
         ValueError: Where they are damaged.
     """
-    if not check:
-        return content
-    try:
-        found = zlib.decompress(content, -15, check >> 32)
-    except zlib.error as error:
-        raise ValueError(str(error)) from None
-    if zlib.crc32(found) != check & 0xFFFFFFFF:
-        raise ValueError("the checksum of a compressed member is wrong")
+    found, expected = content, ~check if check < 0 else check
+    if check > 0:
+        try:
+            found = zlib.decompress(content, -15, check >> 32)
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+    if (check > 0 or whole) and check and zlib.crc32(found) != expected & 0xFFFFFFFF:
+        raise ValueError(f"the checksum of a {'compressed' if check > 0 else 'stored'} member is wrong")
     return found
-
-
-def zip_members(path: str, size: int) -> tuple[list[Member], str]:
-    """Lists the files of a ZIP archive in the order of their places, and says what is wrong behind them."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            infos = sorted((info for info in archive.infolist() if not info.is_dir()), key=lambda info: info.header_offset)
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
-        return [], f"at byte {size:,}, member 0: its table of contents cannot be read: {error}"
-    found: list[Member] = []
-    number = os.open(path, os.O_RDONLY)
-    try:
-        for info in infos:
-            where = f"at byte {info.header_offset:,}, member {len(found):,}"
-            if info.flag_bits & _ENCRYPTED:
-                return found, f"{where}: {info.filename!r} is encrypted"
-            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                return found, f"{where}: {info.filename!r} is compressed by method {info.compress_type}, which is not deflate"
-            local = os.pread(number, _LOCAL_HEADER, info.header_offset)
-            if local[:4] != b"PK\x03\x04" or len(local) < _LOCAL_HEADER:
-                return found, f"{where}: the header of {info.filename!r} is damaged"
-            start = info.header_offset + _LOCAL_HEADER + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
-            if start + info.compress_size > size:
-                return found, f"{where}: the archive ends within {info.filename!r}"
-            check = 0 if info.compress_type == zipfile.ZIP_STORED else info.file_size << 32 | info.CRC
-            if info.file_size >= 1 << 31:
-                return found, f"{where}: {info.filename!r} has more than 2 GiB"
-            found.append(Member(info.filename, start, info.compress_size, check))
-    finally:
-        os.close(number)
-    return found, ""

@@ -7,6 +7,7 @@ import random
 import re
 import tarfile
 import zipfile
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from record_files import WRITERS, examples, write_mds, write_tar, write_tfrecord
 
 from pipegen.errors import OpError, SpecError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.webdataset import tar_members
+from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.records.member_names import MemberNames
+from pipegen.ops.sources.records.tar_headers import tar_members
+from pipegen.ops.sources.records.zip_directory import zip_members
 from pipegen.ops.sources.zip import unpacked_member
 from pipegen.phases.compilation import collect_data, load
 
@@ -74,7 +78,7 @@ def test_no_damage_is_an_exception_of_another_library_or_a_place_outside(tmp_pat
         assert found.offsets.shape == found.lengths.shape
         parts = slice(0, len(FEATURES)) if op in ("zip", "webdataset") else slice(None)
         ends = (found.offsets + found.lengths)[:, parts][there[:, parts]]
-        assert (found.offsets >= 0).all()
+        assert (found.offsets[:, parts] >= 0).all()
         assert (ends <= len(damaged)).all()
         if found.damage:
             told += 1
@@ -93,11 +97,75 @@ def test_tar_archives_are_those_of_the_standard_library(tmp_path: Path, form: in
     path = write_tar(tmp_path / "a.tar", examples(0, 4), folder=folder, form=form)
     members, damage = tar_members(str(path), path.stat().st_size)
     with tarfile.open(path) as archive:
-        assert [(m.name, m.offset, m.length) for m in members] == [(i.name, i.offset_data, i.size) for i in archive.getmembers()]
+        found = zip(members.names, members.offsets.tolist(), members.lengths.tolist(), strict=True)
+        assert list(found) == [(i.name, i.offset_data, i.size) for i in archive.getmembers()]
     assert damage == ""
     size = path.stat().st_size
-    assert tar_members(str(path), members[-1].offset)[1], "whichever way it is read"
+    assert tar_members(str(path), int(members.offsets[-1]))[1], "whichever way it is read"
     assert size
+
+
+def zipped(path: Path, draw: random.Random) -> Path:
+    """An archive with whatever one can have: folders, comments, extra fields, names in other letters, 64-bit fields, bytes before it."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for i in range(draw.randrange(12)):
+            name = "".join(draw.choice(["a", "b/", ".", "x.jpg", "ü", "嗚", "up"]) for _ in range(draw.randrange(1, 5)))
+            info = zipfile.ZipInfo(name + draw.choice(["", "/"]))
+            info.comment, info.compress_type = draw.choice([b"", b"note"]), draw.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+            info.extra = draw.choice([b"", b"UT\5\0\1abcd"])
+            with archive.open(info, "w", force_zip64=draw.random() < 0.5) as stream:
+                stream.write(b"" if info.is_dir() else bytes(draw.randrange(3)) * i)
+        archive.comment = draw.choice([b"", b"a comment"])
+    content = made.getvalue()
+    path.write_bytes(draw.choice([b"", b"#!/bin/sh"]) + content)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_zip_archives_are_those_of_the_standard_library(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    for case in range(60):
+        path = zipped(tmp_path / f"{case}.zip", draw)
+        members, damage = zip_members(str(path), path.stat().st_size)
+        assert damage == ""
+        with zipfile.ZipFile(path) as archive:
+            infos = [info for info in sorted(archive.infolist(), key=lambda info: info.header_offset) if not info.is_dir()]
+            assert list(members.names) == [info.filename for info in infos]
+            content = path.read_bytes()
+            for info, offset, length, check in zip(infos, members.offsets, members.lengths, members.checks, strict=True):  # type: ignore[arg-type]
+                assert unpacked_member(content[offset : offset + length], int(check), whole=True) == archive.read(info)
+
+
+def test_a_large_archive_is_read_by_its_wider_fields(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("1.txt", b"one")
+        archive.start_dir = 5_000_000_000  # a hole, which takes no room
+        for i in range(2, 70_000, 30_000):
+            archive.writestr(f"{i}.txt", str(i))
+    members, damage = zip_members(str(path), path.stat().st_size)
+    assert (list(members.names), damage) == (["1.txt", "2.txt", "30002.txt", "60002.txt"], "")
+    with path.open("rb") as stream:
+        stream.seek(int(members.offsets[3]))
+        assert stream.read(int(members.lengths[3])) == b"60002"
+
+
+def test_names_are_taken_apart_as_the_standard_library_does_it() -> None:
+    draw = random.Random(5)
+    for _ in range(300):
+        names = [
+            "".join(draw.choice(["a", "b", ".", "/", "x", "JPG", "é"]) for _ in range(draw.randrange(7))) for _ in range(draw.randrange(9))
+        ]
+        found = MemberNames(Strings.hold(names))
+        parted = [(name, *name.rpartition("/")[2].partition(".")) for name in names]
+        whole = [(place, name[: len(name) - len(key) - 1], key) for place, (name, stem, dot, key) in enumerate(parted) if stem and dot]
+        assert found.places.tolist() == [place for place, *_ in whole]
+        stems = [stem for _, stem, _ in whole]
+        assert found.groups().tolist() == [list(dict.fromkeys(stems)).index(stem) for stem in stems]
+        assert found.runs().tolist() == [n for n, (_, run) in enumerate(groupby(stems)) for _ in run]
+        wanted = {"jpg": 0, "a": 1, "x.a": 2}
+        assert found.columns(wanted).tolist() == [wanted.get(key.lower(), -1) for *_, key in whole]
 
 
 def test_members_are_grouped_by_their_names(tmp_path: Path) -> None:

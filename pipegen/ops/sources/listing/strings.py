@@ -80,6 +80,16 @@ class Strings(Sequence[str]):
         return collected.strings()
 
     @classmethod
+    def of_bytes(cls, blob: Ints, lengths: Ints) -> Strings:
+        """Holds texts of so many bytes each, uint8, one after another; what is no UTF-8 becomes what Python's file names have for it."""
+        import numpy as np
+
+        found = cls(aligned([blob, np.zeros(_WORD, np.uint8)]), _bounds(lengths))
+        if (blob < 128).all():
+            return found
+        return cls._of_blocks([encode(text.decode("utf-8", "surrogateescape")) for text in block] for block in found.blocks())
+
+    @classmethod
     def join(cls, parts: Sequence[Strings]) -> Strings:
         """Holds the texts of several, one after another; prefixes stay apart."""
         import numpy as np

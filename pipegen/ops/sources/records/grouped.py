@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pydantic import field_validator
 
@@ -12,15 +13,16 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
+from pipegen.ops.sources.records.member_names import MemberNames
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.listing.strings import Ints, Strings
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
 
@@ -28,20 +30,25 @@ ABSENT = -1
 """The length of a member that a record lacks."""
 
 
-class Member(NamedTuple):
-    """A file of an archive.
+@dataclass(frozen=True, eq=False)
+class Members:
+    """Holds the files of an archive, in its order.
 
     Attributes:
-        name: Its path in there.
-        offset: Where its bytes begin.
-        length: How many are stored.
-        check: Of a compressed one, what is to come out: its CRC-32, and its bytes in the upper half; else 0.
+        names: Their paths in there.
+        offsets: Where the bytes of each begin, int64 `(n,)`.
+        lengths: How many are stored, int64 `(n,)`.
+        checks: What is known of the bytes that are to come out, int64 `(n,)`: their CRC-32 and, above its 32 bits, how many they are; of
+            a member that is stored as it is, the complement of that (`~`). `None` where the archive knows nothing.
     """
 
-    name: str
-    offset: int
-    length: int
-    check: int = 0
+    names: Strings
+    offsets: Ints
+    lengths: Ints
+    checks: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 class GroupedSource(RecordSource):
@@ -68,48 +75,36 @@ class GroupedSource(RecordSource):
         """Returns the keys."""
         return str([self.key_of(name) for name in self.features])
 
-    def grouped(self, members: Iterable[Member], damage: str, *, adjacent: bool) -> ShardRecords:
+    def grouped(self, members: Members, damage: str, *, adjacent: bool) -> ShardRecords:
         """Groups members to records, in the order of their first ones.
 
         Args:
-            members: The files of an archive, in its order.
+            members: The files of an archive.
             damage: What is wrong behind them.
             adjacent: Whether only members that follow each other belong together.
         """
         import numpy as np
 
-        column = {one.lower(): i for i, name in enumerate(self.features) for one in self.key_of(name).split(";")}
+        names = MemberNames(members.names)
+        rows = names.runs() if adjacent else names.groups()
+        wanted = names.columns({one.lower(): i for i, name in enumerate(self.features) for one in self.key_of(name).split(";")})
+        chosen = np.flatnonzero(wanted >= 0)
+        rows, wanted, at = rows[chosen], wanted[chosen], names.places[chosen]
         width = len(self.features)
-        nothing, lacking = [0] * 2 * width, [ABSENT] * width + [0] * width
-        offsets: list[list[int]] = []
-        lengths: list[list[int]] = []
-        places: dict[str, int] = {}
-        last = None
-        for name, offset, length, check in members:
-            begin = name.rfind("/") + 1
-            dot = name.find(".", begin)
-            if dot <= begin:
-                continue
-            record, at = name[:dot], column.get(name[dot + 1 :].lower())
-            row = places.get(record, -1)
-            if adjacent and record != last:
-                places.clear()
-                last, row = record, -1
-            if row < 0:
-                row = places[record] = len(offsets)
-                offsets.append(nothing[:])
-                lengths.append(lacking[:])
-            if at is None:
-                continue
-            if lengths[row][at] != ABSENT or length > LONGEST:
-                what = "is there twice" if length <= LONGEST else f"has more than {LONGEST:,} bytes"
-                damage = damage or f"at byte {offset:,}, record {row:,}: {name!r} {what}"
-                break
-            offsets[row][at], offsets[row][width + at], lengths[row][at] = offset, check, length
+        count, problem = _sound(rows * width + wanted, members.lengths[at])
+        if count < len(at):
+            where = f"at byte {int(members.offsets[at[count]]):,}, record {int(rows[count]):,}"
+            damage = damage or f"{where}: {members.names[int(at[count])]!r} {problem}"
+            rows, wanted, at = rows[:count], wanted[:count], at[:count]
         # A record of which nothing is wanted, such as a file that tells of the archive, is none.
-        found: Ints = np.array(lengths, np.int32).reshape(-1, 2 * width)
-        kept = (found[:, :width] != ABSENT).any(1)
-        return ShardRecords(np.array(offsets, np.int64).reshape(-1, 2 * width)[kept], found[kept], damage)
+        kept, row = np.unique(rows, return_inverse=True)
+        offsets: Ints = np.zeros((len(kept), 2 * width), np.int64)
+        lengths: Ints = np.zeros((len(kept), 2 * width), np.int32)
+        lengths[:, :width] = ABSENT
+        offsets[row, wanted], lengths[row, wanted] = members.offsets[at], members.lengths[at]
+        if members.checks is not None:
+            offsets[row, width + wanted] = members.checks[at]
+        return ShardRecords(offsets, lengths, damage)
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         """Look into the first record."""
@@ -183,10 +178,28 @@ class GroupedReader(MappedReader):
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import from_member
 
-        packed = bool((self.index.offsets[:, len(self.features) :] != 0).any())
+        packed = bool((self.index.offsets[:, len(self.features) :] > 0).any())
         found = {}
         for name in features:
             check = places[f"{name}\0check"][0] if packed else None
             names = self.label_columns[name].names if name in self.label_columns else ()
             found[name] = from_member(name, self.features[name], self.stored[name], parts[name], check, names)
         return found
+
+
+def endings(members: Members) -> list[str]:
+    """Lists the endings of the first members of an archive, for messages."""
+    return sorted({name.rpartition("/")[2].partition(".")[2] for name in members.names[:1000]})
+
+
+def _sound(slots: Ints, lengths: Ints) -> tuple[int, str]:
+    """Counts the members before the first that comes a second time or is too long, and says what that one is."""
+    import numpy as np
+
+    again: Ints = np.ones(len(slots), bool)
+    again[np.unique(slots, return_index=True)[1]] = False
+    wrong = again | (lengths > LONGEST)
+    if not wrong.any():
+        return len(slots), ""
+    first = int(wrong.argmax())
+    return first, f"has more than {LONGEST:,} bytes" if lengths[first] > LONGEST else "is there twice"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAGIC = b"\x1f\x8b"
 """What a file that gzip compressed begins with."""
 _HEAD, _TAIL = 12, 4
+_ELSEWHERE = "a record does not begin where it should"
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -46,8 +47,8 @@ def index_inflated(path: str) -> ShardRecords:
         try:
             while head := stream.read(_HEAD):
                 length = int.from_bytes(head[:8], "little")
-                if len(head) < _HEAD or length > LONGEST or (masked(head[:8]) != head[8:]):
-                    damage = "a record does not begin where it should"
+                if len(head) < _HEAD or length > LONGEST:
+                    damage = _ELSEWHERE
                     break
                 if len(stream.read(length + _TAIL)) < length + _TAIL:
                     damage = "the file ends within it"
@@ -57,17 +58,15 @@ def index_inflated(path: str) -> ShardRecords:
                 at += _HEAD + length + _TAIL
         except _DAMAGE as error:
             damage = f"the compressed data is damaged: {str(error).rstrip('.').lower()}"
-    lengths = np.ascontiguousarray(np.frombuffer(heads, np.uint8).reshape(-1, _HEAD)[:, :8]).view("<u8").ravel()
+    table = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD)
+    wrong = masked_crc32c(table[:, :8]) != np.ascontiguousarray(table[:, 8:]).view("<u4").ravel()
+    if wrong.any():
+        count, damage = int(wrong.argmax()), _ELSEWHERE
+        at, starts, table = starts[count], starts[:count], table[:count]
+    lengths = np.ascontiguousarray(table[:, :8]).view("<u8").ravel()
     offsets = np.array(starts, np.int64)[:, None] + _HEAD
     place = f"at byte {at:,} of what is unpacked, record {len(starts):,}: {damage}" if damage else ""
     return ShardRecords(offsets, lengths.astype(np.int32)[:, None], place)
-
-
-def masked(text: bytes) -> bytes:
-    """Returns the checksum that TFRecord files store of a text."""
-    import numpy as np
-
-    return masked_crc32c(np.frombuffer(text, np.uint8)[None]).astype("<u4").tobytes()
 
 
 def inflate(path: str, size: int, *, whole: bool = False) -> bytes:

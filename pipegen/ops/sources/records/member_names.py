@@ -1,0 +1,87 @@
+"""Takes the names of an archive's members apart: which belong together, and which key each has. It works on the bytes of all at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipegen.ops.sources.listing.strings import Ints, Strings
+
+_DOT, _SLASH = ord("."), ord("/")
+_AT_ONCE = 1 << 15
+"""Names whose bytes are compared together."""
+
+
+class MemberNames:
+    """The names of members that have both parts: the stem, before the first dot behind the last slash, and the key behind that dot.
+
+    Args:
+        names: Those of all members.
+
+    Attributes:
+        places: The members that have both, int64 `(n,)`.
+    """
+
+    def __init__(self, names: Strings) -> None:
+        import numpy as np
+
+        names = names.packed()
+        bounds: Ints = names.bounds.astype(np.int64)
+        self._blob = names.blob[: int(bounds[-1])]
+        starts, ends = bounds[:-1], bounds[1:]
+        slashes = np.concatenate([[-1], np.flatnonzero(self._blob == _SLASH)])
+        dots = np.append(np.flatnonzero(self._blob == _DOT), len(self._blob))
+        begins = np.maximum(starts, slashes[np.searchsorted(slashes, ends) - 1] + 1)
+        dot = dots[np.searchsorted(dots, begins)]
+        self.places = np.flatnonzero((dot > begins) & (dot < ends))
+        self._starts, self._dots, self._ends = starts[self.places], dot[self.places], ends[self.places]
+
+    def runs(self) -> Ints:
+        """Numbers the members from 0, so that those with one stem that follow each other have one number: int64 `(n,)`."""
+        import numpy as np
+
+        lengths = self._dots - self._starts
+        changes: Ints = np.zeros(len(lengths), np.int64)
+        for at in range(1, len(lengths), _AT_ONCE):
+            stop = min(at + _AT_ONCE, len(lengths))
+            changes[at:stop] = 1
+            alike = at + np.flatnonzero(lengths[at:stop] == lengths[at - 1 : stop - 1])
+            own, before = (self._taken(self._starts[some], lengths[alike]) for some in (alike, alike - 1))
+            if len(alike):
+                changes[alike] = np.logical_or.reduceat(own != before, np.cumsum(lengths[alike]) - lengths[alike])
+        return changes.cumsum()
+
+    def groups(self) -> Ints:
+        """Numbers the members by their stems, in the order of the first of each: int64 `(n,)`."""
+        import numpy as np
+
+        runs, content, seen = self.runs(), self._blob.tobytes(), {}
+        first = np.flatnonzero(np.diff(runs, prepend=-1))
+        stems = zip(self._starts[first].tolist(), self._dots[first].tolist(), strict=True)
+        numbers = [seen.setdefault(content[start:dot], len(seen)) for start, dot in stems]
+        return np.array(numbers, np.int64)[runs]
+
+    def columns(self, keys: Mapping[str, int]) -> Ints:
+        """Returns the number of each member's key, int64 `(n,)`, -1 for another one; the case of ASCII letters does not count."""
+        import numpy as np
+
+        lengths = self._ends - self._dots - 1
+        found: Ints = np.full(len(lengths), -1, np.int64)
+        for key, number in keys.items():
+            wanted = np.frombuffer(key.encode().lower(), np.uint8)
+            fitting = np.flatnonzero(lengths == len(wanted))
+            for at in range(0, len(fitting), _AT_ONCE):
+                some = fitting[at : at + _AT_ONCE]
+                own = self._taken(self._dots[some] + 1, lengths[some]).reshape(len(some), -1)
+                own = np.where((own >= ord("A")) & (own <= ord("Z")), own | 32, own)
+                found[some[(own == wanted).all(1)]] = number
+        return found
+
+    def _taken(self, starts: Ints, lengths: Ints) -> Ints:
+        """The bytes of some stretches, one behind the other."""
+        import numpy as np
+
+        ends = lengths.cumsum()
+        return self._blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()))]
