@@ -32,7 +32,7 @@ class MemberNames:
         self._blob = names.blob[: int(bounds[-1])]
         starts, ends = bounds[:-1], bounds[1:]
         slashes = np.concatenate([[-1], np.flatnonzero(self._blob == _SLASH)])
-        dots = np.append(np.flatnonzero(self._blob == _DOT), len(self._blob))
+        dots: Ints = np.append(np.flatnonzero(self._blob == _DOT), len(self._blob))
         begins = np.maximum(starts, slashes[np.searchsorted(slashes, ends) - 1] + 1)
         dot = dots[np.searchsorted(dots, begins)]
         self.places = np.flatnonzero((dot > begins) & (dot < ends))
@@ -47,8 +47,8 @@ class MemberNames:
         for at in range(1, len(lengths), _AT_ONCE):
             stop = min(at + _AT_ONCE, len(lengths))
             changes[at:stop] = 1
-            alike = at + np.flatnonzero(lengths[at:stop] == lengths[at - 1 : stop - 1])
-            own, before = (self._taken(self._starts[some], lengths[alike]) for some in (alike, alike - 1))
+            alike: Ints = at + np.flatnonzero(lengths[at:stop] == lengths[at - 1 : stop - 1])
+            own, before = self._taken(self._starts[alike], lengths[alike]), self._taken(self._starts[alike - 1], lengths[alike])
             if len(alike):
                 changes[alike] = np.logical_or.reduceat(own != before, np.cumsum(lengths[alike]) - lengths[alike])
         return changes.cumsum()
@@ -57,7 +57,8 @@ class MemberNames:
         """Numbers the members by their stems, in the order of the first of each: int64 `(n,)`."""
         import numpy as np
 
-        runs, content, seen = self.runs(), self._blob.tobytes(), {}
+        runs, content = self.runs(), self._blob.tobytes()
+        seen: dict[bytes, int] = {}
         first = np.flatnonzero(np.diff(runs, prepend=-1))
         stems = zip(self._starts[first].tolist(), self._dots[first].tolist(), strict=True)
         numbers = [seen.setdefault(content[start:dot], len(seen)) for start, dot in stems]

@@ -97,7 +97,8 @@ def _names(table: Ints, posix: Ints, files: Ints) -> Strings:
     there = _text_of(names)
     if len(prefixed):
         parts = table[files[prefixed], 345:500]
-        wide, before = np.zeros((len(files), 256), np.uint8), np.zeros((len(files), 256), bool)
+        wide: Ints = np.zeros((len(files), 256), np.uint8)
+        before: Ints = np.zeros((len(files), 256), bool)
         wide[:, 156:], wide[prefixed, :155], wide[prefixed, 155] = names, parts, ord("/")
         before[:, 156:], before[prefixed, :155], before[prefixed, 155] = there, _text_of(parts), True
         names, there = wide, before

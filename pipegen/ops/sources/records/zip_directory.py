@@ -50,11 +50,12 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
         except _Damaged as error:
             none: Ints = np.zeros(0, np.int64)
             return Members(Strings.hold(()), none, none, none), f"at byte {size:,}, member 0: its table of contents cannot be read: {error}"
-        ends = names.bounds[1:].astype(np.int64) - 1
+        ends: Ints = names.bounds[1:].astype(np.int64) - 1
         files = np.flatnonzero(names.blob[ends] != ord("/"))
         order = files[np.argsort(entries["offset"][files], kind="stable")]
         names, entries = names.take(order).packed(), {field: values[order] for field, values in entries.items()}
-        stored, sizes, offsets = entries["stored"], entries["size"], entries["offset"] + shift
+        stored, sizes = entries["stored"], entries["size"]
+        offsets: Ints = entries["offset"] + shift
         starts, whole = _starts(number, offsets, size)
     finally:
         os.close(number)
