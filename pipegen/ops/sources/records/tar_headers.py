@@ -106,7 +106,7 @@ def _names(table: Ints, posix: Ints, files: Ints) -> Strings:
 
 
 def _text_of(table: Ints) -> Ints:
-    """Which bytes of fields are before the first zero."""
+    """Tells which bytes of fields are before the first zero."""
     import numpy as np
 
     zero = table == 0

@@ -167,7 +167,7 @@ def _widen(entries: dict[str, Ints], place: int, extras: bytes) -> None:
 
 
 def _starts(number: int, offsets: Ints, size: int) -> tuple[Ints, Ints]:
-    """Where the bytes of each member begin, behind its own header: int64 `(n,)`; and which of these headers are whole."""
+    """Finds where the bytes of each member begin, behind its own header: int64 `(n,)`; and which of these headers are whole."""
     import numpy as np
 
     ahead, headers = Ahead(number), []
