@@ -9,8 +9,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from pipegen.diagnostics.foreign import Kind, Row, plain, rows
+from pipegen.errors import OpError
+from pipegen.ops.base import IMAGE_224, Transform
 from pipegen.ops.registry import sources, transforms
-from pipegen.spec.expect import field_type, valid, words_of
+from pipegen.spec.expect import field_type, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import flow
 from pipegen.spec.traps import number_trap
@@ -213,7 +215,18 @@ def accepts(name: str, value: Any) -> bool:
     if name == "by_split":
         return all(accepts("source", part) for part in value.values())
     cls = transforms().get(name) or sources().get(name)
-    return cls is not None and ("steps" in cls.model_fields or valid(cls, value))
+    if cls is None or "steps" in cls.model_fields:  # steps inside may have names of another library, which findings of their own answer
+        return cls is not None and isinstance(value, dict) and isinstance(value.get("steps"), list)
+    return valid(cls, value) and (name not in transforms() or _suits_photos(validated(cls, value)))
+
+
+def _suits_photos(step: Transform) -> bool:
+    """Tells whether a step's values, each of a right type, are within what a photograph of bytes can take."""
+    try:
+        step.infer(IMAGE_224)
+    except OpError as error:
+        return error.code != "PG105"  # other refusals are about what enters, which a photograph may not be
+    return True
 
 
 def written(step: Mapping[str, Any]) -> str:
