@@ -24,6 +24,7 @@ from pipegen.ops.sources.array_rows.rows import Rows, read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.records.archives.archive import LISTS
 from pipegen.phases.compilation import optimise
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Read
@@ -87,7 +88,7 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
     """Returns what is predicted on, when it is no array like those of the pipeline."""
     if isinstance(wanted, (str, os.PathLike)):
         path = Path(wanted)
-        return _files([str(path)]) if path.is_file() else _folder(path)
+        return _files([str(path)]) if path.is_file() and path.suffix.lower() not in LISTS else _folder(path)
     if isinstance(wanted, np.ndarray) and wanted.ndim == 3 and wanted.shape[-1] in (1, 3):
         raise TypeError(f"an array of shape {wanted.shape} looks like one image; predict_on takes several: wrap it in a list")
     if not isinstance(wanted, (np.ndarray, Sequence)) or isinstance(wanted, bytes):

@@ -254,10 +254,14 @@ def _about_in(inside: Inside) -> About | None:
 
 
 def file_stamp(path: str) -> int:
-    """When a file was last changed, in ns; 0 for what is no file."""
-    with suppress(OSError, ValueError):
-        return os.stat(path).st_mtime_ns
-    return 0
+    """When a file was last changed, in ns; of a member of an archive, when that was; 0 for what is no file."""
+    while True:
+        try:
+            return os.stat(path).st_mtime_ns
+        except NotADirectoryError:
+            path = os.path.dirname(path)
+        except (OSError, ValueError):
+            return 0
 
 
 def _sizes(about: About) -> dict[str, int]:

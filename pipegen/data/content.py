@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.memory import available_cores
+from pipegen.ops.sources.listing.strings import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,6 +35,8 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
         for split, reader in sorted(listing.readers.items()):
             digest.update(f"{split} {reader.digest(whole=True)}\n".encode())
         return digest.hexdigest()
+    if not listing.in_files:
+        return _archived_digest(listing, progress)
     named, done = _named(listing), 0
     with ThreadPoolExecutor(available_cores()) as threads:
         while some := list(islice(named, _AT_ONCE)):
@@ -42,6 +45,22 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
             done += len(some)
             if progress is not None:
                 progress(done)
+    return digest.hexdigest()
+
+
+def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -> str:
+    """The same of the members of archives, which are read by their numbers: that of the unpacked files."""
+    digest = hashlib.sha256()
+    splits = None if listing.parts is None else list(listing.parts)
+    for done, record in enumerate(sorted(range(len(listing.keys)), key=lambda i: encode(listing.keys[i]))):
+        reader: Any = listing.reader(splits[record] if splits is not None else "")
+        if reader.archived:
+            found = hashlib.sha256(reader.content(listing.row(record))).digest()
+        else:
+            found = _file_digest(encode(listing.path(record)))
+        digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))
+        if progress is not None and not done % _AT_ONCE:
+            progress(done)
     return digest.hexdigest()
 
 

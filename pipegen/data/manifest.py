@@ -91,8 +91,8 @@ class Manifest:
         return self.listing.files().take(self.members[split])
 
     def rows(self, split: str) -> Ints | None:
-        """For records that are numbered rows: the row of each record of a split in source order, int64."""
-        if not self.listing.numbered:
+        """For records that are read by their rows: the row of each record of a split in source order, int64."""
+        if not self.listing.reader(split).numbered:
             return None
         if self.listing.rows is not None:
             return self.listing.rows[self.members[split]]

@@ -65,7 +65,7 @@ class Needs:
     @property
     def files(self) -> list[str]:
         """Returns files of the split, of very many some; none where its records are rows of arrays."""
-        if self.manifest is None or self.manifest.listing.numbered:
+        if self.manifest is None or not self.manifest.listing.in_files:
             return []
         every = self.manifest.files(self.split)
         if len(every) <= _TAKEN:

@@ -92,7 +92,7 @@ def _rows(spec: Spec, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
 
 def _files(spec: Spec, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
     """Files of formats that TensorFlow has no decoder for."""
-    if manifest.listing.numbered or manifest.listing.shards is not None:
+    if not manifest.listing.in_files or manifest.listing.shards is not None:
         return
     beside = manifest.beside(plan.split)
     for stage in (stage for stage in plan.stages() if isinstance(stage, Decodes)):

@@ -59,7 +59,7 @@ class Pictures:
 
     def __init__(self, manifest: Manifest) -> None:
         self.keys = manifest.listing.keys
-        self.files = None if manifest.listing.numbered else manifest.listing.files()
+        self.files = manifest.listing.files() if manifest.listing.in_files else None
         self._rows: dict[int, tuple[_Rows, int]] = {}
         if self.files is None:
             for split in manifest.splits:

@@ -134,7 +134,7 @@ def _write(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequenc
 
 def data_root(manifest: Manifest) -> str:
     """Returns the innermost folder that holds every file of the data; an empty text where there is none, or there are no files."""
-    if manifest.listing.numbered:
+    if not manifest.listing.in_files:
         return ""
     columns = (manifest.listing.files(), *(one.paths for one in manifest.listing.beside.values()))
     # The first and the last in the order of their characters have in common what all have.

@@ -75,8 +75,8 @@ class Records:
         return " or ".join(self.beside.get(name, self.paths)[record] for name in files)
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
-        """The files of the records that are read, one column after another; none where a record is no file of its own."""
-        if self.rows is not None or self.in_shards is not None:
+        """The files of the records that are read, one column after another, in archives too; none where a record is no file of its own."""
+        if (self.rows is not None and not self.reader.archived) or self.in_shards is not None:
             return []
         return [self.beside.get(name, self.paths) for name in files_of(read)]
 

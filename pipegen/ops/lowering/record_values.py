@@ -66,8 +66,7 @@ def from_member(
         classes: The classes of a label.
     """
     kind = kind_of(feature)
-    if check is not None:
-        content = tf.cond(check > 0, lambda: inflate(content, check), lambda: content)
+    content = member_content(content, check)
     if kind.pictured:
         return content
     if kind.labels:
@@ -76,6 +75,11 @@ def from_member(
     value = tf.strings.to_number(tf.strings.strip(content), tf.float32) if as_text else _numbers(name, stored, content)
     value = tf.reshape(value, feature.stored_shape)
     return checked_weight(name, value) if kind.weighs else value
+
+
+def member_content(content: tf.Tensor, check: tf.Tensor | None) -> tf.Tensor:
+    """Returns the bytes of a member of an archive, inflated where it is compressed; for `check` see `from_member`."""
+    return content if check is None else tf.cond(check > 0, lambda: inflate(content, check), lambda: content)
 
 
 def from_text(name: str, feature: RecordFeature, content: tf.Tensor, classes: tuple[str, ...], *, by_name: bool) -> tf.Tensor:

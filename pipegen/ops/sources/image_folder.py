@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -15,11 +17,13 @@ from pipegen.ops.sources.listing.base import Listing, Note, Source
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import find_root, quoted
 from pipegen.ops.sources.parts.merge import merge
+from pipegen.ops.sources.records.archives.archive import Archive, open_archive
+from pipegen.ops.sources.records.archives.scan import ArchiveScan
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pipegen.ops.sources.listing.strings import Ints
@@ -32,12 +36,15 @@ class ImageFolder(Source):
 
     Each sub-folder that holds an image is a class, in the order of their names; deeper folders belong to the class that
     they lie in. Hidden files and folders are ignored. Records stand class by class, then by relative path.
+
+    A ZIP or tar archive is read in place: it is mapped into memory, and its members are cut out of it, and inflated, in the graph.
     """
 
     op: ClassVar[str] = "image_folder"
 
     path: Annotated[str, Field(min_length=1)]
-    """The folder, relative to the spec's file."""
+    """The folder, relative to the spec's file; or a ZIP or tar archive, or a folder in it such as `train.zip/train`, which is read in
+    place. Examples keep their ids and splits when it is unpacked."""
     classes: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """The class folders in label order, such as `[cat, dog]`; a name may be nested, such as `pets/cat`. By default every
     sub-folder that holds an image, sorted by name."""
@@ -85,7 +92,9 @@ class ImageFolder(Source):
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the images; see `Source.list`."""
-        return self._list_below(self._scan(base, progress), "")
+        scan = self._scan(base, progress)
+        listing = self._list_below(scan, "")
+        return replace(listing, notes=(*_damaged(scan), *listing.notes))
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
         """List the images of splits that each have a folder of their own, the classes one level below; see `Source.list_parts`.
@@ -100,12 +109,10 @@ class ImageFolder(Source):
         scan = self._scan(base, progress)
         present, links, loose = scan.level("")
         listings: dict[str, Listing] = {}
-        notes: builtins.list[Note] = []
+        notes: builtins.list[Note] = [*_damaged(scan)]
         for split, folder in folders.items():
-            inner = Scan(scan.root, match=scan.match, follow_links=self.follow_links, progress=progress)
             try:
-                find_root(scan.root, folder)
-                listings[split] = self._list_below(inner, folder)
+                listings[split] = self._list_part(scan, folder, progress)
             except OpError as error:
                 notes.append(Note(error.code, error.message, error.help, f"parts.{split}", "error"))
         used = {folder.split("/")[0] for folder in folders.values()}
@@ -118,8 +125,33 @@ class ImageFolder(Source):
         return merge(listings, reference, root=scan.root, notes=notes)
 
     def _scan(self, base: Path, progress: Callable[[int], None] | None) -> Scan:
+        archive = open_archive(os.path.abspath(os.path.join(base, os.path.expanduser(self.path))))
+        return self._walk(archive if archive is not None else find_root(str(base), self.path), progress)
+
+    def _walk(self, root: str | Archive, progress: Callable[[int], None] | None) -> Scan:
         match = compile_glob(self.pattern) if self.pattern is not None else None
-        return Scan(find_root(str(base), self.path), match=match, follow_links=self.follow_links, progress=progress)
+        if isinstance(root, Archive):
+            return ArchiveScan(root, match=match, progress=progress)
+        return Scan(root, match=match, follow_links=self.follow_links, progress=progress)
+
+    def _list_part(self, scan: Scan, folder: str, progress: Callable[[int], None] | None) -> Listing:
+        """The records of a folder below the root; in place of one may stand an archive, or a folder in it.
+
+        What lies in an archive is known by the path that it has when the archive is unpacked: into the root where a folder in it is
+        named, else into a folder that is called like the archive.
+        """
+        archive = None if isinstance(scan, ArchiveScan) else open_archive(os.path.join(scan.root, folder), "path")
+        if archive is not None:
+            inner = self._walk(archive, progress)
+            listing = self._list_below(inner, "")
+            known = archive.inner or os.path.splitext(folder)[0]
+            return replace(listing, keys=listing.keys.below(f"{known}/"), paths=listing.files(), notes=(*_damaged(inner), *listing.notes))
+        if isinstance(scan, ArchiveScan):
+            if not scan.has_folder(folder):
+                raise OpError("PG401", f"there is no folder {folder!r} in {scan.root!r}", help=f"it holds {quoted(scan.level('')[0])}")
+            return self._list_below(self._walk(scan.archive, progress), folder)
+        find_root(scan.root, folder)
+        return self._list_below(self._walk(scan.root, progress), folder)
 
     def _list_below(self, scan: Scan, within: str) -> Listing:
         """The records in a folder below the walk's root, the classes one level down."""
@@ -129,7 +161,7 @@ class ImageFolder(Source):
             found = scan.tree(within)
             if not found:
                 raise nothing_found(scan, within, pattern=self.pattern)
-            return Listing(scan.root, found.paths, None, (), found.sizes, tuple(tally_notes(scan.tally)))
+            return _listed(scan, found.paths, None, (), found.sizes, tally_notes(scan.tally))
         prefix = f"{within}/" if within else ""
         folders, links, loose = scan.level(within)
         present = [folder[len(prefix) :] for folder in sorted((*folders, *links))]
@@ -146,4 +178,19 @@ class ImageFolder(Source):
         labels: Ints = np.repeat(np.arange(len(trees), dtype=np.int32), [len(tree or ()) for tree in trees])
         filled = [tree for tree in trees if tree]
         keys = Strings.join([tree.paths for tree in filled])
-        return Listing(scan.root, keys, labels, names, as_sizes(np.concatenate([tree.sizes for tree in filled])), tuple(notes))
+        return _listed(scan, keys, labels, names, np.concatenate([tree.sizes for tree in filled]), notes)
+
+
+def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ...], sizes: Ints, notes: Iterable[Note]) -> Listing:
+    import numpy as np
+
+    reader = scan.reader(keys)
+    rows = np.arange(len(keys)) if reader.numbered else None
+    return Listing(scan.root, keys, labels, names, as_sizes(sizes), tuple(notes), readers={"": reader}, rows=rows)
+
+
+def _damaged(scan: Scan) -> Iterator[Note]:
+    """Reports what is wrong with an archive behind those of its members that were listed."""
+    if isinstance(scan, ArchiveScan) and scan.archive.damage:
+        message = f"{scan.archive.file.path!r} is damaged {scan.archive.damage}"
+        yield Note("PG430", message, "copy or download the archive again", "path", "error")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import field_validator
 
@@ -11,9 +11,9 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.by_library import check_pickled
 from pipegen.ops.sources.records.index import ShardRecords
-from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
+from pipegen.ops.sources.records.stored_reader import StoredReader
 
 if TYPE_CHECKING:
     import builtins
@@ -145,24 +145,7 @@ class Lmdb(RecordSource):
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped files."""
-        return _Values(self.features, self._stored(shards, index), shards, index, self.parts(), labels)
-
-
-class _Values(MappedReader):
-    """Reads values that are mapped into memory."""
-
-    def __init__(self, features: Mapping[str, RecordFeature], stored: Mapping[str, Stored], *about: Any) -> None:
-        super().__init__(*about)
-        self.features, self.stored = features, stored
-
-    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
-        return tuple(features)
-
-    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        from pipegen.ops.lowering.record_values import from_member
-
-        names = {name: self.label_columns[name].names if name in self.label_columns else () for name in features}
-        return {name: from_member(name, self.features[name], self.stored[name], parts[name], None, names[name]) for name in features}
+        return StoredReader(self.features, self._stored(shards, index), shards, index, self.parts(), labels)
 
 
 def _field(source: Lmdb, name: str) -> str:

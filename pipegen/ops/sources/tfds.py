@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, field_validator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError, PartError
@@ -16,20 +16,18 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import class_names, find_prepared, parse_split
 from pipegen.ops.sources.features.arrays import FeatureName
-from pipegen.ops.sources.features.pictures import decoders, lives_on
-from pipegen.ops.sources.listing.base import Parts, Source
+from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.shards import Shards, shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
+from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.tfrecord import TFRecord
-from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.dataset_folders.tfds import Prepared
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.source import RecordSource
@@ -42,7 +40,7 @@ FORMATS: dict[str, type[RecordSource]] = {"tfrecord": TFRecord, "array_record": 
 """The source that reads the files of each format."""
 
 
-class Tfds(Source):
+class Tfds(DescribedRecords):
     """A data set that TensorFlow Datasets prepared: the folder `DATA_DIR/NAME/VERSION` with its metadata. Nothing is downloaded, and the
     library is not needed.
 
@@ -66,9 +64,6 @@ class Tfds(Source):
     }
     """What each record holds, as with `tfrecord`; an inner feature has a key such as `objects/label`. By default `image` and `label`."""
 
-    _folder: Path | None = PrivateAttr(default=None)
-    """Where the index is kept."""
-
     @field_validator("split")
     @classmethod
     def _can_be_read(cls, split: str | dict[str, str]) -> str | dict[str, str]:
@@ -81,44 +76,13 @@ class Tfds(Source):
                 raise
         return split
 
-    @field_validator("features")
-    @classmethod
-    def _live_on_images(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
-        lives_on(features)
-        return features
-
-    def infer(self) -> ElementType:
-        """Infers the type of a record, from the arguments alone."""
-        of = lives_on(self.features)
-        return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
-
-    def decoders(self) -> Mapping[str, Transform]:
-        """Those of masks."""
-        return decoders(self.features)
-
-    def has_rows(self) -> bool:
-        """No: records lie in files."""
-        return False
-
     def has_folders(self) -> bool:
         """No: the metadata says which file is of which split."""
         return False
 
-    def by_class(self) -> bool:
-        """No: the library shuffles records before it writes them."""
-        return False
-
-    def split_method(self) -> Literal["random", "hash"]:
-        """Returns `hash`, as of every source of records."""
-        return "hash"
-
     def split_names(self) -> tuple[str, ...] | None:
         """Returns the splits where `split` names records for each."""
         return None if isinstance(self.split, str) else tuple(self.split)
-
-    def keep_index_in(self, folder: Path | None) -> None:
-        """Lets indexes be kept in a folder."""
-        self._folder = folder
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Find the folder, index its files and list those parts of them that the splits name; see `Source.list`.

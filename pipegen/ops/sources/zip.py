@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import zlib
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.ops.sources.records.grouped import GroupedSource, endings
-from pipegen.ops.sources.records.zip_directory import zip_members
+from pipegen.ops.sources.records.zip_directory import unpacked_member, zip_members
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import ShardRecords
@@ -36,20 +35,3 @@ class Zip(GroupedSource):
 
     def unpacked_member(self, content: bytes, check: int) -> bytes:
         return unpacked_member(content, check)
-
-
-def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes:
-    """Returns the bytes of a member; see `Members.checks`. With `whole`, the checksum of one that is stored as it is counts as well.
-
-    Raises:
-        ValueError: Where they are damaged.
-    """
-    found, expected = content, ~check if check < 0 else check
-    if check > 0:
-        try:
-            found = zlib.decompress(content, -15, check >> 32)
-        except zlib.error as error:
-            raise ValueError(str(error)) from None
-    if (check > 0 or whole) and check and zlib.crc32(found) != expected & 0xFFFFFFFF:
-        raise ValueError(f"the checksum of a {'compressed' if check > 0 else 'stored'} member is wrong")
-    return found

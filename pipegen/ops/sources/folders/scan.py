@@ -6,17 +6,19 @@ import os
 import stat
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.ops.lowering.plugins import is_readable
 from pipegen.ops.sources.folders.sniff import BY_PLUGIN, HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED_EXTENSIONS, sniff
+from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Collector, as_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.ops.sources.folders.glob import Glob
+    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints, Strings
 
 _JUNK = frozenset({"__macosx", "thumbs.db", "desktop.ini"})
@@ -132,7 +134,7 @@ class Scan:
         images: list[Found] = []
         prefix = f"{folder}/" if folder else ""
         try:
-            with os.scandir(self._absolute(folder)) as entries:
+            with self.entries(folder) as entries:
                 for entry in entries:
                     path = prefix + entry.name
                     if is_hidden(entry.name):
@@ -156,10 +158,23 @@ class Scan:
         linked = any(os.path.islink(self._absolute("/".join(parts[: i + 1]))) for i in range(len(parts)))
         return os.path.isdir(self._absolute(folder)) and (self._follow_links or not linked)
 
+    def reader(self, paths: Strings) -> Reader:
+        """Returns what reads images that were found."""
+        return FileReader()
+
+    def entries(self, folder: str) -> Any:
+        """Opens a folder: a context that gives its entries, each as `os.DirEntry`."""
+        return os.scandir(self._absolute(folder))
+
+    def head(self, entry: Any, count: int) -> bytes:
+        """Reads the first bytes of a file."""
+        with open(entry.path, "rb") as stream:
+            return stream.read(count)
+
     def _absolute(self, folder: str) -> str:
         return f"{self.root}/{folder}" if folder else self.root
 
-    def _size_of_image(self, entry: os.DirEntry[str], path: str) -> int | None:
+    def _size_of_image(self, entry: Any, path: str) -> int | None:
         """The size of an image in bytes, or `None` after counting what else it is."""
         tally = self.tally
         tally.files += 1
@@ -177,16 +192,15 @@ class Scan:
             if not stat.S_ISREG(info.st_mode):  # opening a pipe would wait for ever
                 tally.foreign["special"] += 1
                 return None
-            if not self._every_file and extension not in IMAGE_EXTENSIONS and not self._is_image(entry.path, path, extension):
+            if not self._every_file and extension not in IMAGE_EXTENSIONS and not self._is_image(entry, path, extension):
                 return None
         except OSError:
             tally.broken.append(path)
             return None
         return info.st_size
 
-    def _is_image(self, file: str, path: str, extension: str) -> bool:
-        with open(file, "rb") as stream:
-            kind = sniff(stream.read(HEAD_BYTES))
+    def _is_image(self, entry: Any, path: str, extension: str) -> bool:
+        kind = sniff(self.head(entry, HEAD_BYTES))
         if kind in BY_PLUGIN:
             unsupported = None if is_readable(kind) else kind
         else:

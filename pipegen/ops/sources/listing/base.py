@@ -171,10 +171,15 @@ class Listing:
     @property
     def numbered(self) -> bool:
         """Returns whether records are rows that have no files, and are known by their numbers."""
-        return self.reader().numbered
+        return self.reader().numbered and not self.reader().archived
+
+    @property
+    def in_files(self) -> bool:
+        """Returns whether the paths of all records are those of files, neither rows nor members of an archive."""
+        return not any(reader.numbered for reader in self.readers.values())
 
     def row(self, i: int) -> int:
-        """The row that record `i` is read by, where records are `numbered`."""
+        """The row that record `i` is read by, where it has one."""
         return int(self.rows[i]) if self.rows is not None else int(self.keys[i].rpartition("/")[2])
 
     def files(self) -> Strings:

@@ -27,7 +27,12 @@ def find_root(base: str, path: str, *, field: str = "path") -> str:
     if "://" in path:
         raise OpError("PG401", f"{path!r} is an address and not a folder", field=field, help=_REMOTE)
     if os.path.exists(root):
-        raise OpError("PG401", f"{root!r} is a file and not a folder", field=field, help="give the folder; unpack an archive first")
+        raise OpError(
+            "PG401",
+            f"{root!r} is a file and not a folder",
+            field=field,
+            help="give the folder; archives other than ZIP and plain tar have to be unpacked first",
+        )
     if os.path.islink(root):
         raise OpError("PG401", f"{root!r} is a link that leads nowhere: {os.readlink(root)!r}", field=field)
     raise OpError("PG401", f"there is no folder {root!r}", field=field, help=nearest_folder(root))

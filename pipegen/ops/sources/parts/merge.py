@@ -59,6 +59,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
     every = tuple(chosen.values())
     cells = [listing.cells for listing in every if listing.cells is not None]
     all_notes += _apart(listings, first, reference)
+    apart = root is None or any(listing.paths is not None for listing in every)
     types = [listing.type for listing in listings.values() if listing.type is not None and listing.numbered]
     return Listing(
         root=root if root is not None else first.root,
@@ -68,12 +69,13 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         sizes=_all([listing.sizes for listing in every]),
         notes=tuple(all_notes),
         parts=Parts(tuple(chosen), np.repeat(np.arange(len(every), dtype=np.int16), [len(listing.keys) for listing in every])),
-        paths=Strings.join([listing.files() for listing in every]) if root is None else None,
+        paths=Strings.join([listing.files() for listing in every]) if apart else None,
         readers={split: listing.reader() for split, listing in listings.items()},
         in_table=any(listing.in_table for listing in listings.values()),
         columns=_joined(columns),
         beside=_all_files([listing.beside for listing in every]),
         cells=partial(_cells, cells) if cells else None,
+        rows=_rows(every),
         column_classes=first.column_classes,
         type=common_type(types, first.type) if first.type is not None and first.numbered else first.type,
         shards=_all_shards([listing.shards for listing in every]),
@@ -103,6 +105,15 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
 def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]:
     """A column of several tables, one after another."""
     return tuple(chain.from_iterable([cells(column, field) for cells in parts]))
+
+
+def _rows(parts: Sequence[Listing]) -> Ints | None:
+    """The rows of several splits, one after another, where a split has any; each split's reader knows its own."""
+    import numpy as np
+
+    if all(listing.rows is None for listing in parts):
+        return None
+    return _all([np.zeros(len(listing.keys), np.int64) if listing.rows is None else listing.rows for listing in parts])
 
 
 def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:

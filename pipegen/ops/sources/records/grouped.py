@@ -14,9 +14,9 @@ from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.member_names import MemberNames
-from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
+from pipegen.ops.sources.records.stored_reader import StoredReader, check_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +50,13 @@ class Members:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def sizes(self) -> Ints:
+        """Returns the bytes that come out of each, int64 `(n,)`."""
+        import numpy as np
+
+        return self.lengths if self.checks is None else np.where(self.checks > 0, self.checks >> 32, self.lengths)
+
 
 class GroupedSource(RecordSource):
     """Archives whose members are grouped by their names: what stands before the first dot of a name is the record's, what stands behind it
@@ -69,7 +76,7 @@ class GroupedSource(RecordSource):
 
     def parts(self) -> tuple[str, ...]:
         """Returns the features, and what is to come out of each where it is compressed."""
-        return (*self.features, *(f"{name}\0check" for name in self.features))
+        return (*self.features, *map(check_of, self.features))
 
     def index_options(self) -> str:
         """Returns the keys."""
@@ -162,29 +169,7 @@ class GroupedSource(RecordSource):
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped archives."""
-        return GroupedReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels)
-
-
-class GroupedReader(MappedReader):
-    """Reads members of archives that are mapped into memory."""
-
-    def __init__(self, features: Mapping[str, RecordFeature], stored: Mapping[str, Stored], *about: Any) -> None:
-        super().__init__(*about)
-        self.features, self.stored = features, stored
-
-    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
-        return tuple(features)
-
-    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        from pipegen.ops.lowering.record_values import from_member
-
-        packed = bool((self.index.offsets[:, len(self.features) :] > 0).any())
-        found = {}
-        for name in features:
-            check = places[f"{name}\0check"][0] if packed else None
-            names = self.label_columns[name].names if name in self.label_columns else ()
-            found[name] = from_member(name, self.features[name], self.stored[name], parts[name], check, names)
-        return found
+        return StoredReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels)
 
 
 def endings(members: Members) -> list[str]:

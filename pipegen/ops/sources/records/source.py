@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, field_validator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import FeatureName
-from pipegen.ops.sources.features.pictures import decoders, lives_on
-from pipegen.ops.sources.listing.base import Listing, Note, Source
+from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.index import RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
-from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
 
 Path_ = Annotated[str, Field(min_length=1)]
 
 
-class RecordSource(Source):
+class RecordSource(DescribedRecords):
     """Files that hold many records each: shards. A record is known as `SHARD#NUMBER`, counted from 0.
 
     A source of a format derives from it and says how a shard is indexed (`index_shard`) and what reads its records (`reader`). One whose
@@ -52,9 +50,6 @@ class RecordSource(Source):
     features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1)]
     """What each record holds, by the name of the feature: `{image: {kind: image, key: image/encoded}, label: {kind: label}}`."""
 
-    _folder: Path | None = PrivateAttr(default=None)
-    """Where the index is kept."""
-
     @field_validator("path")
     @classmethod
     def _sound_braces(cls, path: str | tuple[str, ...]) -> str | tuple[str, ...]:
@@ -62,42 +57,11 @@ class RecordSource(Source):
             next(expand(one))
         return path
 
-    @field_validator("features")
-    @classmethod
-    def _live_on_images(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
-        lives_on(features)
-        return features
-
     # What every format has in common
-
-    def infer(self) -> ElementType:
-        """Infers the type of a record, from the arguments alone."""
-        of = lives_on(self.features)
-        return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
-
-    def decoders(self) -> Mapping[str, Transform]:
-        """Those of masks."""
-        return decoders(self.features)
-
-    def has_rows(self) -> bool:
-        """No: records lie in files."""
-        return False
 
     def has_folders(self) -> bool:
         """Yes: shards may lie in a folder for each split."""
         return True
-
-    def by_class(self) -> bool:
-        """No: a shard holds records of every class."""
-        return False
-
-    def split_method(self) -> Literal["random", "hash"]:
-        """Returns `hash`, which needs no order of all records."""
-        return "hash"
-
-    def keep_index_in(self, folder: Path | None) -> None:
-        """Lets indexes be kept in a folder."""
-        self._folder = folder
 
     def key_of(self, name: str) -> str:
         """Returns the key that holds a feature."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
+import zlib
 from typing import TYPE_CHECKING
 
 from pipegen.ops.sources.listing.strings import Strings
@@ -76,6 +77,23 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
     plain = (entries["method"][:count] == _STORED) | (sizes[:count] == 0)
     lengths = np.where(sizes[:count] == 0, 0, stored[:count])
     return Members(names[:count], starts[:count], lengths, np.where(plain, ~checks, checks)), damage
+
+
+def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes:
+    """Returns the bytes of a member; see `Members.checks`. With `whole`, the checksum of one that is stored as it is counts as well.
+
+    Raises:
+        ValueError: Where they are damaged.
+    """
+    found, expected = content, ~check if check < 0 else check
+    if check > 0:
+        try:
+            found = zlib.decompress(content, -15, check >> 32)
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+    if (check > 0 or whole) and check and zlib.crc32(found) != expected & 0xFFFFFFFF:
+        raise ValueError(f"the checksum of a {'compressed' if check > 0 else 'stored'} member is wrong")
+    return found
 
 
 def _directory(number: int, size: int) -> tuple[bytes, int]:

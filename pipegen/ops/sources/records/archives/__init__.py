@@ -1,0 +1,1 @@
+"""Reads folders of images that lie in archives, as if they were unpacked."""

@@ -1,0 +1,93 @@
+"""Reads members of an archive as if they were files: those that are stored where they lie, the others inflated, in the graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pipegen.ops.sources.records.index import RecordIndex
+from pipegen.ops.sources.records.reader import MappedReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pipegen.ops.sources.listing.reader import Hold, Read, Together
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.records.archives.archive import Archive
+
+_CHECK = "check"
+
+
+class MemberReader(MappedReader):
+    """Reads members of one archive by their numbers, each a feature of its own.
+
+    Args:
+        archive: The archive.
+        records: The members that are records, in source order.
+    """
+
+    numbered: ClassVar[bool] = True
+    archived: ClassVar[bool] = True
+
+    def __init__(self, archive: Archive, records: Sequence[int]) -> None:
+        import numpy as np
+
+        self._archive, self._records = archive, np.asarray(records, np.int64)
+        members, own = archive.members, self._records
+        checks: Ints = np.zeros(len(own), np.int64) if members.checks is None else members.checks[own]
+        lengths: Ints = np.stack([members.lengths[own], np.zeros(len(own), np.int64)], 1).astype(np.int32)
+        index = RecordIndex(np.array([0, len(own)], np.int64), np.stack([members.offsets[own], checks], 1), lengths, ("",), ("",))
+        super().__init__([archive.file], index, ("", _CHECK), {})
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        """Returns what reads the bytes of members, of one or of `(n,)`."""
+        from pipegen.ops.lowering.mapped import alone
+
+        read = alone(super().open_together((feature,), ram_budget, hold), feature)
+        return lambda row: read(row * 0, row)
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        """Returns the same for several features, though a record has but one."""
+        together = super().open_together(features, ram_budget, hold)
+        return lambda names, row: together(names, row * 0, row)
+
+    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
+        return ("",)
+
+    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        from pipegen.ops.lowering.record_values import member_content
+
+        packed = bool((self.index.offsets[:, 1] > 0).any())
+        content = member_content(parts[""], places[_CHECK][0] if packed else None)
+        return dict.fromkeys(features, content)
+
+    def content(self, row: int) -> bytes:
+        """Reads a member in this process.
+
+        Raises:
+            OSError: When it cannot be read, or is damaged.
+        """
+        return self._archive.read(int(self._records[row]))
+
+    @property
+    def arrays(self) -> Mapping[str, Any]:
+        """Returns the members as what gives them by number."""
+        return {"image": _Contents(self)}
+
+
+class _Contents:
+    """Gives the bytes of members by their numbers, as an array of objects does."""
+
+    def __init__(self, reader: MemberReader) -> None:
+        import numpy as np
+
+        self.dtype = np.dtype(object)
+        self._reader = reader
+
+    def __len__(self) -> int:
+        return int(self._reader.index.first[-1])
+
+    def __getitem__(self, row: int) -> bytes:
+        return self._reader.content(int(row))
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (self[row] for row in range(len(self)))

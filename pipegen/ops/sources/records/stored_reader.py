@@ -1,0 +1,46 @@
+"""Reads features whose bytes lie in mapped files, such as members of archives or values of a database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.ops.sources.records.reader import MappedReader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.stored import Stored
+
+
+class StoredReader(MappedReader):
+    """Reads features that are stored one behind another in mapped files, each as the first record has it.
+
+    Args:
+        features: The arguments of each feature.
+        stored: How each is stored.
+        about: As for `MappedReader`. The part `check_of(NAME)` says what is to come out of a compressed feature; 0 of any other.
+    """
+
+    def __init__(self, features: Mapping[str, RecordFeature], stored: Mapping[str, Stored], *about: Any) -> None:
+        super().__init__(*about)
+        self.features, self.stored = features, stored
+
+    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
+        return tuple(features)
+
+    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        from pipegen.ops.lowering.record_values import from_member
+
+        packed = bool((self.index.offsets[:, len(self.features) :] > 0).any())
+        found = {}
+        for name in features:
+            check = places[check_of(name)][0] if packed else None
+            names = self.label_columns[name].names if name in self.label_columns else ()
+            found[name] = from_member(name, self.features[name], self.stored[name], parts[name], check, names)
+        return found
+
+
+def check_of(name: str) -> str:
+    """Returns the part that says what is to come out of a feature where it is compressed."""
+    return f"{name}\0check"
