@@ -27,7 +27,7 @@ class ArchiveScan(Scan):
 
     @cached_property
     def _folders(self) -> dict[str, dict[str, _Entry]]:
-        """What lies directly in each folder, by name."""
+        """Lists what lies directly in each folder, by name."""
         found: dict[str, dict[str, _Entry]] = {"": {}}
         sizes = self.archive.members.sizes.tolist()
         for path, number in self.archive.numbers.items():
