@@ -46,15 +46,18 @@ def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         help_ = f"remove `epoch`; in the mix, `epoch: {spec.epoch.steps * spec.batch.size}` counts as many examples"
         message = "the length of an epoch stands in the `mix`, so `epoch` has no place beside it"
         yield make("PG460", message, locate(("epoch",), key=True), locate(("source", "mix", "epoch"), "it stands here"), help=help_)
-    for section in ("sampling", "order"):
+    first = next(iter(spec.source.mixed()))
+    for section, help_ in (
+        ("sampling", f"write it into a part, `source.mix.parts.{first}.sampling`: it says which examples a pass through that part has"),
+        ("order", "leave `order` out; easy data can be a part of its own, with a weight that is a schedule"),
+    ):
         if getattr(spec, section) is not None:
-            message = f"the weights of a `mix` say which examples an epoch has, so `{section}` has no place beside it"
-            help_ = f"leave `{section}` out; parts may be split further, each with a weight of its own"
+            message = f"the weights of a `mix` say how many examples of each part an epoch has, so `{section}` has no place beside it"
             yield make("PG467", message, locate((section,), key=True), help=help_)
     for option in ("parts", "method", "stratify", "group", "folds", "seed", "exclude"):
         if getattr(spec.splits, option) != getattr(Splits(), option):
             message = f"each part of a `mix` has `splits` of its own, so `{option}` has no place here"
-            help_ = f"write it in `source.mix.parts.{next(iter(spec.source.mixed()))}.splits`, and in those of the other parts"
+            help_ = f"write it in `source.mix.parts.{first}.splits`, and in those of the other parts"
             yield make("PG302", message, locate(("splits", option), key=True), help=help_)
     trains = "train" in spec.split_names()
     for name, part in spec.source.mixed().items():

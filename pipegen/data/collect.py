@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
-from pipegen.data.mixed import collect_mixed
+from pipegen.data.mix.collect import collect_mixed
 from pipegen.data.one_source import Collected as Collected
 from pipegen.data.one_source import collect_part, list_part
 from pipegen.data.places import path_only

@@ -65,9 +65,18 @@ class Manifest:
         """Counts the records of the data, in whichever split."""
         return len(self.listing.keys)
 
+    @property
+    def ignored(self) -> int:
+        """Counts the records among those that no split is to have."""
+        return 0
+
     def numbers(self, split: str) -> Ints:
         """Returns the numbers of a split's records among all, rising: whole numbers `(n,)`."""
         return self.members[split]
+
+    def of(self, split: str) -> Mapping[str, Manifest]:
+        """Returns the parts of a mix that have a split, by name; of a single source, itself under the empty name."""
+        return {"": self} if split in self.members else {}
 
     def num_examples(self, split: str) -> int:
         """Counts the examples of a split."""

@@ -128,7 +128,7 @@ def _zero_steps(spec: PipelineSpec, split: str, n: int, place: KeyPath, size: in
 
 
 def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    total = manifest.total
+    total = manifest.total - manifest.ignored
     unused = total - sum(map(len, manifest.members.values())) - len(manifest.left_out) - manifest.spared
     if not unused:
         return []

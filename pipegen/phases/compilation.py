@@ -179,7 +179,14 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
 
 
 def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
-    """Lets shuffles go by file, or by what files are read by, where records lie many in one and have windows or no access of their own."""
+    """Lets shuffles go by file, or by what files are read by, where records lie many in one and have windows or no access of their own.
+
+    In a mix each part has an order of its own, which the backend takes from the part's records.
+    """
+    from pipegen.data.mix.manifest import MixedManifest  # here, as NumPy comes with it
+
+    if isinstance(manifest, MixedManifest):
+        return plans
 
     def by_block(node: Node, split: str) -> Node:
         reader = manifest.listing.reader(split)

@@ -9,7 +9,9 @@ from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.memory import ram_budget
 from pipegen.ops.families.decoder import HEAD, Decodes
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Cache
+from pipegen.spec.joined import part_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from pipegen.ops.families.decoder import DecodeTransform
     from pipegen.phases.specs import Spec
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.source_map import KeyPath
+    from pipegen.types import ElementType
 
 _LOOKED_AT = 2000
 """Files of a feature and a split whose formats are looked at, evenly spread; the graph itself refuses the others when it meets them."""
@@ -29,7 +33,11 @@ def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan])
     """Returns what stands in the way of saving the datasets of some plans, and what stays behind, each once."""
     found: dict[tuple[str, object], Diagnostic] = {}
     for plan in plans.values():
-        for finding in (*_steps(spec, plan), *_rows(spec, manifest, plan), *_files(spec, manifest, plan), *_cache(spec, plan)):
+        parts = manifest.of(plan.split)
+        of_parts: list[Diagnostic] = []
+        for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
+            of_parts += [*_rows(spec, name, part, plan.split, read), *_files(spec, name, part, plan)]
+        for finding in (*_steps(spec, plan), *of_parts, *_cache(spec, plan)):
             found.setdefault((finding.code, finding.primary), finding)
     replaced = replaced_records(spec)
     return [*([replaced] if replaced is not None and "train" in plans else []), *found.values()]
@@ -75,22 +83,27 @@ def _steps(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
         )
 
 
-def _rows(spec: Spec, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
-    """Records that Python reads, such as rows of an array that is too large to be held."""
-    columns, labels = manifest.columns(plan.split), manifest.listing.labels
-    features = [name for name, _ in plan.read.items() if name not in columns and (labels is None or name != "label")]
-    python = manifest.listing.reader(plan.split).python(features, ram_budget(spec.model.runtime))
+def _source(spec: Spec, part: str) -> KeyPath:
+    """The key path of the source, or of the part of a mix."""
+    return part_path(part) if part else argument(spec.model, None)
+
+
+def _rows(spec: Spec, part: str, manifest: Manifest, split: str, read: ElementType) -> Iterator[Diagnostic]:
+    """Records that Python reads, such as rows of an array that is too large to be held; `read` is the type of what is read of one."""
+    columns, labels = manifest.columns(split), manifest.listing.labels
+    features = [name for name, t in read.items() if name not in columns and (labels is None or not kind_of(t).labels)]
+    python = manifest.listing.reader(split).python(features, ram_budget(spec.model.runtime))
     if python:
         arrays = ("an array is held by the graph where `runtime: {ram_budget: …}` has twice its size",) * spec.model.source.has_rows()
         yield make(
             "PG552",
-            f"split `{plan.split}` reads {python} by Python, which stays behind",
-            spec.loaded.locate.label(argument(spec.model, None), key=True),
+            f"split `{split}` reads {python} by Python, which stays behind",
+            spec.loaded.locate.label(_source(spec, part), key=True),
             help=(*arrays, _BY_HAND),
         )
 
 
-def _files(spec: Spec, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
+def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
     """Files of formats that TensorFlow has no decoder for."""
     if not manifest.listing.in_files or manifest.listing.shards is not None:
         return
@@ -105,7 +118,7 @@ def _files(spec: Spec, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
             yield make(
                 "PG551",
                 f"`{stage.feature}` of split `{plan.split}` has {many} that only Python reads ({named[0][1]}){first}",
-                spec.loaded.locate.label(argument(spec.model, None), key=True),
+                spec.loaded.locate.label(_source(spec, part), key=True),
                 help=("save them in a format that TensorFlow decodes: gray PNG for masks, else PNG or JPEG", _BY_HAND),
             )
 

@@ -153,6 +153,7 @@ def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: L
         shuffle.window_bytes if shuffle else None,
         shard=False,
         draws=placed.draws(first),
+        sampled=any(plan.index.sampled for plan in plans.values()),
         parts=tuple(PartDraws(name, placed.draws(name)) for name in plans),
         width=placed.width,
     )

@@ -29,7 +29,7 @@ class Index:
         draws: The steps that draw, in the order of the vector of draws.
         blocks: What `order: window` permutes whole, in words, before windows of what stands there one after another: `files` of many
             examples, or what such files are read by, such as `row groups`; empty for nothing.
-        sampled: Whether an epoch has other examples than each of the split once.
+        sampled: Whether an epoch, or a pass through a part of a mix, has other examples than each of the split once.
         parts: Of a mix, what each part draws. On the training split an epoch then has so many examples of each, interleaved, and `order` is
             that within each part; the other splits hold the parts one after another.
         width: Of a mix, the length of an example's vector of draws.

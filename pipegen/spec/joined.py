@@ -88,7 +88,7 @@ def joined(spec: PipelineSpec, name: str) -> PipelineSpec:
         "errors": spec.errors.model_copy(update={"exclude": None}),
         "tests": (),
         "epoch": "pass",
-        "sampling": None,
+        "sampling": part.sampling,
         "stages": (),
         "order": None,
     }
@@ -152,4 +152,4 @@ def relocate(path: Sequence[str | int], name: str, own: int) -> KeyPath:
     if path[:1] == ("transforms",) and len(path) > 1 and isinstance(path[1], int):
         index = path[1]
         return (*part_path(name), *path) if index < own else ("transforms", index - own, *path[2:])
-    return (*part_path(name), *path) if path[:1] in (("source",), ("splits",)) else path
+    return (*part_path(name), *path) if path[:1] in (("source",), ("splits",), ("sampling",)) else path

@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from pipegen.errors import InternalError
 from pipegen.ops.base import Model, SplitName, Transform
+from pipegen.ops.sampling import Sampling as Sampling
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.splitting import ColumnMethod as ColumnMethod
 from pipegen.ops.splitting import Folds as Folds
@@ -20,7 +21,7 @@ from pipegen.ops.splitting import PathGroup as PathGroup
 from pipegen.ops.splitting import Seed as Seed
 from pipegen.ops.splitting import Splits as Splits
 from pipegen.ops.testing.base import DataTest
-from pipegen.spec.sampling import Curriculum, Sampling
+from pipegen.spec.curriculum import Curriculum
 from pipegen.spec.units import ByteSize
 
 DType = Literal["float32", "float16", "bfloat16", "uint8"]

@@ -31,7 +31,10 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     result["source"] = {spec.source.op: _without_paths(dumped)}
     for name in spec.source.mixed():  # a regular expression of `group` stands under `path`, too
         splits = {k: v for k, v in dumped["parts"][name]["splits"].items() if k != "exclude"}
-        result["source"][spec.source.op]["parts"][name]["splits"] = splits
+        part = result["source"][spec.source.op]["parts"][name]
+        part["splits"] = splits
+        sampling = part.pop("sampling") and spec.source.mixed()[name].sampling.meaning()
+        part |= {"sampling": sampling} if sampling else {}
     # What is said for nothing, since it stands anyway, is left out, so that a split or a label more is one difference and not two.
     names, plain = spec.split_names(), Batch()
     rules = {name: spec.batch.remainder_for(name) for name in names}

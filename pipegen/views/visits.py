@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipegen.data.mix.manifest import MixedManifest
 from pipegen.data.sampling.choice import epochs_of
 from pipegen.data.sampling.epochs import Easiest
+from pipegen.data.windows import window_bytes
 from pipegen.ops.sources.listing.wording import count
+from pipegen.plan.render import order_text
+from pipegen.spec.joined import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,20 +22,39 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 
-def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...]:
-    """Returns a line for each thing to say of the examples of a split's epochs; none where each is seen once."""
+def visits(spec: PipelineSpec, manifest: Manifest, split: str, each: str = "epoch") -> tuple[str, ...]:
+    """Returns a line for each thing to say of the examples of a split's epochs; none where each is seen once.
+
+    Args:
+        spec: The spec.
+        manifest: Its data.
+        split: The split.
+        each: The word for an epoch; for a part of a mix, a pass.
+    """
     if split != "train":
         return ()
+    if isinstance(manifest, MixedManifest):
+        parts = manifest.of(split).items()
+        said = ((name, (*_windows(spec, part), *visits(joined(spec, name), part, split, "pass"))) for name, part in parts)
+        return tuple(f"{name}: {line}" for name, lines in said for line in lines)
     lines = []
     if manifest.spared:
         left = manifest.num_examples(split)
-        lines.append(f"the subset has {left:,} of {left + manifest.spared:,} examples, the same in every epoch")
+        lines.append(f"the subset has {left:,} of {left + manifest.spared:,} examples, the same in every {each}")
     if spec.samples:
         epochs = epochs_of(spec, manifest)
-        lines += _easiest(epochs) if isinstance(epochs, Easiest) else _repeats(spec, manifest, epochs)
+        lines += _easiest(epochs) if isinstance(epochs, Easiest) else _repeats(spec, manifest, epochs, each)
         if manifest.listing.shards is not None:
             lines.append(f"the labels of all {manifest.total:,} records were read for this, once for each process")
     return tuple(lines)
+
+
+def _windows(spec: PipelineSpec, part: Manifest) -> Iterator[str]:
+    """Says how a part of a mix is shuffled whose records are read by blocks: the order that the plan shows is that of the others."""
+    reader = part.listing.reader("train")
+    if reader.at_once > 1 and spec.shuffle != "none":
+        asked = None if spec.shuffle == "global" else spec.shuffle.window
+        yield order_text("window", window_bytes(asked, part, "train"), blocks=reader.called)
 
 
 def _easiest(epochs: Easiest) -> Iterator[str]:
@@ -43,11 +66,11 @@ def _easiest(epochs: Easiest) -> Iterator[str]:
         yield f"from epoch {settled} on it draws from {which}: each is seen {_often(epochs.size / last)}"
 
 
-def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats) -> Iterator[str]:
+def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats, each: str) -> Iterator[str]:
     often, sampling = epochs.visits, spec.sampling
-    yield f"an epoch has {epochs.size:,} examples, drawn from {manifest.num_examples('train'):,}"
+    yield f"{'an' if each == 'epoch' else 'a'} {each} has {epochs.size:,} examples, drawn from {manifest.num_examples('train'):,}"
     if epochs.sizes is None:
-        yield f"the rarest example is seen {_often(float(often.min()))}, the commonest {_often(float(often.max()))}"
+        yield f"the rarest example is seen {_often(float(often.min()), each)}, the commonest {_often(float(often.max()), each)}"
         return
     feature = sampling.feature if sampling is not None else None
     by_main = feature == spec.source.class_feature()
@@ -56,11 +79,13 @@ def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats) -> Iterato
     for what, place in (("rarest", np.argmin), ("commonest", np.argmax)):
         at = int(there[place(epochs.sizes[there])])
         called = f"`{names[at]}`" if at < len(names) else "none at all"
-        yield f"an example of the {what} class, {called} ({count(int(epochs.sizes[at]), 'example')}), is seen {_often(float(often[at]))}"
+        seen = _often(float(often[at]), each)
+        yield f"an example of the {what} class, {called} ({count(int(epochs.sizes[at]), 'example')}), is seen {seen}"
 
 
-def _often(times: float) -> str:
+def _often(times: float, each: str = "epoch") -> str:
     """A mean number of times an epoch, in words."""
     if 0 < times < 0.5:
-        return f"once in {1 / times:,.3g} epochs"
-    return "never" if times == 0 else "once an epoch" if times == 1 else f"{times:,.3g} times an epoch"
+        return f"once in {1 / times:,.3g} {each}{'es' if each == 'pass' else 's'}"
+    an = f"{'an' if each == 'epoch' else 'a'} {each}"
+    return "never" if times == 0 else f"once {an}" if times == 1 else f"{times:,.3g} times {an}"

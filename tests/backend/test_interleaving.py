@@ -1,4 +1,4 @@
-"""The order of a mix in the graph: exactly what `data/mixture.py` says, for every position, step and share."""
+"""The order of a mix in the graph: exactly what `data/mix/counts.py` says, for every position, step and share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.backend.index.interleaving import WINDOW, Counts, MixedOrder, part_seed
+from pipegen.backend.index.interleaving import WINDOW, Counts, MixedOrder
 from pipegen.backend.index.order import Order
-from pipegen.data.mixture import Mixture, interleave, mixture
+from pipegen.data.mix.counts import Mixture, interleave, mixture, part_seed
 
 pytestmark = pytest.mark.tf
 
@@ -80,7 +80,7 @@ def test_shares_are_disjoint_and_the_same_in_every_batch_size() -> None:
             for index in range(count):
                 order = mixed(made, [20, 6], batch=batch, shard=(index, count))
                 cycle, position, _ = order.positions(tf.constant(3, tf.int64), tf.constant(step, tf.int64))
-                found[0] += numbers(order.records(cycle, position))
+                found[0] += numbers(order.visits(cycle, position).record)
                 found[1] += numbers(cycle)
         assert found == whole
 

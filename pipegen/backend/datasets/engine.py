@@ -114,7 +114,7 @@ class Engine:
             where=self.where,
             advice=damage.advice(split, skips=quarantine is not None),
             store=lambda: (self.store(plan), self.manifest.numbers(split)),
-            epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled else None,
+            epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled and not plan.index.parts else None,
             memory=self._memory(plan, split, records),
         )
 

@@ -1,14 +1,13 @@
 """The order of the training split of a mix: which part stands at each position of an epoch, and which of its examples.
 
-An epoch has an exact number of examples of each part (`data/mixture.py`), spread evenly over it. Positions are permuted within windows of
-`WINDOW`, so that parts do not fall in step with batches or with the blocks of hosts. The rank of a part's position among those of the
-part in the epoch, plus what the part had in all epochs before, is a place in an endless row of permutations of the part, its passes. All
-of it is a function of the epoch and the position, and takes the time of one look at each part.
+An epoch has an exact number of examples of each part (`data/mix/counts.py`), spread evenly over it. Positions are permuted within
+windows of `WINDOW`, so that parts do not fall in step with batches or with the blocks of hosts. The rank of a part's position among
+those of the part in the epoch, plus what the part had in all epochs before, is a place in an endless row of permutations of the part,
+its passes. All of it is a function of the epoch and the position, and takes the time of one look at each part.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,16 +20,10 @@ from pipegen.backend.index.permuted import keys, permute
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.data.mixture import Mixture
+    from pipegen.data.mix.counts import Mixture
 
 WINDOW = 64
 """Positions that are permuted among themselves."""
-
-
-def part_seed(seed: int, name: str) -> int:
-    """The seed of a part's own permutations: parts of one size would else go through their records in one order."""
-    digest = hashlib.blake2b(name.encode(), digest_size=8, person=b"pipegen.part", salt=seed.to_bytes(8, "big"))
-    return int.from_bytes(digest.digest(), "big") >> 1
 
 
 class Counts:
@@ -69,7 +62,7 @@ class Counts:
 
 
 def _nested(total: tf.Tensor, shares: Sequence[int]) -> tf.Tensor:
-    """Whole numbers in the proportion of shares, part after part: int64 `(..., parts)` from `(..., 1)`; see `data/mixture.py`."""
+    """Whole numbers in the proportion of shares, part after part: int64 `(..., parts)` from `(..., 1)`; see `data/mix/counts.py`."""
     found, left = [], sum(shares)
     for share in shares:
         count = _scaled(total, share, left)
@@ -92,17 +85,24 @@ class MixedOrder(Order):
     A position of a cycle, as `at` gives it, is a place in the permutation of a part, counted on from the records of the parts before.
 
     Attributes:
-        parts: The order of each part alone, whose seed is its own.
+        parts: The order of each part alone, whose seed is its own; of a sampled part, of the examples that a pass has.
         counts: The examples of each part in each epoch.
+        held: The records of each part, where passes have others than each of them once.
     """
 
     parts: tuple[Order, ...] = ()
     counts: Counts | None = None
+    held: tuple[int, ...] = ()
 
     @property
     def firsts(self) -> tuple[int, ...]:
-        """The first record of each part, with the end."""
+        """Returns where the positions of each part begin, with the end."""
         return tuple(np.cumsum([0, *(part.num_examples for part in self.parts)]).tolist())
+
+    @property
+    def begins(self) -> tuple[int, ...]:
+        """Returns the first record of each part, with the end."""
+        return tuple(np.cumsum([0, *self.held]).tolist()) if self.held else self.firsts
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The pass of its part, the position in it, both int64, and the weight, float32, of each slot of an epoch; see `Order.at`."""
@@ -149,16 +149,18 @@ class MixedOrder(Order):
         cycle, position = self._passes(tf.tile(part, [count]), place + 1 + tf.range(count, dtype=tf.int64))
         return self.visits(cycle, position)
 
-    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
-        """The record at each position of a part's pass: int64 `(n,)` each, and so is the result; see `Order.records`."""
-        found = position
-        for first, part in zip(self.firsts, self.parts, strict=False):
+    def visits(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> Found:
+        """The examples at positions of the passes of parts: int64 `(n,)` each; see `Order.visits`."""
+        record, occurrence = position, tf.zeros_like(position)
+        for first, begin, part in zip(self.firsts, self.begins, self.parts, strict=False):
             if not part.num_examples:
                 continue
             here = tf.logical_and(position >= first, position < first + part.num_examples)
-            own = tf.where(here, position - first, 0)
-            found = tf.where(here, first + part.records(tf.where(here, cycle, 0), own, jit=jit), found)
-        return found
+            own = part.visits(tf.where(here, cycle, 0), tf.where(here, position - first, 0), jit=jit)
+            record = tf.where(here, begin + own.record, record)
+            if own.occurrence is not None:
+                occurrence = tf.where(here, own.occurrence, occurrence)
+        return Found(record, cycle, occurrence if any(part.sampled is not None for part in self.parts) else None)
 
     def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Returns nothing: an epoch holds several passes."""

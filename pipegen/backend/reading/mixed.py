@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.reading.records import Records, RecordTensors, files_of, records_from
-from pipegen.data.mixed import MixedManifest
+from pipegen.data.mix.manifest import MixedManifest
 from pipegen.errors import InternalError
 from pipegen.ops.sources.listing.reader import Reader
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from pipegen.backend.features import Features
     from pipegen.data.manifest import Manifest
-    from pipegen.data.mixture import Mixture
+    from pipegen.data.mix.counts import Mixture
+    from pipegen.data.sampling.epochs import Repeats
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
@@ -34,12 +35,14 @@ class MixedRecords(Records):
         parts: Their records.
         reads: What is read of each.
         mixture: How many of each an epoch has; `None` where each is seen once.
+        sampled: Of parts that are sampled: which examples a pass has.
     """
 
     names: tuple[str, ...] = ()
     parts: tuple[Records, ...] = ()
     reads: tuple[ElementType, ...] = ()
     mixture: Mixture | None = None
+    sampled: Mapping[str, Repeats] = field(default_factory=dict)
 
     @property
     def epoch_examples(self) -> int:
@@ -200,6 +203,7 @@ def records_of_plan(manifest: Manifest, split: str, plan: Plan, runtime: Runtime
         parts=records,
         reads=reads,
         mixture=mixture,
+        sampled=manifest.sampled if mixture is not None else {},
     )
 
 

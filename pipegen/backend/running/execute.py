@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.index.draws import Draws
-from pipegen.backend.index.interleaving import Counts, MixedOrder, part_seed
+from pipegen.backend.index.interleaving import Counts, MixedOrder
 from pipegen.backend.index.order import Order, window_size
 from pipegen.backend.index.part_draws import MixedDraws
 from pipegen.backend.kernels.branches import apply_branch
@@ -25,6 +25,7 @@ from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.mixed import MixedRecords, mixed_tensors, tensors_of
 from pipegen.backend.reading.sampled import sampled
 from pipegen.backend.running.walk import Run
+from pipegen.data.mix.counts import part_seed
 from pipegen.data.windows import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
@@ -251,16 +252,21 @@ class Executor:
 def order_of(extent: Extent, index: Index, records: Records, seed: int) -> Order:
     """The order of a split on one host."""
     if isinstance(records, MixedRecords) and records.mixture is not None:
-        whole = Extent(0, extent.batch, extent.remainder, extent.shard, None)
-        orders = [
-            order_of(replace(whole, num_examples=len(part)), index, part, part_seed(seed, name))
-            for name, part in zip(records.names, records.parts, strict=True)
-        ]
+        held = tuple(map(len, records.parts))
+        orders = tuple(_order_of_part(records, number, extent, index, seed) for number in range(len(held)))
         counts = Counts(records.mixture)
-        return MixedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, parts=tuple(orders), counts=counts)
+        return MixedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, parts=orders, counts=counts, held=held)
     size, kind = index.window_bytes, index.order
     if index.parts and kind != "stored" and records.reader.at_once > 1:  # one part of a mix may be read by blocks, and others not
         kind, size = "window", size or max(USUAL, int(records.reader.at_once * records.mean_bytes))
     blocks = None if records.blocks is None else tf.constant(records.blocks)
     records.reader.hold_window(size or 0, records.ram_budget)
     return Order(**extent.__dict__, kind=kind, window=window_size(size, records.mean_bytes), seed=seed, blocks=blocks)
+
+
+def _order_of_part(records: MixedRecords, number: int, extent: Extent, index: Index, seed: int) -> Order:
+    """The order of the passes through one part of a mix, whose steps are not its own."""
+    name, part = records.names[number], records.parts[number]
+    epochs = records.sampled.get(name)
+    passes = Extent(len(part) if epochs is None else epochs.size, extent.batch, extent.remainder, extent.shard, None)
+    return replace(order_of(passes, index, part, part_seed(seed, name)), sampled=None if epochs is None else sampled(epochs))

@@ -16,8 +16,8 @@ from pipegen.ops.sources.listing.wording import count
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.data.sampling.epochs import Epochs
+    from pipegen.ops.sampling import Sampling
     from pipegen.spec.models import PipelineSpec
-    from pipegen.spec.sampling import Sampling
 
 Array = np.ndarray[Any, Any]
 _found: WeakKeyDictionary[Manifest, dict[str, Epochs]] = WeakKeyDictionary()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipegen.data.manifest import Manifest
-    from pipegen.spec.sampling import Subset
+    from pipegen.ops.sampling import Subset
 
 Array = np.ndarray[Any, Any]
 _TRAIN = "train"

@@ -38,6 +38,11 @@ class ShardedManifest(Manifest):
         """Counts the records of the source, in whichever split."""
         return shards_of(self.listing).total
 
+    @property
+    def ignored(self) -> int:
+        """Counts the records that `ignore` of a label leaves out."""
+        return shards_of(self.listing).ignored
+
     @cached_property
     def bases(self) -> Array:
         """Computes what the ids of each shard's records are made from, uint64 `(shards,)`; see `shard_bases`."""
@@ -50,10 +55,10 @@ class ShardedManifest(Manifest):
     def narrowed(self, split: str, places: Array) -> ShardedManifest:
         """Leaves a split those of its examples that are at some places of it, rising, at a bit for each record of the source."""
         held = self.members[split]
-        shard, row = held.locate(places)
         mask: Array = np.zeros(self.total, bool)
-        mask[held.first[shard] + row] = True
-        members = {**self.members, split: Selected(held.rows, np.unique(shard), bitmap_of(mask))}
+        mask[held.numbers(places)] = True
+        chosen = Selected(held.rows, np.unique(held.locate(places)[0]), bitmap_of(mask), held.offsets)
+        members = {**self.members, split: chosen}
         return replace(self, members=members, spared=self.spared + len(held) - len(places))
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]

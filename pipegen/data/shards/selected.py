@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipegen.data.shards.bitmap import bitmap_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -65,6 +67,12 @@ class Selected:
         if self.bitmap is None:
             return shard, self.first[shard] + member - self.starts[at]
         return shard, self.bitmap.select(member)
+
+    def among(self, kept: Array) -> Selected:
+        """Returns those of them that are among some of all records, bool `(records,)`."""
+        mine: Array = np.zeros(int(self.first[-1]), bool)
+        mine[self.numbers(np.arange(len(self)))] = True
+        return Selected(self.rows, self.shards, bitmap_of(mine & kept), self.offsets)
 
     def blocks(self, block_rows: Array | None) -> Array:
         """Returns the first member of each block, int64 with the end: of each shard, or of `block_rows` records of one."""

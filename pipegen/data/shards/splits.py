@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,13 @@ def assign_shards(
     Raises:
         OpError: As `assign`, and `PG302` for a method that has to rank more records than `RANKED`.
     """
+    members = _assigned(splits, listing, names, source_name, folder)
+    kept = shards_of(listing).kept
+    return members if kept is None else {name: _with_any(own.among(kept)) for name, own in members.items()}
+
+
+def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
+    """The records of each split, also those that do not count."""
     rows, offsets = shards_of(listing).rows, shards_of(listing).offsets
     if splits.method == "folder" and listing.parts is None:
         listing = replace(listing, parts=Parts.hold([_part(splits, key) for key in listing.keys]))
@@ -75,12 +83,15 @@ def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str
     labels = listed_labels(listing) if splits.stratify is not None else None
     offsets = [0] * len(shards.rows) if shards.offsets is None else shards.offsets.tolist()
     files = zip(listing.keys, offsets, shards.rows.tolist(), strict=True)
-    keys = Strings.hold(f"{key}#{row}" for key, first, n in files for row in range(first, first + n))
+    every = (f"{key}#{row}" for key, first, n in files for row in range(first, first + n))
+    counted = np.arange(shards.total) if shards.kept is None else np.flatnonzero(shards.kept)
+    keys = Strings.hold(every if shards.kept is None else compress(every, shards.kept.tolist()))
+    labels = labels if labels is None else labels[counted]
     records = replace(listing, keys=keys, sizes=np.zeros(len(keys), np.uint32), labels=labels, shards=None)
     found = {}
     for name, members in assign(splits, records, names).items():
-        mask: Array = np.zeros(len(keys), bool)
-        mask[members] = True
+        mask: Array = np.zeros(shards.total, bool)
+        mask[counted[members]] = True
         found[name] = bitmap_of(mask)
     return found
 

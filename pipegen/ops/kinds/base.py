@@ -27,11 +27,15 @@ class Column:
         values: An array with a row for each record.
         type: The type of a row.
         classes: Of a label, its classes.
+        stays: Where some records are left out: which are not, bool `(n,)`.
+        notes: What was odd.
     """
 
     values: Any
     type: FeatureType
     classes: tuple[str, ...] = ()
+    stays: Any = None
+    notes: tuple[Any, ...] = ()
 
 
 class FeatureKind:

@@ -14,8 +14,8 @@ class Label(FeatureKind):
     name = "label"
     plural = "labels"
     arguments = {
-        "arrays": ("classes", "offset"),
-        "records": ("classes", "offset"),
+        "arrays": ("classes", "offset", "map", "ignore"),
+        "records": ("classes", "offset", "map", "ignore"),
         "table": ("classes", "offset", "separator", "map", "ignore"),
     }
     labels = True
@@ -30,10 +30,15 @@ class Label(FeatureKind):
     def read_array(self, name: str, feature: Any, given: Any) -> Column:
         import numpy as np
 
+        from pipegen.ops.sources.features.chosen_classes import chosen_labels
         from pipegen.ops.sources.features.classes import read_labels
 
-        indices, names = read_labels(name, feature.classes, feature.offset, given)
-        return Column(np.array(indices, np.int64), label_type(len(names), several=False), names)
+        if not feature.chosen:
+            indices, names = read_labels(name, feature.classes, feature.offset, given)
+            return Column(np.array(indices, np.int64), label_type(len(names), several=False), names)
+        indices, names, stays = chosen_labels(name, feature, given)
+        notes = feature.chosen.notes(list(map(str, np.unique(np.asarray(given)).tolist())), None, f"features.{name}")
+        return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
 
 
 def label_type(classes: int | None, *, several: bool) -> FeatureType:

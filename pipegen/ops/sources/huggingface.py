@@ -108,6 +108,6 @@ class Huggingface(Arrow):
             changed: dict[str, Any] = {"key": key}
             names = class_names(saved.features.get(key, {}))
             if kind_of(feature).labels and feature.classes is None and names:
-                changed["classes"] = len(names) if feature.offset else names
+                changed |= {"classes": len(names)} if feature.offset else feature.told_by(names)
             found[name] = feature.model_copy(update=changed)
         return found

@@ -11,6 +11,7 @@ from pipegen.errors import InternalError, PartError
 from pipegen.ops.arguments.schedules import AnySchedule, Schedule
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
+from pipegen.ops.sampling import Sampling
 from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.splitting import Splits
@@ -61,6 +62,9 @@ class Part(Model):
     splits: Splits = Splits()
     """The splits of the part's data, as `splits` has them for a single source; by default all of it is `train`, or `predict` without
     labels."""
+    sampling: Sampling | None = None
+    """How often a pass through the part has each of its examples, as `sampling` has it for a single source: by default once. The share of
+    the part stays what its weight says."""
     transforms: tuple[InnerStep, ...] = ()
     """Steps on this part alone, before the common ones."""
     features: dict[FeatureName, FeatureName] = {}

@@ -149,7 +149,7 @@ class Tfds(DescribedRecords):
                 message = f"{key!r} of {prepared.name!r} is {_called(about)}, and `{name}` is the bytes of an image file"
                 raise OpError("PG431", message, field=f"features.{name}")
             names = class_names(prepared, key) if kind_of(feature).labels and feature.classes is None else ()
-            found[name] = feature.model_copy(update={"classes": names}) if names else feature
+            found[name] = feature.model_copy(update=feature.told_by(names)) if names else feature
         return found
 
 
@@ -193,7 +193,8 @@ def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, sin
     firsts, counts = (np.array([piece[i] for piece in pieces], np.int64) for i in (2, 3))
     digests = tuple(f"{held.digests[int(place)]}@{first}" for place, first in zip(places, firsts.tolist(), strict=True))
     sizes = np.asarray(listing.sizes, np.int64)[places] * counts // np.maximum(held.rows[places], 1)
-    shards = Shards(counts, held.numbers[places], digests, offsets=firsts)  # type: ignore[arg-type]  # texts are held
+    kept = held.kept_rows(places, counts, firsts)
+    shards = Shards(counts, held.numbers[places], digests, offsets=firsts, kept=kept)  # type: ignore[arg-type]  # texts are held
     taken = replace(listing.take(places), sizes=sizes, shards=shards)
     return taken if single else replace(taken, parts=Parts.hold([split for split, *_ in pieces]))
 

@@ -151,6 +151,8 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     columns: dict[str, Any] = {}
     classes: dict[str, tuple[str, ...]] = {}
     notes: list[Note] = []
+    odd: list[Note] = []
+    staying: list[Any] = []
     lengths: dict[str, int] = {}
     for name, feature in features.items():
         try:
@@ -158,6 +160,8 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
             read = kind.read_array(name, feature, arrays[name])
             (images if kind.pictured else columns)[name] = read.values
             types[name], lengths[name] = read.type, len(read.values)
+            odd += read.notes
+            staying += [read.stays] if read.stays is not None else []
             if kind.labels:
                 classes[name] = read.classes
         except OpError as error:
@@ -179,8 +183,21 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     label = main_label(classes)
     names = classes.pop(label, ()) if label is not None else ()
     main = columns.pop(label) if label is not None else None
-    keys, readers = Strings.hold(map(str, range(n))), {"": Rows(images)}
-    return Listing("", keys, main, names, np.full(n, size), readers=readers, columns=columns, column_classes=classes, type=type_)
+    numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
+    if not len(numbers):
+        return _nothing([Note("PG402", "each row is of a class that `ignore` of one label leaves out", field="features", severity="error")])
+    return Listing(
+        "",
+        Strings.hold(map(str, numbers.tolist())),
+        main if main is None or not staying else main[numbers],
+        names,
+        np.full(len(numbers), size),
+        tuple(odd),
+        readers={"": Rows(images)},
+        columns={name: values[numbers] for name, values in columns.items()} if staying else columns,
+        column_classes=classes,
+        type=type_,
+    )
 
 
 def _nothing(notes: list[Note]) -> Listing:

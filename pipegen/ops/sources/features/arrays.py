@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.pictures import Picture
 
 if TYPE_CHECKING:
@@ -20,11 +21,13 @@ else:
 
 FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _OF_IMAGES = ("size", "channels", "bits", "range")
-_OF_LABELS = ("classes", "offset")
+_OF_LABELS = ("classes", "offset", "map")
 
 
-class ArrayFeature(Picture):
+class ArrayFeature(ChoosesClasses, Picture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One array of a source: what it holds, and where it comes from."""
+
+    _later: ClassVar[frozenset[str]] = frozenset({"map"})
 
     kind: Kind
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,9 +15,13 @@ from pipegen.ops.sources.listing.wording import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.sources.listing.strings import Ints
+
 ClassName: TypeAlias = int | str
 """A class by its name, or by its stored number."""
 _MOST_COMPARED = 1_000
+WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+"""A whole number, as it is written."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,24 @@ class Classes:
         if separator is None:
             return [row for row, cell in enumerate(cells) if cell not in gone]
         return [row for row, cell in enumerate(cells) if gone.isdisjoint(parts(cell, separator))]
+
+    def of_values(self, stored: Ints) -> tuple[Ints, Ints]:
+        """Returns the labels that are meant, and which of them are not left out: `(n,)` and bool `(n,)`, from whole numbers or texts.
+
+        Where all that are not left out are whole numbers, so are the labels, and else texts.
+        """
+        import numpy as np
+
+        values, place = np.unique(np.asarray(stored), return_inverse=True)
+        meant = self.renamed([str(value) for value in values.tolist()], None)
+        stays: Ints = np.zeros(len(values), bool)
+        stays[self.without_ignored(meant, None)] = True
+        kept = [name for name, stay in zip(meant, stays.tolist(), strict=True) if stay]
+        if all(WHOLE.fullmatch(name) for name in kept):
+            renamed: Ints = np.array([int(name) if stay else 0 for name, stay in zip(meant, stays.tolist(), strict=True)], np.int64)
+        else:
+            renamed = np.array(meant)
+        return renamed[place.reshape(-1)], stays[place.reshape(-1)]
 
     def notes(self, cells: Sequence[str], separator: str | None, field: str) -> Iterator[Note]:
         """Reports names that no cell has; `cells` as they are stored."""

@@ -44,7 +44,7 @@ def read_labels(
         raise OpError("PG402", f"the array `{name}` has no rows")
     if labels.dtype.kind in "USO" and all(isinstance(v, (str, bytes)) for v in labels):
         return _named(name, classes, [v.decode() if isinstance(v, bytes) else str(v) for v in labels], where)
-    numbers = _whole(name, labels, where) - offset
+    numbers = whole_numbers(name, labels, where) - offset
     return _numbered(name, classes, offset, numbers, where)
 
 
@@ -54,8 +54,12 @@ def _one_hot(name: str, labels: Any) -> str | None:
     return f"for one-hot labels pass `y.argmax(axis=1)`; `output: {{encode: {{{name}: one_hot}}}}` encodes them again"
 
 
-def _whole(name: str, labels: Any, where: Callable[[int], str]) -> Any:
-    """Labels as int64; floats that are whole numbers are those."""
+def whole_numbers(name: str, labels: Any, where: Callable[[int], str]) -> Any:
+    """Reads labels as int64; floats that are whole numbers are those.
+
+    Raises:
+        OpError: `PG420`.
+    """
     import numpy as np
 
     if labels.dtype.kind not in "biuf":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.ops.families.array_decoder import ArrayDecoder, missing_library
@@ -109,7 +109,6 @@ class FileFeature(StoredPicture):
     """One feature whose values may lie in files of their own."""
 
     _later: ClassVar[frozenset[str]] = frozenset({"format", "shape"})
-    """Arguments that came later than the others."""
 
     format: Format | None = None
     """For an array, and for an image whose files hold one and no picture: what the files are. `npy`, `nifti`, `geotiff` and `flo`
@@ -117,11 +116,6 @@ class FileFeature(StoredPicture):
     `{geotiff: {bands: [4, 3, 2]}}` say more. Values come out as float32, as they are stored."""
     shape: Annotated[tuple[_Count, ...], Field(min_length=1)] | None = None
     """For an array: its shape, which every file has, such as `[436, 1024, 2]`."""
-
-    @model_serializer(mode="wrap")
-    def _what_is_said(self, handler: Any) -> dict[str, Any]:
-        """Leaves out what is not said of the arguments that came later, so that hashes of older specs stay."""
-        return {name: value for name, value in handler(self).items() if name not in self._later or value is not None}
 
     @model_validator(mode="after")
     def _whole_array(self) -> FileFeature:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_serializer
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
@@ -33,11 +33,19 @@ class Picture(Model):
     if TYPE_CHECKING:
         kind: str
 
+    _later: ClassVar[frozenset[str]] = frozenset()
+    """Arguments that came later than the others."""
+
     of: Annotated[str, Field(min_length=1)] | None = None
     """The image that this mask or image is aligned with: it moves with it, and takes no steps that change values unless one names it. A
     mask is aligned with the only image by default; an image without it draws for itself."""
     ignore: Index = 0
     """For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
+
+    @model_serializer(mode="wrap")
+    def _what_is_said(self, handler: Any) -> dict[str, Any]:
+        """Leaves out what is not said of the arguments that came later, so that hashes of older specs stay."""
+        return {name: value for name, value in handler(self).items() if name not in self._later or value is not None}
 
     @property
     def num_classes(self) -> int | None:

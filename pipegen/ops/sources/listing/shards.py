@@ -25,6 +25,7 @@ class Shards:
             `(files,)`. Without it a file is a block.
         offsets: Where only a part of a file counts: the number of the first record that does, int64 `(files,)`. A record keeps the number
             that it has in its file, and a file may be listed again with another part.
+        kept: Where single records of a file do not count: which do, bool, a file's records after another's.
         digests: What identifies the content of each file, as far as the source has looked: a hash, or when it was written.
     """
 
@@ -33,6 +34,7 @@ class Shards:
     digests: Strings
     block_rows: Ints | None = None
     offsets: Ints | None = None
+    kept: Ints | None = None
 
     def __post_init__(self) -> None:
         """Makes a column of digests that are none yet."""
@@ -40,13 +42,29 @@ class Shards:
 
     @property
     def total(self) -> int:
-        """Counts the records."""
+        """Counts the records, also those that do not count."""
         return int(self.rows.sum())
+
+    @property
+    def ignored(self) -> int:
+        """Counts the records that do not count."""
+        return 0 if self.kept is None else int((~self.kept).sum())
 
     def take(self, files: Ints) -> Shards:
         """Returns those of some files."""
         blocks, offsets = (None if column is None else column[files] for column in (self.block_rows, self.offsets))
-        return Shards(self.rows[files], self.numbers[files], self.digests.take(files), blocks, offsets)
+        kept = self.kept_rows(files, self.rows[files])
+        return Shards(self.rows[files], self.numbers[files], self.digests.take(files), blocks, offsets, kept)
+
+    def kept_rows(self, files: Ints, rows: Ints, offsets: Ints | None = None) -> Ints | None:
+        """Returns which records of some files count, of each so many from an offset on."""
+        import numpy as np
+
+        if self.kept is None:
+            return None
+        ends = np.cumsum(rows)
+        firsts = (np.cumsum(self.rows) - self.rows)[files] + (0 if offsets is None else offsets)
+        return self.kept[np.arange(ends[-1] if len(ends) else 0) + np.repeat(firsts - (ends - rows), rows)]
 
 
 def shards_of(listing: Listing) -> Shards:

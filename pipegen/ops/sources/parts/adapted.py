@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.types import FeatureType
 
@@ -54,55 +53,15 @@ class Adapting:
 def adapted(listing: Listing, adapting: Adapting) -> Listing:
     """The listing of a part's own source as the mix has it; values of labels that are filled are set once all classes are known."""
     names = adapting.name
-    readers = {split: _Renamed(reader, {new: own for own, new in adapting.names.items()}) for split, reader in listing.readers.items()}
+    if adapting.names:
+        listing = read_with(listing, Changes({new: own for own, new in adapting.names.items()}))
     return replace(
         listing,
-        readers=readers if adapting.names else listing.readers,
         columns={names(name): values for name, values in listing.columns.items()},
         column_classes={names(name): classes for name, classes in listing.column_classes.items()},
         beside={names(name): files for name, files in listing.beside.items()},
         type=None if listing.type is None else adapting.type_of(listing.type),
     )
-
-
-class _Renamed(Reader):
-    """Reads features under other names."""
-
-    def __init__(self, inner: Reader, own: Mapping[str, str]) -> None:
-        self._inner, self._own = inner, own
-        self.numbered, self.called = inner.numbered, inner.called  # type: ignore[misc]
-        self.at_once, self.starts = inner.at_once, inner.starts
-
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        return self._inner.open(self._own.get(feature, feature), ram_budget, hold)
-
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together | None:
-        names = {name: self._own.get(name, name) for name in features}
-        read = self._inner.open_together(names.values(), ram_budget, hold)
-        if read is None:
-            return None
-
-        def renamed(wanted: Iterable[str], *places: Any) -> dict[str, Any]:
-            wanted = list(wanted)
-            found = read([names[name] for name in wanted], *places)
-            return {name: found[names[name]] for name in wanted}
-
-        return renamed
-
-    def check(self) -> None:
-        self._inner.check()
-
-    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
-        self._inner.hold_window(num_bytes, ram_budget)
-
-    def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return self._inner.python([self._own.get(name, name) for name in features], ram_budget)
-
-    def labels(self, files: Ints) -> Ints | None:
-        return self._inner.labels(files)
-
-    def digest(self, *, whole: bool = False) -> str:
-        return self._inner.digest(whole=whole)
 
 
 def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tuple[str, ...]]) -> Listing:
@@ -113,19 +72,20 @@ def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tu
     """
     import numpy as np
 
-    columns, labels = dict(listing.columns), listing.labels
+    values, main = {}, None
     for name, (t, value) in adapting.fill.items():
-        classes = adapting.parts if name == PART and adapting.parts else column_classes.get(name, listing.class_names)
-        made = _filled(name, t, value, classes, len(listing.keys))
-        if name not in column_classes and kind_of(t).labels and not (name == PART and adapting.parts):
-            labels = made.astype(np.int32)
-        else:
-            columns[name] = made
-    return replace(listing, columns=columns, labels=labels)
+        own = name == PART and bool(adapting.parts)
+        values[name] = _filled(name, t, value, adapting.parts if own else column_classes.get(name, listing.class_names))
+        main = name if name not in column_classes and kind_of(t).labels and not own else main
+    if listing.shards is not None:
+        return read_with(listing, Changes(values=values, label=main))
+    columns = {name: np.broadcast_to(value, (len(listing.keys), *value.shape)) for name, value in values.items()}
+    labels = columns.pop(main).astype(np.int32) if main is not None else listing.labels
+    return replace(listing, columns={**listing.columns, **columns}, labels=labels)
 
 
-def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...], count: int) -> Any:
-    """A column with the value of a feature that a part lacks, for so many records.
+def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> Any:
+    """The value of a feature that a part lacks, for each of its records: an array of the feature's shape.
 
     Raises:
         OpError: `PG463` where the value does not fit the type.
@@ -142,32 +102,39 @@ def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...], cou
         if not isinstance(value, (int, float)) or value != int(value) or not 0 <= value < max(1, t.classes or len(classes) or 2**31):
             message = f"`{name}` is a label, so it is filled with a class"
             raise OpError("PG463", message, field=f"fill.{name}", help="write the name of a class, or its index from 0")
-        return np.broadcast_to(np.int64(value), (count,))
+        return np.array(value, np.int64)
     if kind.numbers and not isinstance(value, str):
         row = np.asarray(value, np.float32)
         if row.ndim == 0 or row.shape == t.shape:
-            return np.broadcast_to(row, (count, *(d or 0 for d in t.shape)))
+            return np.broadcast_to(row, tuple(d or 0 for d in t.shape))
         message = f"`{name}` has {t.shape[0] if t.shape else 1} numbers for each example, and `fill` has {row.size}"
         raise OpError("PG463", message, field=f"fill.{name}", help="write one number for all of them, or a list of as many")
     message = f"a part cannot be filled with `{name}`, which holds {kind.plural}"
     raise OpError("PG463", message, field=f"fill.{name}", help="fill labels, tensors and weights; leave other features out of `output`")
 
 
-def united(listing: Listing, classes: tuple[str, ...], column_classes: Mapping[str, tuple[str, ...]]) -> Listing:
-    """A listing whose labels count the classes of all parts."""
+def united(listing: Listing, classes: tuple[str, ...], column_classes: Mapping[str, tuple[str, ...]], label: str | None) -> Listing:
+    """A listing whose labels count the classes of all parts; `label` is the one that gives the data its classes."""
     import numpy as np
 
     def table(own: tuple[str, ...], every: tuple[str, ...]) -> Ints:
-        return np.array([every.index(name) for name in own], np.int32)
+        return np.array([every.index(name) for name in own], np.int64)
 
     labels, columns = listing.labels, dict(listing.columns)
+    tables: dict[str, Ints] = {}
     if labels is not None:
-        labels = table(listing.class_names, classes)[labels]
+        labels = table(listing.class_names, classes)[labels].astype(np.int32)
+    elif label is not None and listing.shards is not None and listing.class_names != classes[: len(listing.class_names)]:
+        tables[label] = table(listing.class_names, classes)
     for name, own in listing.column_classes.items():
-        columns[name] = table(own, column_classes[name])[columns[name]].astype(columns[name].dtype)
+        if name in columns:
+            columns[name] = table(own, column_classes[name])[columns[name]].astype(columns[name].dtype)
+        elif own != column_classes[name][: len(own)]:
+            tables[name] = table(own, column_classes[name])
     type_ = listing.type
     if type_ is not None:
         counted = {name: len(every) for name, every in column_classes.items() if name in type_}
         type_ = type_.replace(**{name: type_[name].with_(classes=number) for name, number in counted.items()})
-    known = {name: every for name, every in column_classes.items() if name in columns}
-    return replace(listing, labels=labels, class_names=classes, columns=columns, column_classes=known, type=type_)
+    known = {name: every for name, every in column_classes.items() if name in columns or name in listing.column_classes}
+    made = replace(listing, labels=labels, class_names=classes, columns=columns, column_classes=known, type=type_)
+    return read_with(made, Changes(tables=tables, label=label)) if tables else made

@@ -149,7 +149,10 @@ def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
     offsets = None
     if any(shards.offsets is not None for shards in held):
         offsets = _all([np.zeros_like(shards.rows) if shards.offsets is None else shards.offsets for shards in held])
-    return Shards(rows, numbers, Strings.join([shards.digests for shards in held]), blocks, offsets)
+    kept = None
+    if any(shards.kept is not None for shards in held):
+        kept = _all([np.ones(shards.total, bool) if shards.kept is None else shards.kept for shards in held])
+    return Shards(rows, numbers, Strings.join([shards.digests for shards in held]), blocks, offsets, kept)
 
 
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:

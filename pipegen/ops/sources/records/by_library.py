@@ -18,8 +18,7 @@ from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.blocks import Block
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.source import Indexed
     from pipegen.ops.sources.stores.base import Store, Stored
     from pipegen.types import ElementType
 
@@ -176,11 +176,11 @@ class StoreSource(RecordSource):
             message = f"the labels of {shard.path!r} cannot be read: {error}"
             raise OpError("PG431", message, field=f"features.{name}") from None
 
-    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """List the records; see `RecordSource.list`. The first file may say more of their type, and what is unpacked together."""
+    def listed(self, found: Indexed) -> Listing:
+        """List the records; see `RecordSource.listed`. The first file may say more of their type, and what is unpacked together."""
         import numpy as np
 
-        listing = super().list(base, progress, data)
+        listing = super().listed(found)
         reader: Any = listing.reader()
         held, type_ = shards_of(listing), reader.type
         for name, t in type_.items():

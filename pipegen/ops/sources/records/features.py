@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
 from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.pictures import StoredPicture
 
 if TYPE_CHECKING:
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 else:
     Kind = names_in("records")
 
-_OF = {"channels": "images", "bits": "images", "classes": "labels and masks", "offset": "labels", "shape": "tensors"}
+_OF = {"channels": "images", "bits": "images", "classes": "labels and masks", "offset": "labels", "shape": "tensors", "map": "labels"}
 """What an argument belongs to in the first place."""
 Side = Annotated[int, Field(ge=1)]
 
 
-class RecordFeature(StoredPicture):
+class RecordFeature(ChoosesClasses, StoredPicture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of the records: what it is, and the key that holds it."""
+
+    _later: ClassVar[frozenset[str]] = frozenset({"map"})
 
     kind: Kind
     """`image`: the bytes of an image file. `mask`: the bytes of a file that holds a class for each pixel of the image. `label`: a class

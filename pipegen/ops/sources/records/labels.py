@@ -84,19 +84,20 @@ class LabelColumn:
 
         feature = self._feature
         try:
-            indices, names = read_labels(self._name, feature.classes, feature.offset, self._stored(), self._place)
+            indices, names = read_labels(self._name, feature.classes, feature.offset, self.stored(), self.place)
         except OpError as error:
             field = f"features.{self._name}" + (f".{error.field}" if error.field else "")
             raise OpError(error.code, error.message, field=field, help=error.help) from None
         return indices.astype(np.int32), names
 
-    def _place(self, row: int) -> str:
+    def place(self, row: int) -> str:
+        """Says whose label is that of a record."""
         import numpy as np
 
         shard = int(np.searchsorted(self._index.first, row, side="right")) - 1
         return f"the label of {self._shards[shard].path}#{row - int(self._index.first[shard])}"
 
-    def _stored(self) -> Any:
+    def stored(self) -> Any:
         """Reads all labels as they are stored: an array of whole numbers, or of texts."""
         import numpy as np
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -28,6 +29,23 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 Path_ = Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """Holds what is known of shards once they are indexed.
+
+    Attributes:
+        root: The absolute folder that they lie in.
+        shards: The files.
+        index: Where their records are.
+        notes: What was odd.
+    """
+
+    root: str
+    shards: Sequence[Found]
+    index: RecordIndex
+    notes: tuple[Note, ...]
 
 
 class RecordSource(DescribedRecords):
@@ -74,8 +92,17 @@ class RecordSource(DescribedRecords):
             OpError: `PG401` and `PG402` as `find_shards`, `PG402` where no shard holds a record, `PG430` for one that cannot be read,
                 `PG431` where the records hold something else than the features say, `PG420` for labels that name no class.
         """
-        import numpy as np
+        found = self._indexed(base, progress)
+        choosing = {name: self._labels(name, found) for name, feature in self.features.items() if feature.chosen}
+        if not choosing:
+            return self.listed(found)
+        from pipegen.ops.sources.records.chosen import StoredLabels, chosen
 
+        stored = {name: StoredLabels.of(name, self.features[name], column) for name, column in choosing.items()}
+        plain = self.model_copy(update={"features": {**self.features, **{name: held.feature for name, held in stored.items()}}})
+        return chosen(plain.listed(found), stored, self.class_feature())
+
+    def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
         root, shards = find_shards(str(base), self.path, self.suffixes, self.marks)
         index = build_index(
             shards,
@@ -91,29 +118,41 @@ class RecordSource(DescribedRecords):
                 raise OpError(notes[0].code, notes[0].message, field=notes[0].field, help=notes[0].help)
             raise OpError("PG402", f"there is no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path")
         self.examine(shards, index)
+        return Indexed(root, shards, index, tuple(notes))
+
+    def listed(self, found: Indexed) -> Listing:
+        """Returns the listing of indexed shards whose labels are taken as they are stored.
+
+        Raises:
+            OpError: `PG420` for labels that name no class.
+        """
+        import numpy as np
+
+        shards, index, notes = found.shards, found.index, [*found.notes]
         type_, main = self.infer(), self.class_feature()
-        columns = {name: self._labels(name, shards, index) for name, feature in self.features.items() if kind_of(feature).labels}
+        columns = {name: self._labels(name, found) for name, feature in self.features.items() if kind_of(feature).labels}
         for name, column in columns.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
             notes += self._scanned(name, column)
         reader = self.reader(shards, index, columns)
         return Listing(
-            root,
+            found.root,
             [shard.key for shard in shards],  # type: ignore[arg-type]
             None,
             columns[main].names if main is not None else (),
             self.record_bytes(shards, index),
             tuple(notes),
             readers={"": reader},
+            column_classes={name: column.names for name, column in columns.items() if name != main},
             shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows)),  # type: ignore[arg-type]
             type=type_,
         )
 
-    def _labels(self, name: str, shards: Sequence[Found], index: RecordIndex) -> LabelColumn:
+    def _labels(self, name: str, found: Indexed) -> LabelColumn:
         def read(shard: int) -> Sequence[int] | Sequence[str]:
-            return self.stored_labels(name, shards[shard], *index.of(shard))
+            return self.stored_labels(name, found.shards[shard], *found.index.of(shard))
 
-        return LabelColumn(name, self.features[name], shards, index, read, self._folder)
+        return LabelColumn(name, self.features[name], found.shards, found.index, read, self._folder)
 
     def _scanned(self, name: str, column: LabelColumn) -> builtins.list[Note]:
         """A note about labels that had to be read for their classes."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from pipegen.errors import PartError
 from pipegen.ops.kinds.registry import kind_of, names_in
-from pipegen.ops.sources.features.class_names import Classes, ClassName
+from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.file_formats import FileFeature
-from pipegen.ops.sources.features.pictures import Index
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
@@ -27,7 +25,7 @@ _OF = {
 """What an argument belongs to in the first place."""
 
 
-class TableFeature(FileFeature):
+class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of a table's rows: what it is, and the column that it stands in."""
 
     _later: ClassVar[frozenset[str]] = frozenset({"format", "map", "shape"})
@@ -50,17 +48,6 @@ class TableFeature(FileFeature):
     """What stands between the classes of an example that has several, or none; the label is then encoded as `multi_hot`."""
     offset: int = 0
     """What is subtracted from whole numbers to get class indices, such as 1 where classes are counted from 1."""
-    map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
-    """From what a column of labels holds to the class that is meant, such as `{pug: dog, chow: dog}`: several that are given one
-    name become one class, and what is not listed stays. It comes before `classes` and `offset`."""
-    ignore: Index | tuple[ClassName, ...] = 0  # type: ignore[assignment]  # one name for what masks and labels leave out
-    """For a label: classes, as `map` leaves them, whose rows are left out, such as `[unknown]`; of several labels one is enough.
-    For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
-
-    @field_validator("ignore")
-    @classmethod
-    def _none_ignored(cls, ignore: int | tuple[ClassName, ...]) -> int | tuple[ClassName, ...]:
-        return ignore or 0
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> TableFeature:
@@ -73,17 +60,7 @@ class TableFeature(FileFeature):
         if isinstance(self.classes, tuple) and len(set(self.classes)) < len(self.classes):
             twice = next(name for name in self.classes if self.classes.count(name) > 1)
             raise ValueError(f"the class {twice!r} is listed twice")
-        kind = kind_of(self)
-        if self.ignore and kind.aligns is isinstance(self.ignore, tuple):
-            form = "one class index" if kind.aligns else "a list of classes, such as `[unknown]`"
-            raise PartError(f"`ignore` of `kind: {self.kind}` is {form}", "ignore")
-        self.chosen.check(self.classes)
         return self
-
-    @property
-    def chosen(self) -> Classes:
-        """Returns which classes a column of labels has, and under which names."""
-        return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else ())
 
     @property
     def several(self) -> bool:

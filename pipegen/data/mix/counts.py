@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -222,6 +223,12 @@ def epoch_examples(epoch: int | str, sizes: Mapping[str, int], weights: Mapping[
         message = f"by `epoch: {epoch}` an epoch has {found:,} examples" + (f", more than {LONGEST:,}" if found else "")
         raise OpError("PG464", message, field="epoch", help="give it a count of examples, such as `epoch: 10000`")
     return found
+
+
+def part_seed(seed: int, name: str) -> int:
+    """The seed of a part's own permutations: parts of one size would else go through their records in one order."""
+    digest = hashlib.blake2b(name.encode(), digest_size=8, person=b"pipegen.part", salt=seed.to_bytes(8, "big"))
+    return int.from_bytes(digest.digest(), "big") >> 1
 
 
 def interleave(position: int, counts: Sequence[int]) -> tuple[int, int]:

@@ -1,0 +1,91 @@
+"""Holds the arguments that say which classes a label has: what is stored under other names, and what is left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, field_validator, model_validator
+
+from pipegen.errors import OpError, PartError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.model import Model
+from pipegen.ops.sources.features.class_names import Classes, ClassName
+from pipegen.ops.sources.features.classes import read_labels, whole_numbers
+from pipegen.ops.sources.features.pictures import Index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.ops.sources.listing.strings import Ints
+
+
+class ChoosesClasses(Model):
+    """Holds `map` and `ignore` of a feature."""
+
+    if TYPE_CHECKING:
+        kind: str
+        classes: int | tuple[str, ...] | None
+        offset: int
+
+    map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
+    """For a label: from what is stored to the class that is meant, such as `{pug: dog, chow: dog}`: several that are given one name become
+    one class, and what is not listed stays. It comes before `classes` and `offset`."""
+    ignore: Index | tuple[ClassName, ...] = 0
+    """For a label: classes, as `map` leaves them, whose examples are left out, such as `[unknown]`; of several labels one is enough.
+    For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
+
+    @field_validator("ignore")
+    @classmethod
+    def _none_ignored(cls, ignore: int | tuple[ClassName, ...]) -> int | tuple[ClassName, ...]:
+        return ignore or 0
+
+    @model_validator(mode="after")
+    def _ignores_what_it_has(self) -> ChoosesClasses:
+        kind = kind_of(self)
+        if self.ignore and kind.aligns is isinstance(self.ignore, tuple):
+            form = "one class index" if kind.aligns else "a list of classes, such as `[unknown]`"
+            raise PartError(f"`ignore` of `kind: {self.kind}` is {form}", "ignore")
+        self.chosen.check(self.classes)
+        return self
+
+    @property
+    def chosen(self) -> Classes:
+        """Returns which classes it has, and under which names."""
+        return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else ())
+
+    def told_by(self, names: tuple[str, ...]) -> dict[str, object]:
+        """Returns what changes in the arguments where the data says the names of its class indices."""
+        if not self.chosen:
+            return {"classes": names}
+        given = {str(stored): name for stored, name in (self.map or {}).items()}
+        return {"map": {i: given.get(name, name) for i, name in enumerate(names)}}
+
+
+def chosen_labels(
+    name: str, feature: ChoosesClasses, given: Any, place: Callable[[int], str] | None = None
+) -> tuple[Ints, tuple[str, ...], Ints]:
+    """The class index of each row as `map` and `ignore` of a feature have it, int64 `(n,)`, the classes, and which rows stay, bool `(n,)`.
+
+    For arguments and errors see `read_labels`; rows that are left out have the index -1.
+    """
+    import numpy as np
+
+    where = place or (lambda row: f"row {row} of `{name}`")
+    labels = np.asarray(given)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or not len(labels):
+        return (*read_labels(name, feature.classes, feature.offset, labels, where), np.ones(0, bool))
+    if labels.dtype.kind in "USO" and all(isinstance(v, (str, bytes)) for v in labels):
+        stored = np.array([v.decode() if isinstance(v, bytes) else str(v) for v in labels])
+    else:
+        stored = whole_numbers(name, labels, where)
+    meant, stays = feature.chosen.of_values(stored)
+    if not stays.any():
+        message = f"none of the {len(labels):,} labels of `{name}` is of a class that `ignore` does not leave out"
+        raise OpError("PG402", message, field="ignore")
+    kept = np.flatnonzero(stays)
+    found, names = read_labels(name, feature.classes, feature.offset, meant[kept], lambda row: where(int(kept[row])))
+    indices: Ints = np.full(len(labels), -1, np.int64)
+    indices[kept] = found
+    return indices, names, stays

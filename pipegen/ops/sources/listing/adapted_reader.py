@@ -1,0 +1,133 @@
+"""Reads the records of a reader with some changes: under other names, with other classes, and with what they lack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pipegen.ops.sources.listing.reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.reader import Hold, Read, Together
+    from pipegen.ops.sources.listing.strings import Ints
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Says in what the records of a reader differ from those that are stored.
+
+    Attributes:
+        names: For features that are called otherwise, by their new names those of the reader.
+        tables: For labels by their new names, from each stored class index to the one that is meant: int64.
+        values: Features that every record has alike, by their new names: an array of the shape of one.
+        label: The new name of the label that gives the data its classes.
+        rows: How many records each file has, by the number that the reader knows it as.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, Ints] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    label: str | None = None
+    rows: Mapping[int, int] = field(default_factory=dict)
+
+    def own(self, name: str) -> str:
+        """Returns what the reader calls a feature."""
+        return self.names.get(name, name)
+
+
+class AdaptedReader(Reader):
+    """Reads the records of another reader with some changes.
+
+    Args:
+        inner: The reader.
+        changes: The changes.
+    """
+
+    def __init__(self, inner: Reader, changes: Changes) -> None:
+        self._inner, self._changes = inner, changes
+        self.numbered = inner.numbered  # type: ignore[misc]
+        self.at_once, self.called, self.starts = inner.at_once, inner.called, inner.starts
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        from pipegen.ops.lowering.adapted import renumbered, same_for_all
+
+        if feature in self._changes.values:
+            return same_for_all(self._changes.values[feature])
+        read = self._inner.open(self._changes.own(feature), ram_budget, hold)
+        table = self._changes.tables.get(feature)
+        return read if table is None else lambda *place: renumbered(read(*place), table)
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together | None:
+        changes, features = self._changes, tuple(features)
+        stored = [name for name in features if name not in changes.values]
+        read = self._inner.open_together([changes.own(name) for name in stored], ram_budget, hold) if stored else None
+        if stored and read is None:
+            return None
+        from pipegen.ops.lowering.adapted import renumbered, same_for_all
+
+        alike = {name: same_for_all(changes.values[name]) for name in features if name in changes.values}
+
+        def changed(wanted: Iterable[str], *places: Any) -> dict[str, Any]:
+            wanted = list(wanted)
+            mine = [name for name in wanted if name not in alike]
+            found = read([changes.own(name) for name in mine], *places) if read is not None and mine else {}
+            values = {name: found[changes.own(name)] for name in mine}
+            values |= {name: renumbered(values[name], changes.tables[name]) for name in mine if name in changes.tables}
+            return {name: alike[name](*places) if name in alike else values[name] for name in wanted}
+
+        return changed
+
+    def labels(self, files: Ints) -> Ints | None:
+        import numpy as np
+
+        changes = self._changes
+        if changes.label is not None and changes.label in changes.values:
+            return np.full(sum(changes.rows[number] for number in files.tolist()), changes.values[changes.label], np.int32)
+        found = self._inner.labels(files)
+        table = changes.tables.get(changes.label) if changes.label is not None else None
+        return found if found is None or table is None else table[found].astype(np.int32)
+
+    # All else is as the reader says it.
+
+    def check(self) -> None:
+        self._inner.check()
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        return self._inner.python([self._changes.own(name) for name in features if name not in self._changes.values], ram_budget)
+
+    def block_rows(self, rows: Ints) -> Ints | None:
+        return self._inner.block_rows(rows)
+
+    def hold_window(self, num_bytes: int, ram_budget: int) -> None:
+        self._inner.hold_window(num_bytes, ram_budget)
+
+    def keeps(self) -> tuple[str, bool]:
+        return self._inner.keeps()
+
+    def verifying(self) -> Reader:
+        return AdaptedReader(self._inner.verifying(), self._changes)
+
+    def digest(self, *, whole: bool = False) -> str:
+        return self._inner.digest(whole=whole)
+
+
+def read_with(listing: Listing, changes: Changes) -> Listing:
+    """A listing whose records are read with some changes."""
+    readers = {split: AdaptedReader(reader, replace(changes, rows=_rows(listing, split))) for split, reader in listing.readers.items()}
+    return replace(listing, readers=readers)
+
+
+def _rows(listing: Listing, split: str) -> dict[int, int]:
+    """Counts the records of the files of a reader, by the numbers that it knows them as; none of records that are no shards."""
+    shards = listing.shards
+    found: dict[int, int] = {}
+    if shards is None:
+        return found
+    files = slice(None) if listing.parts is None or split not in listing.parts.names else listing.parts.records(split)
+    ends = shards.rows if shards.offsets is None else shards.rows + shards.offsets
+    for number, end in zip(shards.numbers[files].tolist(), ends[files].tolist(), strict=True):
+        found[number] = max(end, found.get(number, 0))
+    return found

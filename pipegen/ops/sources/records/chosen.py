@@ -1,0 +1,102 @@
+"""Labels of records under other names, and records whose classes are left out: `map` and `ignore`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.features.chosen_classes import chosen_labels
+from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.shards import shards_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.labels import LabelColumn
+
+_WIDEST = 1_000_000
+"""Entries of the longest table from stored class indices to those that are meant."""
+
+
+@dataclass(frozen=True)
+class StoredLabels:
+    """Holds what is stored of a label of every record, and what is meant by it.
+
+    Attributes:
+        feature: The arguments by which a label is read as it is stored.
+        classes: The classes that are meant.
+        table: From each stored class index to the one that is meant, or -1: int64.
+        stays: Which records are not left out: bool `(records,)`.
+        notes: What was odd.
+    """
+
+    feature: RecordFeature
+    classes: tuple[str, ...]
+    table: Ints
+    stays: Ints
+    notes: tuple[Note, ...]
+
+    @classmethod
+    def of(cls, name: str, feature: RecordFeature, column: LabelColumn) -> StoredLabels:
+        """Reads every label.
+
+        Raises:
+            OpError: `PG402` where none is left, `PG420` for labels that name no class.
+        """
+        import numpy as np
+
+        field = f"features.{name}"
+        stored = column.stored()
+        values, place = np.unique(stored, return_inverse=True)
+        try:
+            indices, classes, stays = chosen_labels(name, feature, stored, column.place)
+        except OpError as error:
+            raise OpError(error.code, error.message, field=f"{field}.{error.field}" if error.field else field, help=error.help) from None
+        meant: Ints = np.full(len(values), -1, np.int64)
+        meant[place.reshape(-1)] = indices
+        as_stored: dict[str, Any] = {"map": None, "ignore": 0}
+        if values.dtype.kind == "U":
+            table, as_stored["classes"], as_stored["offset"] = meant, tuple(values.tolist()), 0
+        else:
+            low = int(values[0])
+            if int(values[-1]) - low >= _WIDEST:
+                message = f"the labels of `{name}` go from {low:,} to {int(values[-1]):,}"
+                raise OpError("PG420", message, field=field, help="store class indices, or names")
+            table = np.full(int(values[-1]) - low + 1, -1, np.int64)
+            table[values - low] = meant
+            as_stored["classes"], as_stored["offset"] = len(table), low
+        message = f"`{name}` chooses its classes, so the labels of all {column.total:,} records were read once"
+        help_ = "they are read again where records change" if stays.all() else "records of other classes are left out of every split"
+        notes = (*feature.chosen.notes(list(map(str, values.tolist())), None, field), Note("PG432", message, help_, field))
+        return cls(feature.model_copy(update=as_stored), classes, table, stays, notes)
+
+
+def chosen(listing: Listing, stored: Mapping[str, StoredLabels], main: str | None) -> Listing:
+    """The listing of records whose labels were taken as they are stored, with the classes that are meant and the records that stay.
+
+    Raises:
+        OpError: `PG402` where none stays.
+    """
+    import numpy as np
+
+    kept = np.logical_and.reduce([held.stays for held in stored.values()])
+    if not kept.any():
+        raise OpError("PG402", "each record is of a class that `ignore` of one label leaves out", field="features")
+    type_ = listing.type
+    if type_ is not None:
+        type_ = type_.replace(**{name: type_[name].with_(classes=len(held.classes)) for name, held in stored.items()})
+    others = {name: held.classes for name, held in stored.items() if name != main}
+    made = replace(
+        listing,
+        class_names=stored[main].classes if main is not None and main in stored else listing.class_names,
+        column_classes={**listing.column_classes, **others},
+        type=type_,
+        notes=(*listing.notes, *(note for held in stored.values() for note in held.notes)),
+        shards=replace(shards_of(listing), kept=None if kept.all() else kept),
+    )
+    return read_with(made, Changes(tables={name: held.table for name, held in stored.items()}, label=main))

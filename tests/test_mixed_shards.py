@@ -1,0 +1,150 @@
+"""Shards as parts of a mix, beside a folder and beside each other: exact counts, resume at any step, shares of hosts, damage."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mix_walk import Walk
+from PIL import Image
+from record_files import WRITERS, example, examples, framed
+
+import pipegen
+from benchmarks.written_stores import WRITERS as STORES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.tf
+
+COUNTS = (8, 5)
+FOLDER = 7
+"""Pictures in the folder beside the shards; the class of the i-th is i modulo 4, as that of the record behind i others is."""
+CLASSES = ("d0", "c1", "d2", "c3")
+"""The classes of the records, of which the folder has two."""
+FEATURES: dict[str, Any] = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": list(CLASSES)}}
+FORMS = ("tfrecord", "gzip", "webdataset", "zip", "mds", "array_record", "arrow", "hdf5", "lmdb", "sqlite", "zarr", "parquet")
+QUICK = ("tfrecord",)
+EVERY = [pytest.param(form, marks=[] if form in QUICK else [pytest.mark.nightly]) for form in FORMS]
+BLOCKS = ("gzip", "zarr", "parquet")
+"""Forms that are read some records at a time."""
+
+
+def records(shard: int, damaged: tuple[int, int] | None) -> list[dict[str, Any]]:
+    made = examples(shard, COUNTS[shard])
+    if damaged is not None and damaged[0] == shard:
+        made[damaged[1]]["image"] = b"junk"
+    return made
+
+
+def written(folder: Path, form: str, damaged: tuple[int, int] | None = None) -> dict[str, Any]:
+    """Writes shards whose pictures have one colour, (the shard, the row, the class), and returns the source that reads them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source: dict[str, Any] = {"path": str(folder), "features": FEATURES}
+    if form == "parquet":
+        write_parquet(folder / "all.parquet", [record for shard in range(len(COUNTS)) for record in records(shard, damaged)])
+        return {form: source | {"path": str(folder / "all.parquet")}}
+    for shard in range(len(COUNTS)):
+        made = records(shard, damaged)
+        if form == "gzip":
+            (folder / f"{shard}.tfrecord.gz").write_bytes(gzip.compress(b"".join(framed(example(record)) for record in made), 1))
+            source |= {"path": str(folder / "*.gz"), "compression": "gzip"}
+        elif form in STORES:
+            ending, write = STORES[form]
+            write(folder / f"{shard}{ending}", [(record["image"], record["label"]) for record in made])
+        elif form == "zarr":
+            write_zarr(folder / f"{shard}.zarr", made)
+        else:
+            WRITERS[form](folder / f"{shard}.{ {'webdataset': 'tar'}.get(form, form) }", made)
+    return {"tfrecord" if form == "gzip" else form: source}
+
+
+def write_zarr(path: Path, made: list[dict[str, Any]]) -> None:
+    import numpy as np
+
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(str(path), mode="w")
+    pixels = np.array([pixel_of(record["image"]) for record in made], np.uint8)[:, None, None]
+    columns = {"image": np.broadcast_to(pixels, (len(made), 2, 2, 3)), "label": np.array([record["label"] for record in made])}
+    for key, column in columns.items():
+        group.create_array(key, shape=column.shape, chunks=(3, *column.shape[1:]), dtype=column.dtype)[...] = column
+
+
+def pixel_of(content: bytes) -> Any:
+    import io
+
+    return Image.open(io.BytesIO(content)).getpixel((0, 0))
+
+
+def write_parquet(path: Path, made: list[dict[str, Any]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"image": [r["image"] for r in made], "label": [CLASSES[r["label"]] for r in made]}), path, row_group_size=3)
+
+
+def write_folder(folder: Path) -> dict[str, Any]:
+    for i in range(FOLDER):
+        (folder / f"c{i % 4}").mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (2, 2), (255, i, i % 4)).save(folder / f"c{i % 4}" / f"{i}.png")
+    return {"image_folder": {"path": str(folder)}}
+
+
+def build(parts: dict[str, Any], epoch: int = 100, **own: Any) -> Any:
+    spec = {
+        "pipegen": 1,
+        "source": {"mix": {"epoch": epoch, "parts": parts}},
+        "transforms": [{"resize": {"size": 2}}],
+        "output": {"x": {"image": "image", "part": "part"}, "dtype": "uint8"},
+        "batch": {"size": 8, "remainder": "keep"},
+    }
+    runtime = {"jit": "never", "cache": "none"} | own.pop("runtime", {})
+    return pipegen.build(spec | own, runtime=runtime)
+
+
+def seen(pipe: Any, batches: Any) -> list[tuple[int, ...]]:
+    """The part of each example and its pixel, whose last number is its class."""
+    found = []
+    for x, y in batches:
+        for part, pixel, label in zip(x["part"].numpy().tolist(), x["image"].numpy()[:, 0, 0].tolist(), y.numpy().tolist(), strict=True):
+            assert pipe.class_names[label] == (CLASSES[pixel[2]] if pixel[0] < len(COUNTS) else f"c{pixel[2]}")
+            found.append((part, *pixel))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipegen.ops.sources.stores.zarr_arrays.SMALL", 0)
+
+
+@pytest.mark.parametrize("form", EVERY)
+def test_shards_beside_a_folder(form: str, tmp_path: Path) -> None:
+    n = sum(COUNTS)
+    photos, shards = write_folder(tmp_path / "p"), written(tmp_path / "r", form)
+    parts = {"photos": {"weight": 0.3, "source": photos}, "records": {"weight": 0.7, "source": shards}}
+    pipe = build(parts)
+    walk = Walk(100, [[0.3], [0.7]])
+    every: list[tuple[int, ...]] = []
+    for epoch in range(2):
+        whole = seen(pipe, pipe.dataset("train", epoch=epoch))
+        assert [Counter(part for part, *_ in whole[at : at + 64]) for at in (0, 64)] == walk.windows(epoch)
+        every += whole
+    # 60 of 7 and 140 of 13 in two epochs: each ⌊⌋ or ⌈⌉ times, however the epochs lie
+    for part, size, total in ((0, FOLDER, 60), (1, n, 140)):
+        often = Counter(one for one in every if one[0] == part)
+        assert len(often) == size
+        assert set(often.values()) <= {total // size, -(-total // size)}
+    for step in (5, 12):
+        assert seen(pipe, pipe.dataset("train", epoch=1, step=step)) == whole[8 * step :]
+    shares = [seen(pipe, pipe.dataset("train", epoch=1, shard=(i, 2))) for i in range(2)]
+    cut = [shares[i][4 * step : 4 * step + 4] for step in range(12) for i in range(2)]
+    assert [one for block in cut for one in block] == whole[:96]
+    if form in QUICK:
+        return
+    pipe.seek(1, 3)
+    other = build(parts, batch={"size": 4, "remainder": "keep"})
+    other.restore(json.loads(json.dumps(pipe.state())))
+    assert seen(other, other.train) == whole[24:]
