@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pipegen.memory import available_cores
+from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import encode
 
 if TYPE_CHECKING:
@@ -75,8 +77,9 @@ def _named(listing: Listing) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _file_digest(path: bytes) -> bytes:
-    digest = hashlib.sha256()
-    with open(path, "rb", buffering=0) as stream:
-        while block := stream.read(_BLOCK):
+    digest, at = hashlib.sha256(), 0
+    with Opened(os.fsdecode(path)) as stream:
+        while block := stream.pread(_BLOCK, at):
             digest.update(block)
+            at += len(block)
     return digest.digest()

@@ -49,8 +49,10 @@ def list_part(
     """Lists the records of a source, or of one part of a mix, less those to leave out, with every finding; for arguments see `collect`."""
     diagnostics = Diagnostics()
     try:
-        spec = spec.model_copy(update={"source": localised(spec.source, spec.runtime)})
-        listing = _list(spec, base, progress, data)
+        local = localised(spec.source, spec.runtime)
+        spec = spec.model_copy(update={"source": local.source})
+        with local.errors_named():
+            listing = local.listing(_list(spec, base, progress, data))
     except OpError as error:
         diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)
         diagnostics.extend(_beside(spec, error, base, locate))

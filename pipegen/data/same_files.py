@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.errors import OpError
+from pipegen.mounts import Opened, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +78,7 @@ def _sizes(manifest: Manifest, splits: Sequence[str], paths: Sequence[str]) -> A
     if not manifest.listing.beside:
         return np.concatenate([manifest.listing.sizes[manifest.members[split]].astype(np.int64) for split in splits])
     try:
-        return np.array([os.stat(path).st_size for path in paths], np.int64)
+        return np.array([size_of(path) for path in paths], np.int64)
     except OSError as error:
         raise _unreadable(str(error.filename), error) from None
 
@@ -93,11 +93,12 @@ def _shared(sizes: Array, home: Array) -> Array:
 
 
 def _digest(path: str) -> bytes:
-    state = hashlib.blake2b(digest_size=16)
+    state, at = hashlib.blake2b(digest_size=16), 0
     try:
-        with open(path, "rb") as stream:
-            while block := stream.read(_BLOCK):
+        with Opened(path) as stream:
+            while block := stream.pread(_BLOCK, at):
                 state.update(block)
+                at += len(block)
     except OSError as error:
         raise _unreadable(path, error) from None
     return state.digest()

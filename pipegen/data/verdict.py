@@ -8,7 +8,7 @@ import numpy as np
 
 from pipegen.data.places import place_within
 from pipegen.data.sampling.choice import examples_of_epoch
-from pipegen.data.windows import judge_windows
+from pipegen.data.windows import judge_fetching, judge_windows
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.wording import count, quoted
@@ -45,7 +45,13 @@ def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagno
         short = next((batch for batch in _batches(spec, manifest, split, n) if batch[0] < batch[2]), None)
         if short is not None and spec.batch.remainder_for(split) == "drop" and not endless:
             found.append(_zero_steps(spec, split, *short, locate))
-    return [*found, *_unused(spec, manifest, locate), *_empty_files(spec, manifest, locate), *judge_windows(spec, manifest, locate)]
+    return [
+        *found,
+        *_unused(spec, manifest, locate),
+        *_empty_files(spec, manifest, locate),
+        *judge_windows(spec, manifest, locate),
+        *judge_fetching(spec, manifest, locate),
+    ]
 
 
 def _sampled(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[int, Diagnostic | None]:

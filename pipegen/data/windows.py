@@ -44,6 +44,24 @@ def judge_windows(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> lis
     return [make("PG445", message, locate(("shuffle",)), help=help_)]
 
 
+def judge_fetching(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
+    """Warns where the order of the training split jumps about among more than the cache of remote files may keep."""
+    if "train" not in manifest.splits or spec.shuffle == "none" or not manifest.listing.reader("train").fetches:
+        return []
+    size = int(manifest.mean_bytes("train") * manifest.num_examples("train"))
+    reach = size if spec.shuffle == "global" else min(size, spec.shuffle.window)
+    limit = spec.runtime.remote_cache.size
+    if reach <= limit:
+        return []
+    message = (
+        f"the order jumps about among {format_bytes(reach)} on other machines, and `remote_cache` may keep {format_bytes(limit)}, so that "
+        "most of them are fetched anew in each epoch"
+    )
+    window = write(f"shuffle: {{window: {_rounded(limit // HELD)}}}", "spec", "or let the order jump about in smaller windows: {}")
+    help_ = ("raise it, where the disk has room: `runtime: {remote_cache: {size: …}}`", window)
+    return [make("PG745", message, locate(("runtime", "remote_cache", "size")), help=help_)]
+
+
 def _rounded(num_bytes: int) -> str:
     """Writes a size as a spec does, rounded down."""
     unit, name = next(((unit, name) for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")) if num_bytes >= 4 * unit), (1, "B"))

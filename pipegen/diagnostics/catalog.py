@@ -237,6 +237,9 @@ _TABLE = (
     Code("PG740", "several-classes", _I, "One picture is stored under several classes"),
     Code("PG741", "repeated-picture", _I, "A split holds the same picture several times"),
     Code("PG742", "not-looked-at", _W, "Records could not be looked at, or not be compared"),
+    Code("PG743", "not-fetched-so", _E, "A source needs files of other machines in another way than `fetch` says"),
+    Code("PG744", "not-in-the-graph", _E, "TensorFlow does not read addresses of this kind itself"),
+    Code("PG745", "fetched-again", _W, "The order jumps about among more data than the cache of remote files may keep"),
 )
 
 _LONGEST_WORD = 400

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.memory import ram_budget
+from pipegen.mounts import content_of
 from pipegen.ops.families.decoder import HEAD, Decodes
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Cache
@@ -125,8 +125,7 @@ def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Di
 
 def _format(file: str, decoder: DecodeTransform) -> str | None:
     try:
-        with open(os.fsencode(file), "rb") as stream:
-            return decoder.read_by_python(stream.read(HEAD))
+        return decoder.read_by_python(content_of(file, HEAD))
     except OSError:
         return None  # reading it will say so
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 HANDED_OVER = 2
 """Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
 
+FETCHED_AHEAD = 4
+"""Steps whose records are being fetched while another one is read."""
 ON_DEVICE = 2
 """Batches on their way to a device."""
 TRIED = 32
@@ -198,10 +200,14 @@ class _Choice:
             yield from (p.Map((self._name(),), "epoch"), p.Unbatch())
             return
         functions: list[p.Function] = [self._name()]
+        ahead = self.setting.fetches and not any(isinstance(n, Cache) for n in self.plan.nodes)
+        functions += [p.Ahead(n) for n in self.plan.nodes if isinstance(n, Read) and ahead]
         functions += [p.Fill(self.rows)] if self.fills else []
         functions += [p.Cut(self.chunk, self.full or self.fills)] if self.chunk > 1 else []
         yield from [] if self.form.single else [p.Steps()]
-        yield from (p.Map(tuple(functions), "step"), p.Unbatch())
+        yield p.Map(tuple(functions), "step")
+        yield from [p.Prefetch(FETCHED_AHEAD, steps=True)] if ahead else []
+        yield p.Unbatch()
 
     def _run(self, nodes: list[Read | Element], guard: p.Guard) -> Iterator[p.Map]:
         """Reading and working on single examples. What is guarded is one function."""

@@ -48,6 +48,8 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
         case p.Index():
             counted = ("columns of the data",) if part.sampled and not plan.form.derived else ()
             return Facts(counted or (looked_up if part.draws else ()), compiled=part.compiled)
+        case p.Ahead():
+            return Facts(looked_up, (plan.setting.python,))
         case p.Draw():
             return Facts(looked_up if part.draws else ())
         case p.Examples():

@@ -48,6 +48,7 @@ class Setting:
         columns: Whether ids, paths and the like are looked up in columns; where records lie in shards, they may be worked out.
         held: What reading records keeps in this process, in words.
         held_elsewhere: Whether what may run elsewhere would need that, too.
+        fetches: Whether reading waits for other machines, so that it is begun some steps ahead.
     """
 
     extent: Extent
@@ -58,6 +59,7 @@ class Setting:
     columns: bool = True
     held: str = ""
     held_elsewhere: bool = False
+    fetches: bool = False
 
 
 # What a map calls
@@ -94,6 +96,17 @@ class Index:
     sampled: bool = False
     parts: tuple[str, ...] = ()
     interleaves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Begins to fetch what a step will read from other machines.
+
+    Attributes:
+        node: What will read it.
+    """
+
+    node: logical.Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +270,7 @@ class Deliver:
     numbered: bool
 
 
-Function = Union[Index, Draw, Fill, Cut, Examples, Each, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit, Deliver]
+Function = Union[Index, Ahead, Draw, Fill, Cut, Examples, Each, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit, Deliver]
 
 
 # Operations
@@ -318,15 +331,17 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Keeps finished batches ready.
+    """Keeps finished batches ready, or steps whose records are being fetched.
 
     Attributes:
         batches: How many.
         device: Where to, or `None` for this host's memory. On a device nothing may follow.
+        steps: Whether these are steps.
     """
 
     batches: int
     device: str | None = None
+    steps: bool = False
 
 
 Operation = Union[Enter, Steps, Map, Unbatch, Filter, Stack, Prefetch]

@@ -86,6 +86,8 @@ def _operation(operation: p.Operation) -> str:
         case p.Stack():
             held = "every example of an epoch" if operation.held else f"{operation.size}"
             return f"batch of {held}" + ("" if operation.full or operation.held else ", or what is left")
+        case p.Prefetch(steps=True):
+            return f"{operation.batches} steps whose records are being fetched"
         case p.Prefetch():
             batches = "batches" if operation.batches > 1 else "batch"
             where = f"{batches} on device {operation.device}" if operation.device else f"finished {batches}"
@@ -112,6 +114,8 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
     match function:
         case p.Index():
             return _name(function)
+        case p.Ahead():
+            return "fetching what it reads begins"
         case p.Draw():
             return _drawn(function.draws)
         case p.Fill():

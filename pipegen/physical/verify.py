@@ -43,7 +43,7 @@ def _grains_follow(plan: p.Physical) -> str | None:
                 pass
             case p.Stack() if grain == "example" or (grain == "chunk" and not operation.held):
                 grain = "epoch" if operation.held else "batch"
-            case p.Prefetch() if grain == "batch":
+            case p.Prefetch() if grain == "batch" or (grain == "step" and operation.steps):
                 grain = "" if operation.device else grain
             case _:
                 return f"{name} has {grain or 'nothing'} before it."

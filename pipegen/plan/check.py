@@ -13,6 +13,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
 from pipegen.plan.custom import check_functions
 from pipegen.plan.data_tests import check_data_tests
+from pipegen.plan.fetching import check_fetching
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.mixed import Built, Records, build_mixed
@@ -69,6 +70,7 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
         return
     yield from lint_recipe(spec, locate, record)
     yield from check_sampling(spec, locate, record)
+    yield from check_fetching(spec, locate)
     yield from check_functions(spec, locate, record)
 
 

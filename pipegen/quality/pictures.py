@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from PIL import Image
 
+from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.plugins import ready_for
-from pipegen.regular import read_regular
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -77,7 +77,7 @@ class Pictures:
             OSError: When its file cannot be read.
         """
         if self.files is not None:
-            return decode(read_regular(self.files[record], _MOST_BYTES + 1))
+            return decode(content_of(self.files[record], _MOST_BYTES + 1))
         if record not in self._rows:
             raise NotAPictureError("the record has no picture")
         images, row = self._rows[record]
@@ -87,7 +87,7 @@ class Pictures:
     def image(self, record: int) -> Image.Image:
         """Opens the picture of a record; its pixels may be read later, and raise whatever Pillow raises then."""
         if self.files is not None:
-            data = read_regular(self.files[record], _MOST_BYTES)
+            data = content_of(self.files[record], _MOST_BYTES)
         else:
             images, row = self._rows[record]
             stored = images.array[row]

@@ -166,12 +166,16 @@ class DevicePrefetch(Model):
 
 
 class RemoteCache(Model):
-    """Keeps the files of addresses such as `s3://bucket/flowers` on the local disk."""
+    """Keeps what is read at addresses such as `s3://bucket/flowers` on the local disk."""
 
+    fetch: Literal["auto", "blocks", "whole", "none"] = "auto"
+    """What is fetched when: `blocks` as records are read, so that the data may be larger than `size`; `whole` all files beforehand; `none`
+    keeps nothing, and TensorFlow reads the addresses itself. `auto` is `none` for `gs://`, else `blocks`; and `whole` for sources that
+    need whole files."""
     path: str | None = None
     """The folder, made if needed, which processes may share; by default in the user's cache folder."""
     size: ByteSize = 64 * 2**30
-    """The most that its files may take, such as `200GiB`; what was asked for the longest time ago goes first."""
+    """The most that they may take, such as `200GiB`; what was asked for the longest time ago goes first."""
 
 
 class Runtime(Model):

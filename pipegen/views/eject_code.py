@@ -169,7 +169,7 @@ def _definition(
 def _operation(name: str, operation: p.Operation, function: p.Function | None, kernels: int) -> list[str]:
     """Writes one operation, or one function that it maps, in `tf.data`."""
     match operation, function:
-        case (p.Enter(), _) | (p.Map(), p.Deliver() | p.Settle()):
+        case (p.Enter(), _) | (p.Map(), p.Deliver() | p.Settle() | p.Ahead()) | (p.Prefetch(steps=True), _):
             return []
         case p.Steps(), _:
             return [f"ds = tf.data.Dataset.range(step, {name}.steps)"]

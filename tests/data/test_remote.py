@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipegen.data.remote import blocks
-from pipegen.data.remote.address import Address
+from pipegen.data.remote import cache as cache_module
 from pipegen.data.remote.blocks import DroppedError, Remote, fetch
 from pipegen.data.remote.cache import FullError, RemoteCache
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data, inspect, load
+from pipegen.spec.address import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,7 @@ def spec(path: Any, cache: Path, source: str = "image_folder", size: str = "1GiB
         "source": {source: {"path": path, **own}},
         "transforms": [{"resize": {"size": 8}}],
         "batch": {"size": 2},
-        "runtime": {"remote_cache": {"path": str(cache), "size": size}},
+        "runtime": {"remote_cache": {"path": str(cache), "size": size, "fetch": "whole"}},
     }
 
 
@@ -147,6 +148,11 @@ def test_the_cache_keeps_to_its_size(memory: Any, tmp_path: Path) -> None:
         memory.pipe(f"/{name}/file", name.encode() * 100)
     cache = RemoteCache(tmp_path / "cache", 250)
 
+    def released(name: str) -> None:
+        """Does what the end of a process does that reads an address."""
+        path = next(path for path, stream in cache_module._HELD.items() if Path(stream.name).read_text() == f"memory/{name}")
+        cache_module._HELD.pop(path).close()
+
     def hold(name: str) -> list[str]:
         root = cache.hold(("memory", name), [Remote(f"/{name}/file", "file", 100, "1")], memory, lambda done: None)
         assert (root / "file").read_text() == name * 100
@@ -154,6 +160,10 @@ def test_the_cache_keeps_to_its_size(memory: Any, tmp_path: Path) -> None:
 
     assert (hold("a"), hold("b")) == (["a"], ["a", "b"])
     os.utime(tmp_path / "cache" / "about" / "memory" / "b" / "file.json", (1, 1))
+    with pytest.raises(FullError) as full:
+        hold("c")
+    assert full.value.args == (100, 250, 200), "nothing is taken away from whoever reads it"
+    released("b")
     assert hold("c") == ["a", "c"], "what was asked for the longest time ago goes"
     with pytest.raises(FullError):
         cache.hold(("memory", "a"), [Remote("/a/file", "file", 300, "1")], memory, lambda done: None)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import http.server
-import socket
-import socketserver
 import threading
 from pathlib import Path
 from pipes import write_photos
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dropping import Dropping
 
 from pipegen.data.remote import blocks
 from pipegen.phases.compilation import collect_data, load
@@ -23,59 +22,18 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 pytest.importorskip("aiohttp")
 
 
-class Dropping(socketserver.ThreadingTCPServer):
-    """Hands connections on to another port, and cuts every third one off when the answer begins."""
-
-    daemon_threads = allow_reuse_address = True
-
-    def __init__(self, port: int) -> None:
-        self.port, self.seen, self.dropped = port, 0, 0
-        super().__init__(("127.0.0.1", 0), Handing)
-
-
-class Handing(socketserver.BaseRequestHandler):
-    server: Dropping
-
-    def handle(self) -> None:
-        self.server.seen += 1
-        drops = self.server.seen % 3 == 0
-        with socket.create_connection(("127.0.0.1", self.server.port)) as there:
-            back = threading.Thread(target=self.hand, args=(there, self.request, drops), daemon=True)
-            back.start()
-            self.hand(self.request, there, False)
-            back.join(5)
-
-    def hand(self, one: socket.socket, other: socket.socket, drops: bool) -> None:
-        try:
-            while content := one.recv(65536):
-                if drops:
-                    self.server.dropped += 1
-                    break
-                other.sendall(content)
-        except OSError:
-            pass
-        for end in (one, other):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
-
-
 @pytest.fixture
 def dropping() -> Iterator[Any]:
     """Makes a server in front of another one that drops connections."""
-    servers = []
+    servers: list[Dropping] = []
 
     def made(port: int) -> Dropping:
-        server = Dropping(port)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return server
+        servers.append(Dropping(port))
+        return servers[-1]
 
     yield made
     for server in servers:
-        server.shutdown()
-        server.server_close()
+        server.close()
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +50,7 @@ def data(path: str, cache: Path) -> Any:
         "source": {"image_folder": {"path": path}},
         "transforms": [{"resize": {"size": 8}}],
         "batch": {"size": 2},
-        "runtime": {"remote_cache": {"path": str(cache)}},
+        "runtime": {"remote_cache": {"path": str(cache), "fetch": "whole"}},
     }
     return collect_data(load(sections))
 

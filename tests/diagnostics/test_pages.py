@@ -43,7 +43,7 @@ DECODING = {"PG406", "PG414"}
 """Found only by decoding files, which takes TensorFlow."""
 SERVING = {"PG540", "PG541", "PG542", "PG543"}
 """Found where a pipeline is to be served with a model."""
-LOOKING = {code for code in CODES if "PG730" <= code <= "PG749"}
+LOOKING = {code for code in CODES if "PG730" <= code <= "PG742"}
 """Found only by looking at the pictures."""
 LOCKED = {"PG530", "PG531", "PG534"}
 """Found by comparing with a lock, which is that of the good spec; of `PG530` there is none for the bad one."""
@@ -55,9 +55,11 @@ EJECTING = {"PG550", "PG551", "PG552", "PG553", "PG554"}
 """Found where datasets are ejected."""
 PREPARING = {"PG572", "PG573", "PG574"}
 """Found where data is prepared, which takes TensorFlow."""
-REMOTE = {"PG565", "PG566", "PG567"}
+REMOTE = {"PG565", "PG566", "PG567", "PG744", "PG745"}
 """Found at addresses, of which those in memory have the same files."""
-PAGES = [pytest.param(code, marks=[pytest.mark.tf] if code in DECODING | TESTING | PREPARING | {"PG543"} else []) for code in CODES]
+PAGES = [
+    pytest.param(code, marks=[pytest.mark.tf] if code in DECODING | TESTING | PREPARING | {"PG543", "PG744"} else []) for code in CODES
+]
 
 
 def image(kind: str, size: tuple[int, int]) -> bytes:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from pipegen import jpeg_damage
 from pipegen.backend.reading.damage import find_problem
 from pipegen.memory import threads
+from pipegen.mounts import content_of
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
 from pipegen.physical.nodes import PROBED
@@ -88,8 +89,7 @@ def _inside(executor: Executor, record: int) -> str | None:
     records = executor.records
     for files in records.files(executor.plan.read):
         try:
-            with open(files[record], "rb") as stream:
-                said = jpeg_damage.damage_inside(stream.read())
+            said = jpeg_damage.damage_inside(content_of(files[record]))
         except OSError:
             continue  # the pipeline's own reader says it
         if said is not None:

@@ -17,6 +17,7 @@ from pipegen.memory import ram_budget
 from pipegen.ops.families.canvas_crops import size_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.fetched import FetchedFiles
 from pipegen.ops.lowering.stored import StoredPixels
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import aligned
@@ -130,12 +131,26 @@ class RecordTensors:
 
         return self._every(out, one, record, lambda values: values) | sizes
 
+    def ahead(self, features: Features, out: ElementType) -> Features:
+        """Begins to fetch what the examples of a step, `@record` `(n,)`, have on other machines; gives them back."""
+        records = features["@record"]
+        alone: list[Any] = [(read, self._places.at(name, records)) for name, read in self._reads.items() if name in out]
+        begun = [read.ahead(*place) for read, place in alone]
+        if self._together is not None:
+            together: Any = self._together
+            names = [name for name, _ in out.items() if name in self._read_together]
+            begun.append(together.ahead(names, *self._places.at(names[0], records)))
+        with tf.control_dependencies(begun):
+            return features | {"@record": tf.identity(records)}
+
     def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
         """Returns the same of `count` records, one by one: what each is looked up by is gathered for all at once."""
 
         def each(name: str) -> list[tf.Tensor]:
             if name in together:
                 return together[name] if isinstance(together[name], list) else tf.unstack(together[name], num=count)
+            if isinstance(self._reads[name], FetchedFiles):
+                return tf.unstack(self._reads[name](*self._places.at(name, records)), num=count)
             places = zip(*(tf.unstack(part, num=count) for part in self._places.at(name, records)), strict=True)
             return [self._reads[name](*place) for place in places]
 

@@ -95,8 +95,11 @@ class Executor:
         extent = extent_of(spec, plan, records.epoch_examples if chosen is None else chosen.size, shard)
         held, jit = records.in_shards, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
-        python = records.reader.python(records.features, records.ram_budget)
-        self.setting = Setting(extent, threads(spec.runtime), jit, quarantine is not None, python, columns, *records.reader.keeps())
+        reader = records.reader
+        python = reader.python(records.features, records.ram_budget)
+        self.setting = Setting(
+            extent, threads(spec.runtime), jit, quarantine is not None, python, columns, *records.reader.keeps(), records.reader.fetches
+        )
         self.order = replace(order_of(extent, index, records, spec.seed), sampled=chosen)
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""

@@ -98,6 +98,8 @@ class Run:
         match function:
             case p.Index():
                 return self._index(function)
+            case p.Ahead():
+                return lambda f: self.x.tensors.ahead(f, function.node.out)
             case p.Draw():
                 return self._draw
             case p.Fill():

@@ -12,6 +12,7 @@ from pipegen.cli.columns import LABELS
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.spec import PARTS, RESCALE, batch_for, beside, spec_text
 from pipegen.errors import OpError
+from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.shards import shards_of
@@ -102,8 +103,8 @@ def _look(op: str, shard: Found) -> tuple[Features, list[str], dict[str, Any]]:
     if op == "tfrecord":
         return _example(shard)
     if op == "mds":
-        with open(shard.path, "rb") as stream:
-            columns, _ = read_columns(stream.fileno(), shard.size)
+        with Opened(shard.path) as stream:
+            columns, _ = read_columns(stream, shard.size)
         pictured = {"jpeg", "png"}
         held = {name: "image" if how in pictured else how for name, how in zip(columns.names, columns.encodings, strict=True)}
         whole = {name for name, how in held.items() if how == "int" or how.startswith(("int", "uint")) or how == "str"}

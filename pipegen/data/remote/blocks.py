@@ -9,6 +9,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipegen.log import log
+from pipegen.masking import masked
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 BLOCK = 8 * 2**20
 """Bytes that are asked for at a time."""
 TRIES = 6
+_QUIET = 2
+"""Tries after which it is said that there is another one."""
 WAITS = 0.25
 """Seconds before the second try; twice as long before each further one, times 0.5 to 1 by chance, so that processes spread."""
 
@@ -64,9 +69,15 @@ def patiently(ask: Callable[[], Any]) -> Any:
             raise
         except Exception as error:  # clients raise errors of their own for a dropped connection
             if attempt == TRIES:
-                raise DroppedError(" ".join(str(error).split()) or type(error).__name__) from error
+                raise DroppedError(_line(error)) from error
+            if attempt > _QUIET:
+                log.warning("a server does not answer (%s); asking again, %d of %d", _line(error), attempt + 1, TRIES)
             time.sleep(WAITS * 2 ** (attempt - 1) * random.uniform(0.5, 1))  # noqa: S311 - nothing secret
     raise AssertionError
+
+
+def _line(error: Exception) -> str:
+    return masked(" ".join(str(error).split()) or type(error).__name__)
 
 
 def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[int], None]) -> None:

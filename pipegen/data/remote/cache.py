@@ -11,10 +11,11 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
+from pipegen.data.remote.block_cache import BlockCache
 from pipegen.data.remote.blocks import Remote, fetch
 
 if TYPE_CHECKING:
@@ -31,8 +32,13 @@ AT_ONCE = 16
 """Files that are fetched at a time."""
 
 
+_HELD: dict[Path, IO[str]] = {}
+"""The addresses that this process reads, each by the file that says so: nobody removes their files while it is open."""
+
+
 class FullError(Exception):
-    """The files of an address do not fit; the arguments are the bytes that they take and the bytes that there may be."""
+    """The files of an address do not fit; the arguments are the bytes that they take, the bytes that there may be, and of these the bytes
+    that this process or another one reads."""
 
 
 class RemoteCache:
@@ -46,7 +52,7 @@ class RemoteCache:
     def __init__(self, folder: Path, size: int) -> None:
         self._files, self._about = folder / "files", folder / "about"
         self._locks = folder / "locks"
-        self._size = size
+        self._size, self._blocks = size, BlockCache(folder, size)
 
     def hold(self, place: Sequence[str], files: Sequence[Remote], fs: AbstractFileSystem, progress: Callable[[int], None]) -> Path:
         """Returns the folder that holds these files, each in the version that it has where it comes from.
@@ -63,15 +69,16 @@ class RemoteCache:
         """
         need = sum(file.size for file in files)
         if need > self._size:
-            raise FullError(need, self._size)
+            raise FullError(need, self._size, 0)
         root = self._files.joinpath(*place)
+        self._claim(place)
         with self._locked("-".join(place)):
             stale = [file for file in files if not self._is_here(place, file)]
             done = need - sum(file.size for file in stale)
             progress(done)
             if stale:
                 with self._locked("size"):
-                    self._make_room(sum(file.size for file in stale), {root / file.key for file in files})
+                    self._make_room(need, done, {root / file.key for file in files}, place)
                 total = [done]
 
                 def more(count: int) -> None:
@@ -107,8 +114,36 @@ class RemoteCache:
     def _about_of(self, place: Sequence[str], key: str) -> Path:
         return self._about.joinpath(*place, f"{key}.json")
 
-    def _make_room(self, need: int, kept: set[Path]) -> None:
-        """Removes the files that were asked for the longest time ago, until `need` more bytes fit; none that are `kept`."""
+    def _claim(self, place: Sequence[str]) -> None:
+        """Says to other processes that this one reads an address, until it ends."""
+        self._locks.mkdir(parents=True, exist_ok=True)
+        path = self._locks / f"{hashlib.sha256('/'.join(place).encode()).hexdigest()[:32]}.read"
+        if path not in _HELD and fcntl is not None:
+            stream = open(path, "a+")  # noqa: SIM115 - open for as long as the process lives
+            fcntl.flock(stream, fcntl.LOCK_SH)
+            stream.truncate(0)
+            stream.write("/".join(place))
+            stream.flush()
+            _HELD[path] = stream
+
+    def _read_elsewhere(self) -> list[str]:
+        """The addresses that processes are reading, as folders."""
+        found = []
+        for path in self._locks.glob("*.read") if fcntl is not None else ():
+            with open(path) as stream:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    found.append(f"{self._files}/{stream.read()}/")
+        return found
+
+    def _make_room(self, need: int, done: int, kept: set[Path], place: Sequence[str]) -> None:
+        """Removes what was used the longest time ago, until files of `need` bytes fit, of which `done` are there; none that are `kept`, and
+        none that a process reads.
+
+        Raises:
+            FullError: When they do not fit all the same.
+        """
         known = []
         for about in self._about.rglob("*.json") if self._about.exists() else ():
             path = self._files / about.relative_to(self._about).with_suffix("")
@@ -116,14 +151,23 @@ class RemoteCache:
                 known.append((about.stat().st_mtime_ns, path.stat().st_size, path, about))
             except OSError:
                 continue
-        free = self._size - sum(size for _, size, _, _ in known) - need
+        free = self._size - sum(size for _, size, _, _ in known) - (need - done)
+        own, others = f"{self._files.joinpath(*place)}/", self._read_elsewhere()
+        in_use = tuple(folder for folder in others if folder != own)
         for _, size, path, about in sorted(known):
             if free >= 0:
-                return
-            if path not in kept:
+                break
+            if path not in kept and not str(path).startswith(in_use):
                 about.unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
                 free += size
+        if free < 0:
+            raise FullError(need, self._size, self._size - need - free)
+        self._blocks.make_room(self._size - free)
+
+    def locked(self, *place: str) -> AbstractContextManager[None]:
+        """Waits until no other process changes what belongs to a place."""
+        return self._locked("-".join(place))
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:

@@ -12,6 +12,7 @@ from pipegen.doctor.line import Line
 from pipegen.doctor.machine import Machine
 from pipegen.doctor.needs import Needs
 from pipegen.doctor.storage import Rates, measure, place_of
+from pipegen.mounts import mounted
 from pipegen.spec.units import format_bytes
 
 _NETWORK = (
@@ -60,6 +61,8 @@ def _of_spec(examination: Examination, needs: Needs) -> Iterator[Line]:
         yield Line("storage", f"the data cannot be used: {problem.code} {problem.message}", "error", remedy)
     elif found is None:
         yield Line("storage", "the spec names no data: it comes from Python")
+    elif files and mounted(files[0]) is not None:
+        yield Line("storage", f"{needs.paths[0]} lies on another machine, and is fetched as it is read (`runtime: remote_cache`)")
     else:
         named = needs.paths[0]
         place = named if not files or files[0].startswith(named) else os.path.dirname(files[0])

@@ -112,7 +112,7 @@ class MappedRecords:
         parse: Callable[[Sequence[str], dict[str, Any], dict[str, Any]], dict[str, Any]],
     ) -> None:
         self._lacking = bool((index.lengths < 0).any())
-        self._maps = Maps(files)
+        self._open(files)
         self._first, self._offsets, self._lengths = hold(index.first), hold(index.offsets), hold(index.lengths)
         self._parts, self._parts_of, self._parse = tuple(parts), parts_of, parse
 
@@ -120,21 +120,35 @@ class MappedRecords:
         """Returns features of records, whose places are int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)` where n varies."""
         number = self._first(shard) + row
         offsets, lengths = self._offsets(number), tf.cast(self._lengths(number), tf.int64)
-        maps = self._maps.every()
         wanted = self._parts_of(features)
+        cuts = self._cuts(wanted, shard, offsets, lengths)
 
-        def one(place: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
-            file, offset, length = place
+        def one(place: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
+            file, offset, length, *read = place
             places = {part: (offset[i], length[i]) for i, part in enumerate(self._parts)}
-            cut = {part: self._cut(maps, file, places[part][0], self._there(part, places[part][1])) for part in wanted}
-            return self._parse(features, cut, places)
+            found = {}
+            for i, part in enumerate(wanted):
+                there = self._there(part, places[part][1])
+                with tf.control_dependencies([there]):
+                    found[part] = cuts(file, places[part][0], there) if callable(cuts) else tf.identity(read[0][i])
+            return self._parse(features, found, places)
 
         count = shard.shape[0]
+        each_place = (shard, offsets, lengths) if callable(cuts) else (shard, offsets, lengths, cuts)
         if count is None:
             like = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), self._like(features))
-            return tf.map_fn(one, (shard, offsets, lengths), fn_output_signature=like, parallel_iterations=_AT_ONCE)
-        each = [one(place) for place in zip(tf.unstack(shard), tf.unstack(offsets), tf.unstack(lengths), strict=True)]
+            return tf.map_fn(one, each_place, fn_output_signature=like, parallel_iterations=_AT_ONCE)
+        each = [one(place) for place in zip(*map(tf.unstack, each_place), strict=True)]
         return {name: [record[name] for record in each] for name in features}
+
+    def _open(self, files: Sequence[tuple[str, int]]) -> None:
+        self._maps = Maps(files)
+
+    def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
+        """Returns what cuts a part out of a file, from its number, an offset and a length; or the wanted parts of all records, strings
+        `(n, wanted)`."""
+        maps = self._maps.every()
+        return lambda *place: self._cut(maps, *place)
 
     def _cut(self, maps: tf.Tensor | None, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         return self._maps.cut(maps, file, offset, length)
@@ -156,10 +170,17 @@ class MappedRecords:
 
 
 class VerifiedRecords(MappedRecords):
-    """The same of TFRecord files, read by TensorFlow's own reader, which compares the checksum of each record; it takes twice as long."""
+    """The same of TFRecord files, read by TensorFlow's own reader, which compares the checksum of each record; it takes twice as long, and
+    knows addresses that TensorFlow knows."""
+
+    def _open(self, files: Sequence[tuple[str, int]]) -> None:
+        self._paths = [path for path, _ in files]
+
+    def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
+        return partial(self._cut, None)
 
     def _cut(self, maps: tf.Tensor | None, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-        path = tf.gather(tf.constant([path for path, _ in self._maps.files]), file)
+        path = tf.gather(tf.constant(self._paths), file)
         about: dict[str, Any] = {"output_types": [tf.string], "output_shapes": [[]]}
         records = tf.raw_ops.TFRecordDatasetV2(
             filenames=path[None], compression_type="", buffer_size=tf.constant(0, tf.int64), byte_offsets=offset[None] - TFRECORD_HEAD

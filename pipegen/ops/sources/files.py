@@ -105,6 +105,12 @@ class Files(Source):
             raise ValueError(f"the regular expression of `key` needs one group, which is what the files of a record share; it has {groups}")
         return key
 
+    def reads_addresses(self) -> bool:
+        return True
+
+    def fetched_as_read(self) -> frozenset[str]:
+        return frozenset({"path"})
+
     @property
     def pictures(self) -> tuple[str, ...]:
         """The features; a record is known by the first, which is an image where there is one."""

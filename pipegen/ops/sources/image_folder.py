@@ -82,6 +82,12 @@ class ImageFolder(Source):
             raise ValueError("`classes` names the labels, and `labels: none` says that there are none; leave one of them out")
         return self
 
+    def reads_addresses(self) -> bool:
+        return True
+
+    def fetched_as_read(self) -> frozenset[str]:
+        return frozenset({"path"})
+
     def infer(self) -> ElementType:
         """An encoded image, and the class index where there are labels."""
         image = FeatureType("image", "string", ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.mounts import Opened
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
@@ -67,6 +67,9 @@ class Mds(RecordSource):
     op: ClassVar[str] = "mds"
     suffixes: ClassVar[tuple[str, ...]] = (".mds",)
 
+    def fetched_as_read(self) -> frozenset[str]:
+        return frozenset({"path"})
+
     def parts(self) -> tuple[str, ...]:
         """Returns the features."""
         return tuple(self.features)
@@ -88,8 +91,8 @@ class Mds(RecordSource):
 
     def _columns(self, shards: Sequence[Found], index: RecordIndex) -> Columns:
         shard = shards[int((index.rows > 0).argmax())]
-        with open(shard.path, "rb") as stream:
-            return read_columns(stream.fileno(), shard.size)[0]
+        with Opened(shard.path) as stream:
+            return read_columns(stream, shard.size)[0]
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
         """Read the column of the label."""
@@ -97,10 +100,10 @@ class Mds(RecordSource):
 
         at = list(self.features).index(name)
         found: list[bytes] = []
-        with open(shard.path, "rb", buffering=0) as stream:
-            encoding = read_columns(stream.fileno(), shard.size)[0].encoding(self.key_of(name))
+        with Opened(shard.path) as stream:
+            encoding = read_columns(stream, shard.size)[0].encoding(self.key_of(name))
             for offset, length in zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True):
-                found.append(os.pread(stream.fileno(), length, offset))
+                found.append(stream.pread(length, offset))
         if encoding == "str":
             return [text.decode("utf-8", "replace") for text in found]
         if encoding == "str_int":
@@ -167,7 +170,7 @@ def _misfit(name: str, feature: RecordFeature, key: str, columns: Columns) -> Op
     return None
 
 
-def read_columns(number: int, size: int) -> tuple[Columns, Ints]:
+def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
     """Reads how a shard describes itself: its columns, and where its samples begin, with the end.
 
     The layout is that of `streaming.base.format.mds.writer`: the number of samples and their places, uint32 each, the columns as JSON, the
@@ -178,16 +181,16 @@ def read_columns(number: int, size: int) -> tuple[Columns, Ints]:
     """
     import numpy as np
 
-    head = os.pread(number, 4, 0)
+    head = stream.pread(4, 0)
     count = int.from_bytes(head, "little")
     if len(head) < 4 or 4 * (count + 2) > size:
         raise ValueError("it is no MDS shard, or a compressed one")
-    starts = np.frombuffer(os.pread(number, 4 * (count + 1), 4), "<u4").astype(np.int64)
+    starts = np.frombuffer(stream.pread(4 * (count + 1), 4), "<u4").astype(np.int64)
     begin = 4 * (count + 2)
     if not begin <= int(starts[0]) <= min(size, begin + _WIDEST):
         raise ValueError("it is no MDS shard, or a compressed one")
     try:
-        about = json.loads(os.pread(number, int(starts[0]) - begin, begin))
+        about = json.loads(stream.pread(int(starts[0]) - begin, begin))
         columns = Columns(tuple(about["column_names"]), tuple(about["column_encodings"]), tuple(about["column_sizes"]))
         whole = len(columns.names) == len(columns.encodings) == len(columns.sizes)
         if not whole or not all(isinstance(size, (int, type(None))) for size in columns.sizes):
@@ -201,10 +204,9 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
     """Finds columns of the samples of a shard; one that the shard lacks has no bytes."""
     import numpy as np
 
-    number = os.open(path, os.O_RDONLY)
-    try:
+    with Opened(path) as stream:
         try:
-            columns, starts = read_columns(number, size)
+            columns, starts = read_columns(stream, size)
         except ValueError as error:
             return ShardRecords(np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int32), f"at byte 0, record 0: {error}")
         varying = [i for i, width in enumerate(columns.sizes) if width is None]
@@ -225,10 +227,8 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         if len(varying) == 1:
             widths[:, varying[0]] = lengths - least
         elif varying:
-            heads = b"".join(os.pread(number, 4 * len(varying), begin) for begin in begins.tolist())
+            heads = b"".join(stream.pread(4 * len(varying), begin) for begin in begins.tolist())
             widths[:, varying] = np.frombuffer(heads, "<u4").reshape(-1, len(varying))
-    finally:
-        os.close(number)
     apart = (widths.sum(1) + 4 * len(varying) != lengths) | (widths > LONGEST).any(1)
     if apart.any():
         count = int(apart.argmax())

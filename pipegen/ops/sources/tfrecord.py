@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import model_validator
 
 from pipegen.errors import OpError
+from pipegen.mounts import Opened, content_of
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.inflated import MAGIC, InflatedReader, index_inflated, inflate, inflated_size
@@ -59,6 +59,12 @@ class TFRecord(RecordSource):
         check_content(self.content, self.features)
         return self
 
+    def reads_addresses(self) -> bool:
+        return self.compression == "none"
+
+    def fetched_as_read(self) -> frozenset[str]:
+        return frozenset({"path"} if self.compression == "none" else ())
+
     def index_shard(self, path: str, size: int) -> ShardRecords:
         """Walk from length to length, and compare the checksums of all lengths at once.
 
@@ -68,11 +74,9 @@ class TFRecord(RecordSource):
         if self.compression == "gzip":
             return index_inflated(path)
         found = index_tfrecord(path, size)
-        if found.damage and not len(found.offsets):
-            with open(path, "rb") as stream:
-                if stream.read(len(MAGIC)) == MAGIC:
-                    help_ = "`compression: gzip` reads it; uncompressed files are read in any order, and faster"
-                    raise OpError("PG430", f"{path!r} is compressed by gzip", field="path", help=help_)
+        if found.damage and not len(found.offsets) and content_of(path, len(MAGIC)) == MAGIC:
+            help_ = "`compression: gzip` reads it; uncompressed files are read in any order, and faster"
+            raise OpError("PG430", f"{path!r} is compressed by gzip", field="path", help=help_)
         return found
 
     def index_options(self) -> str:
@@ -101,19 +105,17 @@ class TFRecord(RecordSource):
                 return first_keys(inflate(path, start + length)[start:], path)
             except OSError as error:
                 raise OpError("PG430", str(error), field="path") from None
-        with open(path, "rb") as stream:
-            stream.seek(start)
-            return first_keys(stream.read(length), path)
+        with Opened(path) as stream:
+            return first_keys(stream.pread(length, start), path)
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
         """Read the key of the label of each record."""
         if self.compression == "gzip" and len(offsets):
             content = memoryview(inflate(shard.path, int(offsets[-1, 0]) + int(lengths[-1, 0])))
             return _labels(shard, offsets, lengths, self.key_of(name).encode(), lambda offset, length: content[offset : offset + length])
-        with open(shard.path, "rb", buffering=0) as stream:
-            number = stream.fileno()
+        with Opened(shard.path) as stream:
             key = self.key_of(name).encode()
-            return _labels(shard, offsets, lengths, key, lambda offset, length: memoryview(os.pread(number, length, offset)))
+            return _labels(shard, offsets, lengths, key, lambda offset, length: memoryview(stream.pread(length, offset)))
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped files."""
@@ -140,12 +142,14 @@ class _Records(MappedReader):
     def __init__(self, source: TFRecord, held: dict[str, Held | None], *about: Any) -> None:
         super().__init__(*about)
         self.source, self.lists = source, held
-        self.verifies = source.verify
+        # TensorFlow's one reader that begins anywhere compares checksums.
+        self.verifies = source.verify or (self.away is not None and self.away[0].direct)
+        self.fetches = self.fetches and not self.verifies
 
     def verifying(self) -> _Records:
         """Returns one that compares the checksum of each record."""
         made = copy(self)
-        made.verifies = True
+        made.verifies, made.fetches = True, False
         return made
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
@@ -153,7 +157,19 @@ class _Records(MappedReader):
             return super().open_together(features, ram_budget, hold)
         from pipegen.ops.lowering.mapped import VerifiedRecords
 
-        return VerifiedRecords([(shard.path, shard.size) for shard in self.shards], self.index, self.parts, hold, self.parts_of, self.parse)
+        self.check()
+        return VerifiedRecords(self._checked_files(), self.index, self.parts, hold, self.parts_of, self.parse)
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        return "" if self.verifies else super().python(features, ram_budget)
+
+    def _checked_files(self) -> list[tuple[str, int]]:
+        """The files as TensorFlow's reader takes them: what lies elsewhere by its address, or fetched as a whole."""
+        paths = [shard.path for shard in self.shards]
+        if self.away is not None:
+            mount, keys = self.away
+            paths = [f"{mount.address}/{key}" for key in keys] if mount.direct else mount.whole(keys)
+        return [(path, shard.size) for path, shard in zip(paths, self.shards, strict=True)]
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         return self.source.parse(self.lists, self.label_columns, features, parts[""])
@@ -168,12 +184,12 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
 
     starts: list[int] = []
     heads = bytearray()
-    number, at, damage = os.open(path, os.O_RDONLY), 0, ""
-    try:
+    at, damage = 0, ""
+    with Opened(path) as stream:
         block, begins, ahead = b"", 0, _HEAD
         while at < size:
             if at + _HEAD - begins > len(block):
-                block, begins = os.pread(number, ahead, at), at
+                block, begins = stream.pread(ahead, at), at
             head = block[at - begins : at - begins + _HEAD]
             length = int.from_bytes(head[:8], "little")
             after = at + _HEAD + length + _TAIL
@@ -184,8 +200,6 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
             heads += head
             ahead = _HEAD if length > _SMALL else _BLOCK
             at = after
-    finally:
-        os.close(number)
     table = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD)
     lengths = np.ascontiguousarray(table[:, :8]).view("<u8").ravel()
     wrong = masked_crc32c(table[:, :8]) != np.ascontiguousarray(table[:, 8:]).view("<u4").ravel()

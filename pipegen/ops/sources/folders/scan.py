@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.errors import OpError
+from pipegen.mounts import content_of
 from pipegen.ops.lowering.plugins import is_readable
 from pipegen.ops.sources.folders.sniff import BY_PLUGIN, HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.reader import FileReader
@@ -168,8 +169,7 @@ class Scan:
 
     def head(self, entry: Any, count: int) -> bytes:
         """Reads the first bytes of a file."""
-        with open(entry.path, "rb") as stream:
-            return stream.read(count)
+        return content_of(entry.path, count)
 
     def _absolute(self, folder: str) -> str:
         return f"{self.root}/{folder}" if folder else self.root

@@ -271,6 +271,15 @@ class Source(Model):
         """Returns the method of splits that say none."""
         return "random"
 
+    def fetched_as_read(self) -> frozenset[str]:
+        """Returns the arguments that name files which are listed by their names and sizes, and then read through `pipegen.mounts`: where
+        these lie on another machine, what a record needs is fetched when it is read. Files of other arguments are fetched beforehand."""
+        return frozenset()
+
+    def reads_addresses(self) -> bool:
+        """Returns whether what reads these files in the graph can do so where they lie, at addresses that TensorFlow knows."""
+        return False
+
     def unpacked(self, base: Path) -> int:
         """Returns the bytes of memory that listing takes because files have to be unpacked, as far as the files themselves say.
 

@@ -35,6 +35,9 @@ class Reader:
     """Records that reading one takes along, which is what it costs. Above 1 access is not random: an order must not jump about."""
     called: str = "files"
     """What is read whole where access is not random, in words: files, row groups, chunks."""
+    fetches: bool = False
+    """Whether reading waits for other machines: what `open` and `open_together` return then has `ahead`, which takes the places of records
+    `(n,)`, begins to fetch them, and gives an op that waits for nothing."""
     starts: Ints | None = None
     """Of numbered records that are read block by block: the first number of each block, int64 `(blocks + 1,)` with the end."""
 

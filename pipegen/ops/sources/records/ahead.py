@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipegen.mounts import Opened
 
 _LEAST, _MOST = 1 << 12, 1 << 18
 """Bytes of a call: where large contents lie between the stretches, and where small ones do."""
@@ -12,15 +15,15 @@ class Ahead:
     """Reads a file at rising places: the headers of records. It is not mapped, so that one that is cut meanwhile is no signal.
 
     Args:
-        number: The descriptor of the file.
+        file: The file.
     """
 
-    def __init__(self, number: int) -> None:
-        self._number, self._end, self._ahead = number, 0, _LEAST
+    def __init__(self, file: Opened) -> None:
+        self._file, self._end, self._ahead = file, 0, _LEAST
 
     def block(self, at: int) -> bytes:
         """Returns what begins at a place: 4 KiB, or more where the last block ended shortly before; less where the file ends."""
         self._ahead = min(2 * self._ahead, _MOST) if at - self._end <= _LEAST else _LEAST
-        found = os.pread(self._number, self._ahead, at)
+        found = self._file.pread(self._ahead, at)
         self._end = at + len(found)
         return found

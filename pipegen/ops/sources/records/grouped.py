@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import field_validator
 
 from pipegen.errors import OpError
+from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
@@ -74,6 +74,9 @@ class GroupedSource(RecordSource):
                     raise ValueError(f"`{name}` and `{taken[one.lower()]}` both have the key `{one}`")
         return features
 
+    def fetched_as_read(self) -> frozenset[str]:
+        return frozenset({"path"})
+
     def parts(self) -> tuple[str, ...]:
         """Returns the features, and what is to come out of each where it is compressed."""
         return (*self.features, *map(check_of, self.features))
@@ -126,15 +129,14 @@ class GroupedSource(RecordSource):
         shard = int((index.rows > 0).argmax())
         offsets, lengths = (part[0].tolist() for part in index.of(shard))
         found = {}
-        with open(shards[shard].path, "rb") as stream:
+        with Opened(shards[shard].path) as stream:
             for i, (name, feature) in enumerate(self.features.items()):
                 field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
                 if lengths[i] == ABSENT:
                     message = f"record 0 of {shards[shard].path!r} has no member with the ending {self.key_of(name)!r}"
                     keys = self.keys_in(shards[shard].path)
                     raise OpError("PG431", message, field=field, help=f"the archive has members that end in {quoted(keys)}")
-                stream.seek(offsets[i])
-                content = self.unpacked_member(stream.read(lengths[i]), offsets[len(self.features) + i])
+                content = self.unpacked_member(stream.pread(lengths[i], offsets[i]), offsets[len(self.features) + i])
                 found[name] = how_stored(name, feature, content, field)
         return found
 
@@ -156,12 +158,12 @@ class GroupedSource(RecordSource):
         places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), offsets[:, len(self.features) + at].tolist(), strict=True)
         found: list[Any] = []
         numbers = True
-        with open(shard.path, "rb", buffering=0) as stream:
+        with Opened(shard.path) as stream:
             for row, (offset, length, check) in enumerate(places):
                 if length == ABSENT:
                     message = f"{shard.path}#{row} has no {self.key_of(name)!r}, which holds `{name}`"
                     raise OpError("PG431", message, field=f"features.{name}")
-                content = self.unpacked_member(os.pread(stream.fileno(), length, offset), check)
+                content = self.unpacked_member(stream.pread(length, offset), check)
                 found.append(content.decode("utf-8", "replace").strip())
                 numbers = numbers and found[-1].lstrip("-").isdigit()
         named = isinstance(self.features[name].classes, tuple)

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
+from pipegen.mounts import mounted
 from pipegen.ops.sources.listing.base import main_label
 from pipegen.ops.sources.listing.reader import Reader
 
@@ -29,6 +30,9 @@ class RecordReader(Reader):
 
     def __init__(self, shards: Sequence[Found], labels: Mapping[str, LabelColumn]) -> None:
         self.shards, self.label_columns = shards, labels
+        found = [mounted(shard.path) for shard in shards]
+        self.away = (found[0][0], [key for _, key in filter(None, found)]) if found and found[0] is not None else None
+        """What reads the shards, and their keys there, where they lie on another machine."""
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         """Returns what reads one feature by itself."""
@@ -51,7 +55,7 @@ class RecordReader(Reader):
         Raises:
             DataError: When a shard has changed, or is gone.
         """
-        for shard in self.shards:
+        for shard in self.shards if self.away is None else ():
             try:
                 about = os.stat(shard.path)
             except OSError as error:
@@ -60,8 +64,16 @@ class RecordReader(Reader):
                 raise DataError(f"{shard.path} has {about.st_size:,} bytes and had {shard.size:,} when it was indexed; {_AGAIN}")
             if about.st_mtime_ns != shard.mtime:
                 raise DataError(f"{shard.path} was written to after it was indexed; {_AGAIN}")
+        if self.away is not None:
+            mount, keys = self.away
+            try:
+                mount.check(keys)
+            except OSError as error:
+                raise DataError(str(error)) from None
 
 
+BLOCKS = "blocks of files of other machines"
+"""What Python is called for where files are fetched as they are read, in words."""
 _AGAIN = "build the pipeline again"
 _MAPPED_ELSEWHERE = 256
 """The most files that a graph maps itself (`MOST_ELSEWHERE` of the lowering)."""
@@ -82,14 +94,22 @@ class MappedReader(RecordReader):
     def __init__(self, shards: Sequence[Found], index: RecordIndex, parts: Sequence[str], labels: Mapping[str, LabelColumn]) -> None:
         super().__init__(shards, labels)
         self.index, self.parts = index, tuple(parts)
+        self.fetches = self.away is not None
 
     def keeps(self) -> tuple[str, bool]:
-        return "mapped files", len(self.shards) > _MAPPED_ELSEWHERE
+        return ("mapped files", len(self.shards) > _MAPPED_ELSEWHERE) if self.away is None else ("", False)
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        """Says what is fetched."""
+        return BLOCKS if self.away is not None else ""
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        from pipegen.ops.lowering.fetched import FetchedRecords
         from pipegen.ops.lowering.mapped import MappedRecords
 
         self.check()
+        if self.away is not None:
+            return FetchedRecords(*self.away, self.index, self.parts, hold, self.parts_of, self.parse)
         files = [(shard.path, shard.size) for shard in self.shards]
         return MappedRecords(files, self.index, self.parts, hold, self.parts_of, self.parse)
 

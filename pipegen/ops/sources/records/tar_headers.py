@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tarfile
 from typing import TYPE_CHECKING
 
+from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.ahead import Ahead
 from pipegen.ops.sources.records.grouped import Members
@@ -29,11 +29,8 @@ def tar_members(path: str, size: int) -> tuple[Members, str]:
     """
     import numpy as np
 
-    number = os.open(path, os.O_RDONLY)
-    try:
-        headers, starts, lengths, at, damage = _headers(number, size)
-    finally:
-        os.close(number)
+    with Opened(path) as file:
+        headers, starts, lengths, at, damage = _headers(file, size)
     table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
     posix = (table[:, 257:262] == list(b"ustar")).all(1)
     if (posix & (~np.isin(table[:, 156], _READ) | (table[:, 124] >= 128))).any():
@@ -52,9 +49,9 @@ def tar_members(path: str, size: int) -> tuple[Members, str]:
     return Members(_names(table, posix, files), begins, sizes), where + damage
 
 
-def _headers(number: int, size: int) -> tuple[bytes, list[int], list[int], int, str]:
+def _headers(file: Opened, size: int) -> tuple[bytes, list[int], list[int], int, str]:
     """Walks from header to header: all of them, where they begin and the lengths they say, where the walk ends, and what is wrong there."""
-    ahead, found, starts, lengths = Ahead(number), [], [], []
+    ahead, found, starts, lengths = Ahead(file), [], [], []
     block, begin, at, damage = b"", 0, 0, _ENDS_OPEN
     while at + _BLOCK <= size:
         here = at - begin
@@ -132,7 +129,7 @@ def _by_library(path: str, size: int) -> tuple[Members, str]:
     lengths: list[int] = []
     damage = ""
     try:
-        with tarfile.open(path, "r:") as archive:
+        with Opened(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:  # type: ignore[call-overload]
             for info in archive:
                 if info.isreg() and not info.issparse():
                     if info.offset_data + info.size > size:

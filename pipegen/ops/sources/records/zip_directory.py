@@ -5,11 +5,11 @@ The layout is that of PKWARE's application note (APPNOTE.TXT, 4.3), with the 64-
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 from typing import TYPE_CHECKING
 
+from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.ahead import Ahead
 from pipegen.ops.sources.records.grouped import Members
@@ -43,10 +43,9 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
     """Lists the files of a ZIP archive in the order of their places, and says what is wrong behind them."""
     import numpy as np
 
-    number = os.open(path, os.O_RDONLY)
-    try:
+    with Opened(path) as file:
         try:
-            directory, shift = _directory(number, size)
+            directory, shift = _directory(file, size)
             names, entries = _entries(directory)
         except _Damaged as error:
             none: Ints = np.zeros(0, np.int64)
@@ -57,9 +56,7 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
         names, entries = names.take(order).packed(), {field: values[order] for field, values in entries.items()}
         stored, sizes = entries["stored"], entries["size"]
         offsets: Ints = entries["offset"] + shift
-        starts, whole = _starts(number, offsets, size)
-    finally:
-        os.close(number)
+        starts, whole = _starts(file, offsets, size)
     problems = {
         "{} is encrypted": entries["flags"] & _ENCRYPTED != 0,
         "{} is compressed by method {}, which is not deflate": ~np.isin(entries["method"], (_STORED, _DEFLATED)),
@@ -96,9 +93,9 @@ def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes
     return found
 
 
-def _directory(number: int, size: int) -> tuple[bytes, int]:
+def _directory(file: Opened, size: int) -> tuple[bytes, int]:
     """The table of contents, and by how much all places are further back: what was put in front of the archive."""
-    tail = os.pread(number, _END + _LONGEST_COMMENT + _LOCATOR, max(0, size - _END - _LONGEST_COMMENT - _LOCATOR))
+    tail = file.pread(_END + _LONGEST_COMMENT + _LOCATOR, max(0, size - _END - _LONGEST_COMMENT - _LOCATOR))
     place = tail.rfind(b"PK\5\6", 0, len(tail) - _END + 4)
     if place < 0:
         raise _Damaged("it does not end as a ZIP archive does")
@@ -107,7 +104,7 @@ def _directory(number: int, size: int) -> tuple[bytes, int]:
     locator = tail[max(0, place - _LOCATOR) : place]
     if locator.startswith(b"PK\6\7"):
         at = end - _LOCATOR - _END64
-        large = os.pread(number, _END64, at) if at >= 0 else b""
+        large = file.pread(_END64, at) if at >= 0 else b""
         if not large.startswith(b"PK\6\6") or len(large) < _END64:
             raise _Damaged("the end of it is damaged")
         end = at
@@ -115,14 +112,14 @@ def _directory(number: int, size: int) -> tuple[bytes, int]:
     shift = end - length - begin
     if shift < 0:
         raise _Damaged("it should lie where the archive has ended")
-    return _whole(number, begin + shift, length), shift
+    return _whole(file, begin + shift, length), shift
 
 
-def _whole(number: int, at: int, length: int) -> bytes:
+def _whole(file: Opened, at: int, length: int) -> bytes:
     """Reads so many bytes: Linux gives 2 GiB at most in one call."""
     found = bytearray()
     while len(found) < length:
-        more = os.pread(number, length - len(found), at + len(found))
+        more = file.pread(length - len(found), at + len(found))
         if not more:
             raise _Damaged("the archive ends within it")
         found += more
@@ -184,11 +181,11 @@ def _widen(entries: dict[str, Ints], place: int, extras: bytes) -> None:
             entries[field][place], at = value, at + 8
 
 
-def _starts(number: int, offsets: Ints, size: int) -> tuple[Ints, Ints]:
+def _starts(file: Opened, offsets: Ints, size: int) -> tuple[Ints, Ints]:
     """Finds where the bytes of each member begin, behind its own header: int64 `(n,)`; and which of these headers are whole."""
     import numpy as np
 
-    ahead, headers = Ahead(number), []
+    ahead, headers = Ahead(file), []
     block, begin, nothing = b"", 0, bytes(_LOCAL)
     for at in offsets.tolist():
         here = at - begin

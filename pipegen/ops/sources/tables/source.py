@@ -72,6 +72,12 @@ class TableSource(Source):
         """Let the listing pass over files that do not exist."""
         self._late = True
 
+    def fetched_as_read(self) -> frozenset[str]:
+        return frozenset({"root"})
+
+    def reads_addresses(self) -> bool:
+        return True
+
     @property
     def pictures(self) -> tuple[str, ...]:
         """The features in files; the record is known by the first of them, which is an image where there is one."""

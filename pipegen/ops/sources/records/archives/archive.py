@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
+from pipegen.mounts import Opened
 from pipegen.ops.sources.records.paths import Found
 from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.zip_directory import unpacked_member, zip_members
@@ -53,11 +54,8 @@ class Archive:
         members = self.members
         check = 0 if members.checks is None else int(members.checks[number])
         length = int(members.lengths[number])
-        stream = os.open(self.file.path, os.O_RDONLY)
-        try:
-            content = os.pread(stream, length if most is None or check > 0 else min(most, length), int(members.offsets[number]))
-        finally:
-            os.close(stream)
+        with Opened(self.file.path) as file:
+            content = file.pread(length if most is None or check > 0 else min(most, length), int(members.offsets[number]))
         try:
             return unpacked_member(content, check)
         except ValueError as error:

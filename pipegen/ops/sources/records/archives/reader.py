@@ -37,6 +37,7 @@ class MemberReader(MappedReader):
         lengths: Ints = np.stack([members.lengths[own], np.zeros(len(own), np.int64)], 1).astype(np.int32)
         index = RecordIndex(np.array([0, len(own)], np.int64), np.stack([members.offsets[own], checks], 1), lengths, ("",), ("",))
         super().__init__([archive.file], index, ("", _CHECK), {})
+        self.fetches = False  # what it opens takes no places of several records ahead
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         """Returns what reads the bytes of members, of one or of `(n,)`."""

@@ -1,0 +1,254 @@
+"""The cache of blocks: pieces of remote files, each a small file of its own, which processes share.
+
+A block is written under another name and renamed, so that it is whole or not there, whenever a process ends; its name says of which
+version of which file it is, so that one that was written anew has none. A block that is removed while it is read is read to its end, as
+the system has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pipegen.data.remote.blocks import patiently
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fsspec import AbstractFileSystem
+
+    from pipegen.data.remote.blocks import Remote
+
+try:
+    import fcntl
+except ImportError:  # Windows: processes that begin at the same time fetch twice
+    fcntl = None  # type: ignore[assignment]
+
+BLOCK = 256 * 2**10
+"""Bytes of a block."""
+RUN = 32
+"""Blocks that one request asks for at most."""
+AT_ONCE = 32
+"""Requests that are under way at a time."""
+AHEAD = 1024
+"""Requests that wait at most for blocks which nothing waits for yet."""
+FREED = 0.1
+"""The part of the cache that is made free at a time."""
+_STRIPES = 1024
+_TOUCHED = 600
+"""Seconds after which a block that is read counts as used anew."""
+_LEFT = 3600
+"""Seconds after which a block that was begun was left behind."""
+
+
+class BlockCache:
+    """Keeps blocks of files of other machines in a folder.
+
+    Args:
+        folder: The folder; it is made if needed.
+        size: The most that they may take, in bytes; 0 keeps nothing.
+    """
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self._folder, self._locks, self.size = folder / "blocks", folder / "locks", size
+        self._pool = ThreadPoolExecutor(AT_ONCE, "pipegen-blocks")
+        self._begun = threading.Semaphore(AHEAD)
+        self._counted = False
+        self._wholes, self._beside, self._looked = folder / "files", 0, -math.inf
+
+    def read(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> bytes:
+        """Reads bytes of a file, from here as far as they are here.
+
+        Raises:
+            DroppedError: When they cannot be fetched.
+            OSError: Likewise, for a reason that no patience mends.
+        """
+        if length <= 0:
+            return b""
+        first, last = offset // BLOCK, (offset + length - 1) // BLOCK
+        name = self._name(fs, file)
+        parts: dict[int, bytes] = {}
+        for number in range(first, last + 1):
+            low, high = max(offset - number * BLOCK, 0), min(offset + length - number * BLOCK, BLOCK)
+            found = self._here(name, file, number, low, high)
+            if found is not None:
+                parts[number] = found
+        missing = [number for number in range(first, last + 1) if number not in parts]
+        runs = _runs(missing)
+        fetched = [self.fetch(fs, file, runs[0])] if len(runs) == 1 else self._pool.map(partial(self.fetch, fs, file), runs)
+        for blocks in fetched if runs else ():
+            for number, block in blocks.items():
+                low, high = max(offset - number * BLOCK, 0), min(offset + length - number * BLOCK, BLOCK)
+                if first <= number <= last:
+                    parts[number] = block[low:high]
+        return b"".join(parts[number] for number in range(first, last + 1))
+
+    def ahead(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> None:
+        """Begins to fetch bytes that are not here; it does not wait."""
+        if length <= 0 or not self.size:
+            return
+        name = self._name(fs, file)
+        missing = [n for n in range(offset // BLOCK, (offset + length - 1) // BLOCK + 1) if not os.path.exists(self._path(name, n))]
+        for run in _runs(missing):
+            if self._begun.acquire(blocking=False):
+                self._pool.submit(self._quietly, fs, file, run)
+
+    def fetch(self, fs: AbstractFileSystem, file: Remote, run: Sequence[int]) -> dict[int, bytes]:
+        """Returns blocks that follow each other, all in one run, by their numbers, and keeps them; one process at a time asks for them.
+
+        Raises:
+            DroppedError: As `read`.
+        """
+        name = self._name(fs, file)
+        with self._locked(f"{name}{run[0] // RUN}"):
+            here = {number: self._here(name, file, number, 0, BLOCK) for number in run}
+            found = {number: block for number, block in here.items() if block is not None}
+            for part in _runs([number for number in run if number not in found]):
+                start, end = part[0] * BLOCK, min((part[-1] + 1) * BLOCK, file.size)
+                content = patiently(partial(_asked, fs, file, start, end))
+                first = 0 if len(content) == file.size else part[0]  # a server that knows no ranges sends the whole, which is worth keeping
+                fresh = {first + at // BLOCK: content[at : at + BLOCK] for at in range(0, len(content), BLOCK)}
+                self._keep(name, fresh)
+                found |= fresh
+            return found
+
+    def forget(self, fs: AbstractFileSystem, file: Remote) -> None:
+        """Removes the blocks of a file."""
+        name = self._name(fs, file)
+        for number in range(-(-file.size // BLOCK)):
+            with suppress(OSError):
+                os.unlink(self._path(name, number))
+
+    def make_room(self, need: int) -> None:
+        """Removes the blocks that were used the longest time ago, until those that stay and `need` other bytes fit."""
+        with self._locked("room"):
+            (self._folder / "used").unlink(missing_ok=True)
+            self._evict(max(0, self.size - need))
+
+    def _quietly(self, fs: AbstractFileSystem, file: Remote, run: Sequence[int]) -> None:
+        try:
+            if threading.main_thread().is_alive():
+                self.fetch(fs, file, run)
+        except Exception:  # whoever reads it asks again, and says what is wrong
+            return
+        finally:
+            self._begun.release()
+
+    def _here(self, name: str, file: Remote, number: int, low: int, high: int) -> bytes | None:
+        """Bytes of a block; `None` where it is not here as a whole."""
+        whole = min(BLOCK, file.size - number * BLOCK)
+        try:
+            stream = os.open(self._path(name, number), os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            about = os.fstat(stream)
+            if about.st_size != whole:
+                return None
+            if time.time() - about.st_mtime > _TOUCHED:
+                with suppress(OSError):
+                    os.utime(self._path(name, number))
+            return os.pread(stream, min(high, whole) - low, low)
+        finally:
+            os.close(stream)
+
+    def _keep(self, name: str, blocks: dict[int, bytes]) -> None:
+        """Writes blocks; where the disk is full, they are read anew when they are needed again."""
+        if not self.size:
+            return
+        with suppress(OSError):
+            for number, block in blocks.items():
+                path = self._path(name, number)
+                begun = f"{path}.{os.getpid()}.part"
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(begun, "wb") as stream:
+                    stream.write(block)
+                os.replace(begun, path)
+            self._count(sum(map(len, blocks.values())))
+
+    def _count(self, more: int) -> None:
+        """Adds up what all processes have written, and makes room where that is too much."""
+        with self._locked("room"):
+            used = self._used() + more if self._counted else self._evict(self._limit())
+            self._counted = True
+            if used > self._limit():
+                used = self._evict(int(self._limit() * (1 - FREED)))
+            (self._folder / "used").write_text(str(used))
+
+    def _used(self) -> int:
+        try:
+            return int((self._folder / "used").read_text())
+        except (OSError, ValueError):
+            return self._evict(self._limit())
+
+    def _limit(self) -> int:
+        """The bytes that blocks may take beside the whole files, which are counted now and then."""
+        if time.monotonic() - self._looked > _TOUCHED:
+            wholes = (os.path.join(folder, name) for folder, _, names in os.walk(self._wholes) for name in names)
+            self._beside, self._looked = sum(map(os.path.getsize, wholes)), time.monotonic()
+        return max(0, self.size - self._beside)
+
+    def _evict(self, limit: int) -> int:
+        """Removes blocks until the rest takes `limit` bytes at most; returns what it takes."""
+        found, now = [], time.time()
+        for folder, _, names in os.walk(self._folder):
+            for name in names:
+                path = os.path.join(folder, name)
+                with suppress(OSError):
+                    about = os.stat(path)
+                    if not name.endswith(".part"):
+                        found.append((about.st_mtime_ns, about.st_size, path))
+                    elif now - about.st_mtime > _LEFT:
+                        os.unlink(path)
+        found = [entry for entry in found if os.path.basename(entry[2]) != "used"]
+        used = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found) if used > limit else ():
+            if used <= limit:
+                break
+            with suppress(OSError):
+                os.unlink(path)
+            used -= size
+        return used
+
+    def _name(self, fs: AbstractFileSystem, file: Remote) -> str:
+        known = f"{fs.protocol}\0{file.name}\0{file.version}\0{file.size}"
+        return hashlib.blake2b(known.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+    def _path(self, name: str, number: int) -> str:
+        return f"{self._folder}/{name[:3]}/{name}-{number:x}"
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        """Waits until no other thread and no other process holds this name, or one of its stripe."""
+        stripe = "room" if name == "room" else str(int(hashlib.blake2b(name.encode(), digest_size=4).hexdigest(), 16) % _STRIPES)
+        self._locks.mkdir(parents=True, exist_ok=True)
+        with open(self._locks / f"blocks-{stripe}", "w") as stream:
+            if fcntl is not None:
+                fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+
+
+def _runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Rising numbers, parted where one is missing between them and at every multiple of `RUN`."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if not found or number != found[-1][-1] + 1 or number % RUN == 0:
+            found.append([])
+        found[-1].append(number)
+    return found
+
+
+def _asked(fs: AbstractFileSystem, file: Remote, start: int, end: int) -> bytes:
+    """Bytes of a file; all of them where its server knows no ranges."""
+    found: bytes = fs.cat_file(file.name, start=start, end=end)
+    if len(found) not in (end - start, file.size):
+        raise OSError(f"{len(found):,} of {end - start:,} bytes came")
+    return found

@@ -1,0 +1,105 @@
+"""Lists what is at an address, by whatever speaks its scheme: a library of fsspec, or TensorFlow."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from pipegen.data.remote.blocks import DroppedError, Remote, patiently, version_of
+from pipegen.errors import OpError
+from pipegen.masking import masked, without_secrets
+from pipegen.ops.sources.folders.glob import compile_glob
+from pipegen.ops.sources.records.paths import expand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fsspec import AbstractFileSystem
+
+    from pipegen.spec.address import Address
+
+_HIDDEN = "."
+_LIBRARIES = {"gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs", "hf": "huggingface_hub", "hdfs": "pyarrow", "sftp": "paramiko"}
+"""What fsspec needs for a scheme, where that is no part of `pipegen[remote]`."""
+
+ACCESS = "set the credentials as its client reads them, such as AWS_PROFILE for `s3://`; secrets belong in no spec"
+AGAIN = "run it again: what has been fetched is kept"
+
+
+def file_system(address: Address, field: str, *, by_tensorflow: bool) -> AbstractFileSystem:
+    """Returns what lists and fetches the files of an address.
+
+    Args:
+        address: The address.
+        field: The argument that it is, for errors.
+        by_tensorflow: Whether TensorFlow has to speak its scheme; else it is asked where a library for `gs://` is missing.
+
+    Raises:
+        OpError: `PG565` where nothing speaks it, `PG566` where it cannot be reached, `PG744` where TensorFlow does not speak it.
+    """
+    if by_tensorflow or (address.scheme == "gs" and importlib.util.find_spec("gcsfs") is None):
+        from pipegen.ops.lowering.addresses import TensorFlowFiles, speaks
+
+        lacking = speaks(address.text, address.scheme)
+        if lacking:
+            message = f"TensorFlow here does not read `{address.scheme}://` in its graph: {lacking[0]}"
+            raise OpError("PG744", message, field=field, help=lacking[1:])
+        if address.scheme != "gs" or importlib.util.find_spec("gcsfs") is None:
+            return TensorFlowFiles()
+    try:
+        import fsspec
+    except ImportError:
+        raise OpError("PG565", f"reading {address} needs fsspec", field=field, help="pip install 'pipegen[remote]'") from None
+    try:
+        fs, _ = patiently(lambda: fsspec.core.url_to_fs(address.folder))
+    except ImportError as error:
+        library = _LIBRARIES.get(address.scheme)
+        install = f"pip install {library}" if library else "pip install 'pipegen[remote]'"
+        raise OpError("PG565", f"`{address.scheme}://` needs a library: {error}", field=field, help=install) from None
+    except ValueError:
+        known = "`s3://`, `http://`, `https://`, `hf://`, `gs://` and others that fsspec knows"
+        raise OpError("PG565", f"nothing here speaks `{address.scheme}://`", field=field, help=f"addresses are {known}") from None
+    except (DroppedError, OSError) as error:
+        raise OpError("PG566", f"{address} cannot be reached: {without_secrets(address.text)(error)}", field=field, help=AGAIN) from None
+    return fs
+
+
+def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]]:
+    """Tells whether an address is that of one file, and lists its files; hidden ones are left out."""
+    fs.invalidate_cache()
+    name = fs._strip_protocol(address.folder)
+    web = address.scheme in ("http", "https")  # where a folder is a page like any other, told by the slash behind it
+    if not address.pattern and (not address.text.endswith("/") if web else patiently(lambda: fs.isfile(name))):
+        return True, [_sized(fs, Remote(name, address.place[-1], -1, ""))]
+    found = patiently(lambda: fs.find(name, detail=True))
+    files = []
+    for full, about in sorted(found.items()):
+        key = unquote(full[len(name.rstrip("/")) :].strip("/"))
+        if not key or any(part in ("..", "") or part.startswith(_HIDDEN) for part in key.split("/")):
+            continue
+        files.append(Remote(full, key, _size(about), version_of(about)))
+    wanted = set(matching(address.pattern, (file.key for file in files)))
+    return False, [file if file.size >= 0 else _sized(fs, file) for file in files if file.key in wanted]
+
+
+def _size(about: Mapping[str, Any]) -> int:
+    """The size that a listing says, or -1."""
+    return -1 if about.get("size") is None else int(about["size"])
+
+
+def matching(pattern: str, keys: Iterable[str]) -> list[str]:
+    """Returns the relative paths that a pattern is about; all of them without one."""
+    if not pattern:
+        return list(keys)
+    globs = [compile_glob(one) for one in expand(pattern)]
+    deep = "/" in pattern
+    return [key for key in keys if (deep or "/" not in key) and any(glob.match(key) is not None for glob in globs)]
+
+
+def _sized(fs: AbstractFileSystem, file: Remote) -> Remote:
+    """The file with what only a look at it alone tells."""
+    about = patiently(lambda: fs.info(file.name))
+    if about.get("size") is None:
+        raise DroppedError(f"the server does not say how large {masked(file.key)} is")
+    return file._replace(size=int(about["size"]), version=version_of(about))
