@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +32,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 FEATURES = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 4}}
 MAPPED = {"tfrecord": ".tfrecord", "webdataset": ".tar", "zip": ".zip", "mds": ".mds"}
 WHOLE = {name: suffix for name, (suffix, _) in STORES.items()}
-FILES = ("image_folder", "files", "csv", "by_split")
+FILES = ("image_folder", "archive", "files", "csv", "by_split")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,9 @@ def sources(folder: Path) -> dict[str, Any]:
         table = csv.writer(stream)
         table.writerow(["file", "label"])
         table.writerows([name, name.partition("/")[0]] for name in names)
+    shutil.make_archive(str(folder / "packed"), "zip", photos)
     made: dict[str, Any] = {
+        "archive": lambda at: {"image_folder": {"path": f"{at}/packed.zip"}},
         "image_folder": lambda at: {"image_folder": {"path": f"{at}/photos"}},
         "files": lambda at: {"files": {"features": {"image": {"kind": "image", "path": f"{at}/photos"}}}},
         "csv": lambda at: {
