@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
+from pipegen.api.resuming import Resumes
 from pipegen.api.serving import Serves, leaves_steps
 from pipegen.api.written import WrittenDown
 from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
 from pipegen.data.split_names import meant_split
-from pipegen.phases.state import make_state, position_from
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
 
@@ -40,7 +39,7 @@ LIVE: WeakSet[Pipeline] = WeakSet()
 
 
 @untraced
-class Pipeline(Serves, WrittenDown):
+class Pipeline(Resumes, Serves, WrittenDown):
     """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], shared: Shared | None = None) -> None:
@@ -72,6 +71,11 @@ class Pipeline(Serves, WrittenDown):
             raise TypeError(f"a split is named by text, such as {self._main.split!r}, got {got(split)}; {', '.join(self._plans)} are there")
         if split not in self._plans:
             raise KeyError(f"there is no split {split!r}{meant_split(split, self._plans)}")
+
+    def _at(self, split: str, epoch: int | None = None) -> Pipeline:
+        """Returns what has a split at an epoch, or now: the pipeline itself; where training has stages, for its split one of these."""
+        self._require(split)
+        return self
 
     def _position(self, split: str, epoch: int, step: int) -> tuple[int, int]:
         self._require(split)
@@ -151,9 +155,10 @@ class Pipeline(Serves, WrittenDown):
             ValueError: For an unknown epoch, step, share or device.
             SpecError: With `stages="element"`, where random steps stand among those of the layer.
         """
-        epoch, step = self._position(split, epoch, step)
+        pipe = self._at(split, epoch)
+        epoch, step = pipe._position(split, epoch, step)
         given = split, epoch, step, share(shard), None if device is None else text("device", device, "GPU:0")
-        return self._before_layer(*given) if leaves_steps(stages) else self._engine.fixed(*given)
+        return pipe._before_layer(*given) if leaves_steps(stages) else pipe._engine.fixed(*given)
 
     def numpy(self, split: str) -> NumpyBatches:
         """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
@@ -169,9 +174,9 @@ class Pipeline(Serves, WrittenDown):
         """Returns the next `n` examples of a split as NumPy arrays, and moves nothing."""
         from pipegen.views.peek import peek
 
-        self._require(split)
-        epoch, step = self._engine.train_progress().position() if split == "train" else (0, 0)
-        return peek(self._engine.executor(split), lambda e, k: self.dataset(split, epoch=e, step=k), epoch, step, whole("n", n, 1))
+        pipe = self._at(split)
+        epoch, step = pipe._engine.train_progress().position() if split == "train" else (0, 0)
+        return peek(pipe._engine.executor(split), lambda e, k: pipe.dataset(split, epoch=e, step=k), epoch, step, whole("n", n, 1))
 
     def preview(
         self,
@@ -195,12 +200,10 @@ class Pipeline(Serves, WrittenDown):
         """
         from pipegen.views.preview import contact_sheet
 
-        self._require(split)
+        engine = self._at(split, epoch)._engine
         called_with_count("progress", progress)
         rows, draws, cell = (whole(name, value, 1) for name, value in (("rows", rows), ("draws", draws), ("cell", cell)))
-        return contact_sheet(
-            self._engine, split, rows=rows, draws=draws, first_epoch=whole("epoch", epoch, 0), cell=cell, progress=progress
-        )
+        return contact_sheet(engine, split, rows=rows, draws=draws, first_epoch=whole("epoch", epoch, 0), cell=cell, progress=progress)
 
     def export(
         self,
@@ -233,13 +236,13 @@ class Pipeline(Serves, WrittenDown):
         """
         from pipegen.views.export import Wanted, export
 
-        self._require(split)
+        pipe = self._at(split, epoch)
         called_with_count("progress", progress)
         count = None if examples is None else whole("examples", examples, 1)
         draws, epoch, quality = whole("draws", draws, 1), whole("epoch", epoch, 0), whole("quality", quality, 1, 100)
         at = file_or_folder("folder", folder, "augmented/")
         wanted = Wanted(at, count, draws, epoch, form, quality, text("prefix", prefix, "rose-"), overwrite)
-        return export(self._engine, self._plans[split], wanted, progress)
+        return export(pipe._engine, pipe._plans[split], wanted, progress)
 
     def predict_on(self, wanted: Any) -> Predictions:
         """Runs this spec's evaluation steps on unlabelled data.
@@ -280,9 +283,11 @@ class Pipeline(Serves, WrittenDown):
         return self._manifest.num_examples(split)
 
     def steps(self, split: str) -> int:
-        """Counts the batches in an epoch of a split; serves `steps_per_epoch` where a dataset's length is unknown."""
-        self._require(split)
-        return self._engine.executor(split).steps
+        """Counts the batches in an epoch of a split; serves `steps_per_epoch` where a dataset's length is unknown.
+
+        Where training has stages, an epoch of its split is one of the current stage.
+        """
+        return self._at(split)._engine.executor(split).steps
 
     @property
     def class_weights(self) -> dict[int, float] | None:
@@ -308,41 +313,6 @@ class Pipeline(Serves, WrittenDown):
     def fingerprint(self) -> str:
         """Identifies the data wherever it is mounted: files by relative names and sizes, arrays by what they hold."""
         return self._manifest.fingerprint
-
-    # Resuming
-
-    def state(self) -> dict[str, Any]:
-        """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data."""
-        self._require("train")
-        epoch, step = self._engine.train_progress().position()
-        return self._state_at(epoch, step)
-
-    def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
-        return make_state(self.spec.model, self.spec_hash, self._manifest.split_fingerprint, epoch, step)
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Lets the training split go on where a state was taken.
-
-        Raises:
-            StateError: When the spec or the data differs; it says in words what does.
-        """
-        self.seek(*self._position_of(state))
-
-    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
-        return position_from(state, self.spec.model, self.spec_hash, self._manifest.split_fingerprint, self.steps("train"))
-
-    def seek(self, epoch: int, step: int = 0) -> None:
-        """Lets the training split go on at a step of an epoch: the next iterator over `.train` starts there.
-
-        Args:
-            epoch: The epoch, from 0.
-            step: Its first step; as many as an epoch has stand for the start of the next one.
-
-        Raises:
-            ValueError: For an unknown epoch or step.
-        """
-        epoch, step = self._position("train", epoch, step)
-        self._engine.train_progress().seek(epoch, step)
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
         """Makes a Keras callback that starts the pipeline with the epoch of `fit`, or where restored weights are.
@@ -401,13 +371,13 @@ class Pipeline(Serves, WrittenDown):
         from pipegen.physical.decide import decide_forms
         from pipegen.views.summary import explained
 
-        if split is not None:
-            self._require(split)
-        chosen = [split] if split is not None else list(self._plans) if all else [self._main.split]
-        compiled = {s: self._compiled.splits[s] for s in chosen}
-        executors = [self._engine.executor(s) for s in chosen] if physical else []
+        main = self._main.split if split is None else split
+        pipe = self._at(main)
+        chosen = list(pipe._plans) if all and split is None else [main]
+        compiled = {s: pipe._compiled.splits[s] for s in chosen}
+        executors = [pipe._engine.executor(s) for s in chosen] if physical else []
         runs = {x.plan.split: decide_forms(x.plan, x.setting, every=all) for x in executors} or None
-        return explained(self, compiled, self._manifest, passes=passes or all, whole=all, before=before, physical=runs)
+        return explained(pipe, compiled, pipe._manifest, passes=passes or all, whole=all, before=before, physical=runs)
 
     def _repr_html_(self) -> str:
         from pipegen.views.summary import summary_html

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import file_or_folder, whole
@@ -18,13 +18,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from PIL import Image
-
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.datasets.stage_callback import StageCallback
-    from pipegen.notebook import Explanation
     from pipegen.phases.specs import CompiledSpec, Spec
-    from pipegen.views.export import Exported
 
 
 class Timeline:
@@ -175,54 +171,14 @@ class StagedPipeline(Pipeline):
             if stage.finished:
                 stage._release()
 
-    def _training(self, split: str, epoch: int | None = None) -> Stage | None:
-        """Returns the stage that a split is to be taken from: for training that of an epoch, or the current one."""
+    def _at(self, split: str, epoch: int | None = None) -> Pipeline:
         self._require(split)
         if split != "train":
-            return None
+            return self
         return self.current if epoch is None else self._stages[self.timeline.stage(whole("epoch", epoch))]
 
     def __getitem__(self, split: str) -> PipelineDataset:
-        stage = self._training(split)
-        return super().__getitem__(split) if stage is None else stage[split]
-
-    def dataset(
-        self,
-        split: str,
-        *,
-        epoch: int = 0,
-        step: int = 0,
-        shard: tuple[int, int] | None = None,
-        device: str | None = None,
-        stages: Literal["all", "element"] = "all",
-    ) -> PipelineDataset:
-        """Returns one epoch of a split, of the training split as the stage of that epoch has it; see `Pipeline.dataset`."""
-        stage = self._training(split, epoch)
-        given: dict[str, Any] = {"epoch": epoch, "step": step, "shard": shard, "device": device, "stages": stages}
-        return super().dataset(split, **given) if stage is None else stage.dataset(split, **given)
-
-    def steps(self, split: str) -> int:
-        """Counts the batches in an epoch of a split; of the training split, in the current stage."""
-        stage = self._training(split)
-        return super().steps(split) if stage is None else stage.steps(split)
-
-    def peek(self, split: str = "train", n: int = 1) -> Any:
-        stage = self._training(split)
-        return super().peek(split, n) if stage is None else stage.peek(split, n)
-
-    def preview(self, split: str = "train", *, epoch: int = 0, **given: Any) -> Image.Image:
-        stage = self._training(split, epoch)
-        return super().preview(split, epoch=epoch, **given) if stage is None else stage.preview(split, epoch=epoch, **given)
-
-    def export(self, folder: str | os.PathLike[str], split: str = "train", *, epoch: int = 0, **given: Any) -> Exported:
-        stage = self._training(split, epoch)
-        to = super().export if stage is None else stage.export
-        return to(folder, split, epoch=epoch, **given)
-
-    def explain(self, split: str | None = None, **given: Any) -> Explanation:
-        """Shows the compiled plan of a split, of the training split that of the current stage; see `Pipeline.explain`."""
-        stage = self._training(split or "train")
-        return super().explain(split, **given) if stage is None else stage.explain(split, **given)
+        return super().__getitem__(split) if split != "train" else self.current[split]
 
     # Resuming
 

@@ -101,21 +101,11 @@ def load(
         if tree is None:
             return nothing
         tree = follow(tree, base, file if named else None, files, out)
-        locate = Locator(tree.spans, files, cwd)
-        given, values = _outside(tree, Outside(params, "params="), Outside(overrides, overrides_from))
-        lay_over(tree, values, locate, out)
-        section = Params(locate, cwd, given, os.environ if env is None else env, out, tree.partial)
-        params_now = section.evaluate(tree.value.get("params"))
-        written = Written.of(tree, locate) if "stages" in tree.value else None
-        substitution = Substitution(params_now, locate, out)
-        if not substitution.apply(tree):
+        outside = _outside(tree, Outside(params, "params="), Outside(overrides, overrides_from))
+        done = _resolved(tree, outside, runtime, os.environ if env is None else env, Locator(tree.spans, files, cwd), out)
+        if done is None:
             return nothing
-        if runtime:
-            tree = _laid_over(tree, runtime, locate, out)
-        place = Place(locate, (), out, substitution.spoiled, tree.partial)
-        make_absolute(tree.value, place)
-        locate.raw = tree.value
-        draft = build(tree, place, file, section.declared)
+        draft = build(done.tree, done.place, file, done.section.declared)
     except FullError:
         out.most = None
         out.add(
@@ -123,12 +113,59 @@ def load(
         )
         return nothing
     spec = draft.spec if draft is not None and not out.has_errors else None
-    stages: tuple[Loaded, ...] = ()
-    if spec is not None and written is not None:
-        stages = _stages(spec, written, section, params_now, runtime, Loaded(spec, None, out, locate, base, file, {}, files.texts))
-        spec = spec if not out.has_errors else None
-    plain_values = written.tree.value if written is not None else {}
-    return Loaded(spec, draft if spec is None else None, out, locate, base, file, tree.value, files.texts, stages, plain_values)
+    found = Loaded(spec, None, out, done.locate, base, file, done.tree.value, files.texts)
+    if spec is not None and done.written is not None:
+        found.stages = _stages(spec, done.written, done.section, done.values, runtime, found)
+        found.spec = spec = spec if not out.has_errors else None
+    found.draft = draft if spec is None else None
+    found.written = done.written.tree.value if done.written is not None else {}
+    return found
+
+
+@dataclass(slots=True)
+class _Resolved:
+    """Holds a spec's plain values with everything put in: params, what came from outside, absolute paths.
+
+    Attributes:
+        tree: The values.
+        place: Where what is built of them finds its places.
+        locate: Where each value stands.
+        section: The section `params`.
+        values: What the params are.
+        written: The values before params were put in, of a spec with stages.
+    """
+
+    tree: Tree
+    place: Place
+    locate: Locator
+    section: Params
+    values: dict[str, Value]
+    written: Written | None
+
+
+def _resolved(
+    tree: Tree,
+    outside: tuple[dict[str, Given], Outside],
+    runtime: Mapping[str, Any] | None,
+    env: Mapping[str, str],
+    locate: Locator,
+    out: Diagnostics,
+) -> _Resolved | None:
+    """Puts params and what comes from outside into a tree; `None` where nothing of it can be read."""
+    given, values = outside
+    lay_over(tree, values, locate, out)
+    section = Params(locate, Path.cwd(), given, env, out, tree.partial)
+    params = section.evaluate(tree.value.get("params"))
+    written = Written.of(tree, locate) if "stages" in tree.value else None
+    substitution = Substitution(params, locate, out)
+    if not substitution.apply(tree):
+        return None
+    if runtime:
+        tree = _laid_over(tree, runtime, locate, out)
+    place = Place(locate, (), out, substitution.spoiled, tree.partial)
+    make_absolute(tree.value, place)
+    locate.raw = tree.value
+    return _Resolved(tree, place, locate, section, params, written)
 
 
 def _stages(
