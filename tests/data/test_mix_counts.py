@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mix_walk import Walk
 
 from pipegen.data.mix.counts import LONGEST, epoch_examples, interleave, mixture
 from pipegen.errors import OpError
@@ -100,3 +102,16 @@ def test_a_part_that_fades_out_gets_no_more_and_what_it_is_owed_goes_to_the_othe
     later = [made.counts(epoch) for epoch in range(2, 40)]
     assert all(counts[0] == 0 and sum(counts) == 7 for counts in later)
     assert abs(sum(c[1] for c in later) - sum(c[2] for c in later)) <= 3
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([0.1, 0.2, 0.25, 0.3333, 0.5, 1.0, 2.0]), min_size=1, max_size=6), min_size=2, max_size=4),
+    st.integers(100, 400),
+)
+def test_a_schedule_is_normalised_in_each_epoch_and_what_rounding_leaves_is_carried_over(weights: list[list[float]], examples: int) -> None:
+    """Against the walk in plain fractions. Shares have a denominator of 2³¹ at most, so nearly equal remainders may go either way."""
+    made, walk = mixture(examples, weights), Walk(examples, weights)
+    for epoch in range(1, 9):
+        rests = sorted(owed % 1 for owed in walk.owed(epoch - 1))
+        if all(b - a > Fraction(1, 10**6) for a, b in pairwise([Fraction(0), *rests, Fraction(1)])):
+            assert made.before(epoch) == tuple(walk.before(epoch))
