@@ -33,10 +33,10 @@ def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
     Raises:
         CannotRun: When it cannot be read, or has no pictures.
     """
-    from pipegen.ops.sources.tables.columnar import read_parquet
+    from pipegen.ops.sources.tables.parquet_files import read_parquet
 
     try:
-        table = read_parquet(os.path.abspath(file))
+        table = read_parquet([os.path.abspath(file)])
         names = table.names or ()
         pictures = [i for i in range(table.width) if table.holds_bytes(i, "")]
         texts = {i: tuple(map(text_of, table.columns(i))) for i in range(table.width) if i not in pictures}

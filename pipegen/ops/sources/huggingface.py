@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -16,7 +17,10 @@ from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.shards import shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
+from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.tables.features import TableFeature
+from pipegen.ops.sources.tables.parquet_files import read_parquet
 
 if TYPE_CHECKING:
     import builtins
@@ -30,10 +34,12 @@ _Split = Annotated[str, Field(min_length=1)]
 
 
 class Huggingface(Arrow):
-    """A folder that `save_to_disk` of Hugging Face's library wrote, or in which it prepared a data set. Nothing is downloaded, and the
-    library is not needed, only PyArrow: `pip install 'pipegen[arrow]'`.
+    """A folder that `save_to_disk` of Hugging Face's library wrote, in which it prepared a data set, or that holds the Parquet files of one
+    as the Hub has them: `data/train-00000-of-00003.parquet`. Nothing is downloaded, and the library is not needed, only PyArrow:
+    `pip install 'pipegen[arrow]'`.
 
-    Images and the names of classes come from the metadata of the data set. The records are read as with `arrow`.
+    Images and the names of classes come from the metadata of the data set. The records are read as with `arrow`, those of Parquet files as
+    with `parquet`.
     """
 
     op: ClassVar[str] = "huggingface"
@@ -73,6 +79,8 @@ class Huggingface(Arrow):
         if twice is not None:
             help_ = "what a model is measured on must be none of what it learned from"
             raise OpError("PG443", f"{twice!r} is in several splits", field="split", help=help_)
+        if saved.parquet:
+            return self._in_parquet(saved, files, base, progress)
         source = Arrow(path=tuple(every), features=self._described(saved))
         source.keep_index_in(self._folder)
         listing = source.list(base, progress)
@@ -80,6 +88,31 @@ class Huggingface(Arrow):
         parts = [of[f"{listing.root}/{key}"] for key in listing.keys]
         self._check_counts(saved, listing, parts, splits)
         return listing if isinstance(self.split, str) else replace(listing, parts=Parts.hold(parts))
+
+    def _in_parquet(
+        self, saved: Saved, files: Mapping[str, tuple[str, ...]], base: Path, progress: Callable[[int], None] | None
+    ) -> Listing:
+        """Lists the rows of Parquet files; of a label whose metadata names its classes, a cell is the index of one."""
+        described = self._described(saved)
+        names = {
+            name: feature.classes
+            for name, feature in described.items()
+            if class_names(saved.features.get(feature.key or name, {})) and isinstance(feature.classes, tuple)
+        }
+        table = {name: _in_table(name, feature, numbered=name in names) for name, feature in described.items()}
+        every = tuple(file for own in files.values() for file in own)
+        listing = Parquet(path=every, features=table).listing(read_parquet(every, saved.folder), base, progress)
+        main = self.class_feature()
+        renamed = {name: own for name, own in names.items() if name in listing.column_classes}
+        listing = replace(
+            listing,
+            class_names=names.get(main, listing.class_names),
+            column_classes={**listing.column_classes, **renamed},
+        )
+        if isinstance(self.split, str):
+            return listing
+        of = {os.path.relpath(file, saved.folder).replace(os.sep, "/"): name for name, own in files.items() for file in own}
+        return replace(listing, parts=Parts.hold([of[key.rpartition("#")[0]] for key in listing.keys]))
 
     def _check_counts(self, saved: Saved, listing: Listing, parts: builtins.list[str], splits: Mapping[str, str]) -> None:
         """Checks that each split has as many records as its metadata says."""
@@ -111,3 +144,19 @@ class Huggingface(Arrow):
                 changed |= {"classes": len(names)} if feature.offset else feature.told_by(names)
             found[name] = feature.model_copy(update=changed)
         return found
+
+
+def _in_table(name: str, feature: RecordFeature, *, numbered: bool) -> TableFeature:
+    """Describes a feature as one of a table's rows; with `numbered`, a label whose cells are indices of its classes.
+
+    Raises:
+        OpError: `PG443` for a tensor of more than one number.
+    """
+    if feature.stored_shape:
+        message = f"`{name}` has a `shape`, and tensors in Parquet files are single numbers"
+        help_ = "`datasets.load_dataset(FOLDER).save_to_disk(OTHER)` saves the data set as Arrow files, which are read with lists"
+        raise OpError("PG443", message, field=f"features.{name}.shape", help=help_)
+    about = feature.model_dump(exclude_defaults=True, exclude={"key"}) | {"kind": feature.kind, "column": feature.key or name}
+    if numbered:
+        about["classes"] = len(feature.classes or ()) if isinstance(feature.classes, tuple) else feature.classes
+    return TableFeature.model_validate(about)

@@ -1,4 +1,4 @@
-"""`parquet`: a Parquet file whose rows name image files, their labels and numbers."""
+"""`parquet`: Parquet files whose rows name image files, their labels and numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pipegen.ops.sources.tables.source import TableSource
 
 
 class Parquet(ParquetTable, TableSource):
-    """A Parquet file; each row is an example, as with `csv`. It is read by PyArrow: `pip install 'pipegen[parquet]'`.
+    """Parquet files; each row is an example, as with `csv`. They are read by PyArrow: `pip install 'pipegen[parquet]'`.
 
-    Only the columns that the spec names are read. A cell with a list holds several labels, where the feature has a `separator`.
-    A picture is the path of a file; or its bytes, by themselves or in the field `bytes` of a struct, and is then read a row group at a
-    time.
+    Only the columns that the spec names are read; one inside of a struct is named with a dot, such as `meta.age`. A cell with a
+    list holds several labels, where the feature has a `separator`. A picture is the path of a file; or its bytes, by themselves or in the
+    field `bytes` of a struct, and is then read a row group at a time.
     """
 
     op: ClassVar[str] = "parquet"

@@ -1,4 +1,4 @@
-"""Finds the Arrow files of a data set that the library of Hugging Face wrote, and what its metadata says of them."""
+"""Finds the files of a data set that the library of Hugging Face wrote, or that the Hub holds, and what its metadata says of them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 ONLY = "train"
 """The split that a data set is which has no others."""
+HUB_METADATA = b"huggingface"
+"""The key in the metadata of a Parquet file under which the library says what its columns hold."""
+_NUMBERED = re.compile(r"(?P<split>[\w.]+)-\d{5}-of-\d{5}(-\w+)?\.parquet\Z")
 _ENDING = re.compile(r"(-\d{5}-of-\d{5})?\.arrow\Z")
 
 
@@ -35,10 +38,13 @@ class Saved:
     files: Mapping[str, tuple[str, ...]]
     features: Mapping[str, Any]
     rows: Mapping[str, int]
+    parquet: bool = False
+    """Whether they are Parquet files, as the Hub has them, in place of Arrow files."""
 
 
 def find_saved(base: str, path: str) -> Saved:
-    """Finds a data set: one that `save_to_disk` wrote, with splits or without, or the folder of a data set that was prepared.
+    """Finds a data set: one that `save_to_disk` wrote, with splits or without, the folder of a data set that was prepared, or Parquet files
+    whose names say their splits, as the Hub has them.
 
     Raises:
         OpError: `PG401` without such a folder, `PG443` for one that holds something else.
@@ -56,6 +62,8 @@ def find_saved(base: str, path: str) -> Saved:
     elif os.path.isfile(os.path.join(root, INFO)) and (found := _prepared(root)):
         about = _json(os.path.join(root, INFO))
         return Saved(root, found, _features(about.get("features")), _counts(about, list(found)))
+    elif found := _on_hub(root):
+        return Saved(root, found, _columns(next(iter(found.values()))[0]), {}, parquet=True)
     else:
         raise _nothing(root)
     files = {name: files for name, (files, _) in each.items()}
@@ -82,6 +90,43 @@ def _prepared(folder: str) -> dict[str, tuple[str, ...]]:
     return {split: tuple(files) for split, files in found.items()}
 
 
+def _on_hub(root: str) -> dict[str, tuple[str, ...]]:
+    """The Parquet files of each split: `data/train-00000-of-00003.parquet`, `train.parquet` or `train/0000.parquet`."""
+    for folder in (os.path.join(root, "data"), root):
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".parquet")) if os.path.isdir(folder) else []
+        splits = {name: (found["split"] if (found := _NUMBERED.match(name)) else name.removesuffix(".parquet")) for name in names}
+        if splits:
+            return {split: tuple(os.path.join(folder, n) for n in names if splits[n] == split) for split in dict.fromkeys(splits.values())}
+    inner = {entry.name: entry.path for entry in sorted(os.scandir(root), key=lambda entry: entry.name) if entry.is_dir()}
+    each = {name: tuple(os.path.join(path, n) for n in sorted(os.listdir(path)) if n.endswith(".parquet")) for name, path in inner.items()}
+    return {split: files for split, files in each.items() if files}
+
+
+def _columns(file: str) -> dict[str, Any]:
+    """What each column of a Parquet file holds: as the library wrote it there, else images where there are bytes.
+
+    Raises:
+        OpError: `PG440` without PyArrow, `PG443` for a file that cannot be read.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        message = f"Parquet files are read by PyArrow, which cannot be imported here: {error}"
+        raise OpError("PG440", message, help="pip install 'pipegen[parquet]'") from None
+    try:
+        schema = pq.read_schema(file)
+        said = json.loads((schema.metadata or {}).get(HUB_METADATA, b"{}"))
+    except (OSError, ValueError) as error:
+        raise OpError("PG443", f"{file!r} cannot be read: {error}", field="path") from None
+    about = said.get("info", {}).get("features") if isinstance(said, dict) and isinstance(said.get("info"), dict) else None
+    pictured = {
+        field.name: pa.types.is_binary(field.type) or (pa.types.is_struct(field.type) and field.type.get_field_index("bytes") >= 0)
+        for field in schema
+    }
+    return {name: {"_type": "Image" if of_bytes else "Value"} for name, of_bytes in pictured.items()} | _features(about)
+
+
 def _json(file: str) -> dict[str, Any]:
     try:
         with open(file, encoding="utf-8") as stream:
@@ -104,13 +149,6 @@ def _counts(about: Mapping[str, Any], splits: list[str]) -> dict[str, int]:
 
 def _nothing(root: str) -> OpError:
     names = sorted(os.listdir(root))
-    parquet = [name for name in names if name.endswith(".parquet")]
-    if not parquet and os.path.isdir(os.path.join(root, "data")):
-        parquet = [name for name in os.listdir(os.path.join(root, "data")) if name.endswith(".parquet")]
-    if parquet:
-        message = f"{root!r} holds Parquet files, as the Hub has them, and no data set that was saved"
-        help_ = "`datasets.load_dataset(FOLDER).save_to_disk(OTHER)` saves it; or read one file by the source `parquet`"
-        return OpError("PG443", message, field="path", help=help_)
     near = [name for name in names if os.path.isfile(os.path.join(root, name, STATE)) or os.path.isfile(os.path.join(root, name, DICT))]
     help_ = (
         f"{quoted(near)} in it {'is one' if len(near) == 1 else 'are some'}"

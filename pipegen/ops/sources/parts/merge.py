@@ -109,11 +109,19 @@ def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]
 
 def _rows(parts: Sequence[Listing]) -> Ints | None:
     """The rows of several splits, one after another, where a split has any; each split's reader knows its own."""
-    import numpy as np
-
     if all(listing.rows is None for listing in parts):
         return None
-    return _all([np.zeros(len(listing.keys), np.int64) if listing.rows is None else listing.rows for listing in parts])
+    return _all([_own_rows(listing) for listing in parts])
+
+
+def _own_rows(listing: Listing) -> Ints:
+    """The rows of one split; zeros for files, which are read by their paths."""
+    import numpy as np
+
+    if listing.rows is not None:
+        return listing.rows
+    numbered = listing.reader().numbered
+    return np.array([listing.row(i) if numbered else 0 for i in range(len(listing.keys))], np.int64)
 
 
 def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
+    from pipegen.ops.sources.listing.strings import Strings
     from pipegen.ops.sources.tables.reading import TableReading
 
 _NONE, _SEVERAL = -1, -2
@@ -170,6 +171,14 @@ class Joined(Table):
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
         """Returns what reads the first table."""
         return self.left.reader({feature: self.number(wanted, "") for feature, wanted in columns.items()})
+
+    def row_names(self, rows: Sequence[int]) -> Strings:
+        """As the first table says."""
+        return self.left.row_names(rows)
+
+    def row_places(self, rows: Sequence[int]) -> Strings:
+        """As the first table says."""
+        return self.left.row_places(rows)
 
     def folder_of(self, column: str | int) -> str:
         """That of the table which the column is from."""

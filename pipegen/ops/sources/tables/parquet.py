@@ -1,27 +1,35 @@
-"""Reads a Parquet file as a table."""
+"""Reads Parquet files as a table."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pipegen.ops.sources.tables.columnar import read_parquet
+from pipegen.ops.sources.records.paths import find_shards
+from pipegen.ops.sources.tables.parquet_files import read_parquet
 from pipegen.ops.sources.tables.reading import TableReading
-from pipegen.ops.sources.tables.table import find_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.sources.tables.table import Table
 
+Path_ = Annotated[str, Field(min_length=1)]
+SUFFIXES = (".parquet", ".pq")
+
 
 class ParquetTable(TableReading):
-    """A Parquet file."""
+    """Parquet files."""
 
-    path: Annotated[str, Field(min_length=1)]
-    """The file, relative to the spec's file."""
+    path: Path_ | Annotated[tuple[Path_, ...], Field(min_length=1)]
+    """The file, relative to the spec's file; or several with the same columns: a folder, a pattern such as `data/train-*.parquet`, a
+    range such as `{000..099}.parquet`, or a list of these."""
 
     def read(self, base: Path) -> Table:
-        """Opens the file; each column is read when it is asked for."""
-        return read_parquet(find_table(str(base), self.path))
+        """Opens the files; each column is read when it is asked for."""
+        root, found = find_shards(str(base), self.path, SUFFIXES)
+        files = [one.path for one in found]
+        single = isinstance(self.path, str) and os.path.isfile(os.path.join(base, os.path.expanduser(self.path)))
+        return read_parquet(files, None if single else root)

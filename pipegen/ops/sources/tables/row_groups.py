@@ -95,7 +95,9 @@ class RowGroups(BlockReader):
             column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
             if isinstance(column, pa.ChunkedArray):
                 column = pa.concat_arrays(column.chunks)
-            return ArrowBlock(column if inner is None else column.field(inner))
+            for part in inner.split(".") if inner is not None else ():
+                column = column.field(part)
+            return ArrowBlock(column)
         except (OSError, ValueError) as error:  # what PyArrow raises of its own is a ValueError
             raise OSError(f"row group {group} of {self.files[file]} cannot be read: {error}") from error
 

@@ -116,6 +116,8 @@ class TableSource(Source):
             OpErrors: As `Table.column`; `PG401` for files that do not exist, `PG420` for labels that name no class, `PG423` for numbers
                 that are none; as `chosen_rows`.
         """
+        import numpy as np
+
         if self.join is not None:
             table = self.join.joined(table, base)
         table, chosen = chosen_rows(table, self.where, {name: f for name, f in self.features.items() if kind_of(f).labels})
@@ -160,6 +162,7 @@ class TableSource(Source):
             column_classes={n: c for n, c in classes.items() if n != label},
             type=self.infer().replace(**types),
             readers={"": reader or FileReader()},
+            rows=np.array(table.kept, np.int64) if reader is not None else None,
         )
 
     def _inside(self, table: Table) -> BlockReader | None:
@@ -189,10 +192,10 @@ class TableSource(Source):
         if not n:
             raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
         if reader is not None:
-            numbers = Strings.hold(map(str, table.kept))
-            return Files(numbers, numbers.below(f"{table.file}#"), reader.row_sizes()[list(table.kept)]), ()
+            whole = table.whole
+            return Files(whole.row_names(table.kept), whole.row_places(table.kept), reader.row_sizes()[list(table.kept)]), ()
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
-        return Files(Strings.hold(map(str, table.kept)), Strings.hold(map(table.place, range(n))), np.full(n, size)), ()
+        return Files(table.whole.row_names(table.kept), Strings.hold(map(table.place, range(n))), np.full(n, size)), ()
 
     def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> tuple[Files, tuple[Note, ...]]:
         """The file of each row, and what is odd about them."""

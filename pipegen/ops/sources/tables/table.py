@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.features.columns import LIST
+from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 
 if TYPE_CHECKING:
@@ -65,6 +66,14 @@ class Table:
     def place(self, row: int) -> str:
         """Says where a row stands, for messages: here its number, from 0, and the table's name."""
         return f"row {row} of {self.called}"
+
+    def row_names(self, rows: Sequence[int]) -> Strings:
+        """Returns what rows without files are known as: here their numbers."""
+        return Strings.hold(map(str, rows))
+
+    def row_places(self, rows: Sequence[int]) -> Strings:
+        """Returns where rows stand that hold files themselves."""
+        return self.row_names(rows).below(f"{self.file}#")
 
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
         """The cells of a column.

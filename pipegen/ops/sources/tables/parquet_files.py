@@ -1,0 +1,185 @@
+"""Reads Parquet files as one table: their columns when they are asked for, and those inside of structs by names such as `image.bytes`."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.tables.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pipegen.ops.sources.listing.blocks import BlockReader
+
+_INNER = "bytes"
+"""The field of a struct that holds the bytes of a file, as the Hugging Face Hub has it."""
+
+
+def read_parquet(files: Sequence[str], root: str | None = None) -> ParquetFiles:
+    """Opens Parquet files as one table; each column is read when it is asked for.
+
+    Args:
+        files: The absolute paths, in order.
+        root: The folder that all of them lie in, where rows are known by their file and their number in it; `None` for one file whose
+            rows are known by their numbers alone.
+
+    Raises:
+        OpError: `PG421` where one cannot be read.
+    """
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        help_ = "pip install 'pipegen[parquet]'; or save the table as CSV"
+        message = f"Parquet files are read by PyArrow, which cannot be imported here: {error}"
+        raise OpError("PG421", message, field="path", help=help_) from None
+    schemas, starts = [], [0]
+    for file in files:
+        try:
+            with pq.ParquetFile(file) as opened:
+                schemas.append(opened.schema_arrow)
+                starts.append(starts[-1] + opened.metadata.num_rows)
+        except (OSError, ValueError) as error:  # what PyArrow raises of its own is a ValueError
+            raise OpError("PG421", f"{file!r} cannot be read as Parquet: {error}", field="path") from None
+    top = tuple(schemas[0].names)
+    names = (*top, *(name for name in _nested(schemas[0]) if name not in top))
+    called = repr(files[0]) if len(files) == 1 else f"{files[0]!r} and {count(len(files) - 1, 'more file')}"
+    about = called, files[0] if root is None else root, root or os.path.dirname(files[0]), names, len(names), starts[-1]
+
+    def values(i: int) -> Iterable[Any]:
+        # By number, since two columns can have one name; reading by name alone would give the first.
+        at = names[: i + 1].count(names[i]) - 1 if i < len(top) else 0
+        inner = _split(schemas[0], names[i])[1] if i >= len(top) else ()
+        return chain.from_iterable(_cells(file, schema, names[i], at, inner) for file, schema in zip(files, schemas, strict=True))
+
+    return ParquetFiles(*about, values, tuple(files), tuple(schemas), tuple(starts), root is not None)
+
+
+def _cells(file: str, schema: Any, name: str, at: int, inner: tuple[str, ...]) -> list[Any]:
+    """The values of a column of one file; of one inside of a struct, what stands there."""
+    import pyarrow.parquet as pq
+
+    if _type_of(schema, name) is None:
+        raise OpError("PG421", f"{file!r} has no column {name!r}, which the first file has", field="path")
+    try:
+        with pq.ParquetFile(file) as opened:
+            column: list[Any] = opened.read(columns=[name]).column(at).to_pylist()
+    except (OSError, ValueError) as error:
+        raise OpError("PG421", f"the column {name!r} of {file!r} cannot be read: {error}", field="path") from None
+    for field in inner:
+        column = [None if value is None else value.get(field) for value in column]
+    return column
+
+
+@dataclass(frozen=True)
+class ParquetFiles(Table):
+    """Parquet files as one table.
+
+    Attributes:
+        files: Their absolute paths.
+        schemas: The types of the columns of each, as Arrow has them.
+        starts: The number of the first row of each, with the end.
+        apart: Whether a row is known by its file, and its number in that.
+    """
+
+    files: tuple[str, ...]
+    schemas: tuple[Any, ...]
+    starts: tuple[int, ...]
+    apart: bool
+
+    def place(self, row: int) -> str:
+        """Says in which file a row stands."""
+        file = bisect_right(self.starts, row) - 1
+        return f"row {row - self.starts[file]} of {self.files[file]!r}" if self.apart else super().place(row)
+
+    def row_names(self, rows: Sequence[int]) -> Strings:
+        """Names each row by its file and its number there, `data/a.parquet#12`, so that other files may come beside it."""
+        return Strings.hold(self._named(rows)) if self.apart else super().row_names(rows)
+
+    def row_places(self, rows: Sequence[int]) -> Strings:
+        """Returns the same with absolute paths."""
+        return self.row_names(rows).below(f"{self.folder}/") if self.apart else super().row_places(rows)
+
+    def _named(self, rows: Sequence[int]) -> Iterator[str]:
+        keys = [os.path.relpath(file, self.folder).replace(os.sep, "/") for file in self.files]
+        for row in rows:
+            file = bisect_right(self.starts, row) - 1
+            yield f"{keys[file]}#{row - self.starts[file]}"
+
+    def holds_bytes(self, wanted: str | int, field: str) -> bool:
+        """Returns whether a column is of a binary type, or a struct with a field `bytes`, as the Hugging Face Hub stores images."""
+        name = (self.names or ())[self.number(wanted, field)]
+        return _bytes_in(_type_of(self.schemas[0], name)) is not None
+
+    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
+        """Returns what reads such columns, a row group at a time.
+
+        Raises:
+            OpError: `PG421` where a file has another type of column than the first.
+        """
+        from pipegen.ops.sources.tables.row_groups import RowGroups
+
+        held = {}
+        for feature, wanted in columns.items():
+            name = (self.names or ())[self.number(wanted, "")]
+            type_ = _type_of(self.schemas[0], name)
+            for file, schema in zip(self.files, self.schemas, strict=True):
+                own = _type_of(schema, name)
+                if own is None or _bytes_in(own) != _bytes_in(type_):
+                    is_ = "has no such column" if own is None else f"has {own} there"
+                    raise OpError("PG421", f"the column {name!r} of {self.files[0]!r} is {type_}, and {file!r} {is_}", field="path")
+            top, inner = _split(self.schemas[0], name)
+            held[feature] = top, ".".join((*inner, *([_INNER] if _bytes_in(type_) else ()))) or None
+        return RowGroups(self.files, held)
+
+
+def _nested(schema: Any) -> Iterator[str]:
+    """Yields the names of the columns that stand inside of structs, such as `image.bytes`."""
+    import pyarrow as pa
+
+    def inside(name: str, type_: Any) -> Iterator[str]:
+        for i in range(type_.num_fields if pa.types.is_struct(type_) else 0):
+            field = type_.field(i)
+            yield f"{name}.{field.name}"
+            yield from inside(f"{name}.{field.name}", field.type)
+
+    for field in schema:
+        yield from inside(field.name, field.type)
+
+
+def _split(schema: Any, name: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the column of the table that a name is about, and the fields that lead on from there; none for the column itself."""
+    if name in schema.names:
+        return name, ()
+    top = next((top for top in schema.names if name.startswith(f"{top}.")), name)
+    return top, tuple(name[len(top) + 1 :].split(".")) if top != name else ()
+
+
+def _type_of(schema: Any, name: str) -> Any:
+    """Returns the type of a column, also of one inside of a struct; `None` where there is none."""
+    import pyarrow as pa
+
+    top, inner = _split(schema, name)
+    found: Any = schema.field(schema.names.index(top)).type if top in schema.names else None
+    for field in inner:
+        if found is None or not pa.types.is_struct(found) or found.get_field_index(field) < 0:
+            return None
+        found = found.field(field).type
+    return found
+
+
+def _bytes_in(type_: Any) -> str | None:
+    """Returns where the bytes of a column stand: empty for the column itself, the name of a field in it, or `None` where it has none."""
+    import pyarrow as pa
+
+    binary = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    if any(check(type_) for check in binary):
+        return ""
+    inner = type_.field(_INNER).type if pa.types.is_struct(type_) and type_.get_field_index(_INNER) >= 0 else None
+    return _INNER if inner is not None and any(check(inner) for check in binary) else None
