@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -24,11 +25,12 @@ from pipegen.ops.sources.tables.parquet_files import read_parquet
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from pipegen.ops.sources.dataset_folders.hub import Saved
     from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.tables.table import Table
 
 _Split = Annotated[str, Field(min_length=1)]
 
@@ -94,21 +96,16 @@ class Huggingface(Arrow):
     ) -> Listing:
         """Lists the rows of Parquet files; of a label whose metadata names its classes, a cell is the index of one."""
         described = self._described(saved)
-        names = {
-            name: feature.classes
-            for name, feature in described.items()
-            if class_names(saved.features.get(feature.key or name, {})) and isinstance(feature.classes, tuple)
-        }
-        table = {name: _in_table(name, feature, numbered=name in names) for name, feature in described.items()}
         every = tuple(file for own in files.values() for file in own)
-        listing = Parquet(path=every, features=table).listing(read_parquet(every, saved.folder), base, progress)
-        main = self.class_feature()
-        renamed = {name: own for name, own in names.items() if name in listing.column_classes}
-        listing = replace(
-            listing,
-            class_names=names.get(main, listing.class_names),
-            column_classes={**listing.column_classes, **renamed},
-        )
+        table = read_parquet(every, saved.folder)
+        names = {
+            table.number(feature.key or name, f"features.{name}"): class_names(saved.features.get(feature.key or name, {}))
+            for name, feature in described.items()
+            if kind_of(feature).labels and not feature.offset and not feature.chosen  # whose `map` has the indices by now
+        }
+        named = replace(table, columns=partial(_named, table, names))
+        source = Parquet(path=every, features={name: _in_table(name, feature) for name, feature in described.items()})
+        listing = source.listing(named, base, progress)
         if isinstance(self.split, str):
             return listing
         of = {os.path.relpath(file, saved.folder).replace(os.sep, "/"): name for name, own in files.items() for file in own}
@@ -146,8 +143,15 @@ class Huggingface(Arrow):
         return found
 
 
-def _in_table(name: str, feature: RecordFeature, *, numbered: bool) -> TableFeature:
-    """Describes a feature as one of a table's rows; with `numbered`, a label whose cells are indices of its classes.
+def _named(table: Table, names: Mapping[int, tuple[str, ...]], column: int) -> Iterable[Any]:
+    """The cells of a column; of one with named classes, their names."""
+    own = names.get(column)
+    cells = table.columns(column)
+    return (own[cell] if isinstance(cell, int) and 0 <= cell < len(own) else cell for cell in cells) if own else cells
+
+
+def _in_table(name: str, feature: RecordFeature) -> TableFeature:
+    """Describes a feature as one of a table's rows.
 
     Raises:
         OpError: `PG443` for a tensor of more than one number.
@@ -156,7 +160,5 @@ def _in_table(name: str, feature: RecordFeature, *, numbered: bool) -> TableFeat
         message = f"`{name}` has a `shape`, and tensors in Parquet files are single numbers"
         help_ = "`datasets.load_dataset(FOLDER).save_to_disk(OTHER)` saves the data set as Arrow files, which are read with lists"
         raise OpError("PG443", message, field=f"features.{name}.shape", help=help_)
-    about = feature.model_dump(exclude_defaults=True, exclude={"key"}) | {"kind": feature.kind, "column": feature.key or name}
-    if numbered:
-        about["classes"] = len(feature.classes or ()) if isinstance(feature.classes, tuple) else feature.classes
-    return TableFeature.model_validate(about)
+    about = feature.model_dump(exclude_defaults=True, exclude={"key"})
+    return TableFeature.model_validate(about | {"kind": feature.kind, "column": feature.key or name})

@@ -147,6 +147,9 @@ def test_a_folder_of_the_hub_is_a_data_set_with_its_splits_and_classes(tmp_path:
     one = Huggingface(path=".", split="validation").list(tmp_path)
     assert list(one.keys) == list(both.keys)[6:]
     assert next(iter(one.keys)) == layout.format(split="validation") + "#0"
+    merged = {"image": {"kind": "image"}, "label": {"kind": "label", "map": {"10": "even", "2": "even"}}}
+    mapped = Huggingface.model_validate({"path": ".", "split": "train", "features": merged}).list(tmp_path)
+    assert [mapped.class_names[label] for label in mapped.labels.tolist()] == ["even", "even", "1"] * 2  # type: ignore[union-attr]
     with pytest.raises(OpError, match="no split 'test'"):
         Huggingface(path=".", split="test").list(tmp_path)
 
