@@ -103,7 +103,7 @@ def _on_hub(root: str) -> dict[str, tuple[str, ...]]:
 
 
 def _columns(file: str) -> dict[str, Any]:
-    """What each column of a Parquet file holds: as the library wrote it there, else images where there are bytes.
+    """Reads what each column of a Parquet file holds: as the library wrote it there, else images where there are bytes.
 
     Raises:
         OpError: `PG440` without PyArrow, `PG443` for a file that cannot be read.
