@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+# Where Python was told to keep no compiled modules, as in many containers, each process of the suite, and each that a test starts, would
+# compile pipegen and the tests anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 _SWEEP_S = 20.0
 """Seconds of processor time between two searches of everything that lives for garbage; what one test made is searched after each."""
 

@@ -6,6 +6,7 @@ import io
 import re
 import sys
 from contextlib import contextmanager
+from functools import cache
 from importlib import invalidate_caches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,7 @@ PAGES = [
 ]
 
 
+@cache
 def image(kind: str, size: tuple[int, int]) -> bytes:
     """An encoded image of a kind that the catalogue names."""
     from PIL import Image
@@ -76,6 +78,7 @@ def image(kind: str, size: tuple[int, int]) -> bytes:
     return stream.getvalue()
 
 
+@cache
 def arrays(content: str) -> bytes:
     """A `.npz` file of arrays such as `y=int64:24`: bytes count up to 255 and begin anew, other numbers to 2."""
     import numpy as np
@@ -89,6 +92,7 @@ def arrays(content: str) -> bytes:
     return stream.getvalue()
 
 
+@cache
 def scene(told: str) -> bytes:
     """A picture of squares that a number chooses."""
     import numpy as np
@@ -111,6 +115,7 @@ def scene(told: str) -> bytes:
     return stream.getvalue()
 
 
+@cache
 def parquet(content: str) -> bytes:
     """A Parquet file of rows whose cells are the bytes of images, the path of one, or one of two classes."""
     pa = pytest.importorskip("pyarrow", exc_type=ImportError)  # as in `test_columnar.py`

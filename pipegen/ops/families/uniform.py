@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, factor_range, has_type, symmetric_range
 from pipegen.ops.base import ColourTransform, GeometricTransform, Transform
@@ -15,8 +17,8 @@ class UniformTransform(Transform):
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The range of each number that is drawn, by the name that `drawn` gives it."""
-        names = [name for name, field in type(self).model_fields.items() if has_type(field, Magnitude)]
-        return {name: (factor_range if name in self.factors else symmetric_range)(getattr(self, name)) for name in names}
+        meant = {name: factor_range if name in self.factors else symmetric_range for name in _magnitudes(type(self))}
+        return {name: range_of(getattr(self, name)) for name, range_of in meant.items()}
 
     def idle(self) -> bool:
         return super().idle() or all(r == ((1, 1) if name in self.factors else (0, 0)) for name, r in self.ranges().items())
@@ -34,3 +36,9 @@ class UniformGeometric(UniformTransform, GeometricTransform):
 
 class UniformColour(UniformTransform, ColourTransform):
     """A colour step of that kind."""
+
+
+@cache
+def _magnitudes(step: type[UniformTransform]) -> tuple[str, ...]:
+    """Returns the names of a step's magnitudes. Passes ask at every rewrite."""
+    return tuple(name for name, field in step.model_fields.items() if has_type(field, Magnitude))
