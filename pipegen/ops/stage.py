@@ -117,6 +117,7 @@ class Stage:
         mixes: Whether it reads other examples of the batch.
         cheap: Whether computing it again costs less than storing what it gives.
         compilable: Whether XLA compiles it in a kernel; for a few numbers an example that is not worth it.
+        from_memory: Whether it reads images in place, from the memory that they are stored in, so that nobody reads them before.
         branches: Whether it may run on those examples alone that it acts on, where it leaves the others as they are.
         ns_per_value: Nanoseconds of one core for each value (pixel × channel) that it writes.
         former: The name that it once had, and keeps in the keys of caches and in explanations as JSON.
@@ -135,6 +136,7 @@ class Stage:
     mixes: ClassVar[bool] = False
     cheap: ClassVar[bool] = False
     compilable: ClassVar[bool] = True
+    from_memory: ClassVar[bool] = False
     branches: ClassVar[bool] = False
     ns_per_value: ClassVar[float] = 0.5
     former: ClassVar[str] = ""

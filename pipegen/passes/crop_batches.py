@@ -66,7 +66,9 @@ def _on_canvas(name: str, placed: Placed | None, context: PassContext) -> Canvas
     ref, before, after = placed.stage.ref, placed.before[name], placed.after[name]
     fits = before.dtype == "uint8" and ref.step.traits(before).bilinear and not ref.conditional
     size = after.height, after.width
-    return CanvasCrop(name, ref, canvas, (size[0], size[1])) if fits and size[0] is not None and size[1] is not None else None
+    if not fits or size[0] is None or size[1] is None or before.channels is None:
+        return None
+    return CanvasCrop(name, ref, canvas, before.channels, (size[0], size[1]))
 
 
 def _entering(read: Read, turned: dict[str, CanvasCrop]) -> Read:

@@ -140,7 +140,7 @@ class _Choice:
         for node in self.plan.nodes[1:]:
             match node:
                 case Read() if batched:
-                    functions.append(p.Rows(node))
+                    functions.append(p.Rows(node, self._in_place(node)))
                 case Read() | Element():
                     waiting.append(node)
                 case Cache():
@@ -158,6 +158,11 @@ class _Choice:
             entry = node.out
         yield p.Map(tuple(functions), "step", self._threads(self.plan.nodes))
         yield from self._handed_over()
+
+    def _in_place(self, read: Read) -> tuple[str, ...]:
+        """The features that the first stage reads from the memory that holds them, where that is at hand."""
+        firsts = {stage.feature: stage for stage in reversed(tuple(self.plan.stages()))}
+        return tuple(name for name in read.out if name in firsts and firsts[name].from_memory and not self.form.derived)
 
     # Examples apart, then batches
 

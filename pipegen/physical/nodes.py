@@ -206,9 +206,15 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Reads the rows of a whole batch."""
+    """Reads the rows of a whole batch.
+
+    Attributes:
+        node: What is read.
+        in_place: The features that are not read here, but by the kernel, from the memory that holds them.
+    """
 
     node: logical.Read
+    in_place: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,9 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
         case p.Settle():
             return f"{function.rows} rows, always"
         case p.Rows():
-            return "of a whole batch"
+            return "of a whole batch" + (
+                f", but for {' and '.join(function.in_place)}, which is read in place" if function.in_place else ""
+            )
         case p.Kernel():
             return f"{function.batch} rows" if function.batch else "any number of rows"
         case p.Own():

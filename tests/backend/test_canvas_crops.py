@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_element, apply_stage
-from pipegen.ops.families.canvas_crops import CanvasCrop, size_name
+from pipegen.ops.families.canvas_crops import CanvasCrop, place_name, size_name, store_name
 from pipegen.ops.registry import transforms
 from pipegen.plan.nodes import Kernel
 from pipegen.plan.stages import Crop, StepRef, Warp
@@ -25,21 +25,45 @@ CANVAS = (40, 56)
 SIZES = ((16, 16), (9, 31), (45, 20))
 
 
-def stages(size: tuple[int, int]) -> tuple[CanvasCrop, Crop, Warp]:
+def stages(size: tuple[int, int], channels: int = 3) -> tuple[CanvasCrop, Crop, Warp]:
     given: dict[str, Any] = {"size": size}
     crop = StepRef(transforms()["random_resized_crop"](**given), "crop", ("transforms", 0), 0, False)
     axis: dict[str, Any] = {"axis": "both"}
     flip = StepRef(transforms()["random_flip"](**axis), "flip", ("transforms", 1), crop.num_draws, False)
     warp = Warp("image", (flip,), "reflect", "bilinear", size, size, True)
-    return CanvasCrop("image", crop, CANVAS, size, (flip,)), Crop("image", crop), warp
+    return CanvasCrop("image", crop, CANVAS, channels, size, (flip,)), Crop("image", crop), warp
 
 
-def examples(seed: int) -> tuple[Any, Any, Any]:
+def examples(seed: int, channels: int = 3) -> tuple[Any, Any, Any]:
     """Canvases whose images have noise beside and below them, their sizes, and draws."""
     rng = np.random.default_rng(seed)
     sizes = np.stack([rng.integers(1, CANVAS[0] + 1, BATCH), rng.integers(1, CANVAS[1] + 1, BATCH)], 1).astype(np.int32)
     sizes[0] = CANVAS
-    return rng.integers(0, 256, (BATCH, *CANVAS, 3), np.uint8), sizes, rng.random((BATCH, 26))
+    return rng.integers(0, 256, (BATCH, *CANVAS, channels), np.uint8), sizes, rng.random((BATCH, 26))
+
+
+@pytest.mark.parametrize("channels", [1, 4, 7])
+def test_it_reads_pixels_of_any_number_of_bytes(channels: int) -> None:
+    canvases, sizes, draws = examples(channels, channels)
+    features = {"image": tf.constant(canvases), size_name("image"): tf.constant(sizes), "@draws": tf.constant(draws)}
+    apply_stage(stages(SIZES[0], channels)[0], features)
+    np.testing.assert_array_equal(features["image"], one_by_one(SIZES[0], canvases, sizes, draws))
+
+
+def test_it_reads_a_memory_in_place() -> None:
+    """Images begin at any byte of it."""
+    canvases, sizes, draws = examples(1)
+    held = np.zeros(canvases.size + 8 * BATCH + 4, np.uint8)
+    places = [i * (canvases[0].size + 1) for i in (3, 1, 0, 5, 2, 4)]
+    for canvas, place in zip(canvases, places, strict=True):
+        held[place : place + canvas.size] = canvas.reshape(-1)
+    memory = {
+        store_name("image"): tf.constant(held[: len(held) // 8 * 8].view(np.uint64)),
+        place_name("image"): tf.constant(places, tf.int64),
+    }
+    features = {size_name("image"): tf.constant(sizes), "@draws": tf.constant(draws)} | memory
+    apply_stage(stages(SIZES[0])[0], features)
+    np.testing.assert_array_equal(features["image"], one_by_one(SIZES[0], canvases, sizes, draws))
 
 
 def one_by_one(size: tuple[int, int], canvases: Any, sizes: Any, draws: Any) -> Any:

@@ -143,9 +143,9 @@ def test_each_kernel_is_one_xla_program_whatever_the_batch() -> None:
     programs: list[object] = []
 
     class Counted(lowered._Program):
-        def start(self, *args: int) -> Callable[..., object]:
+        def start(self, *args: int, **options: bool) -> Callable[..., object]:
             programs.append(self)
-            return super().start(*args)
+            return super().start(*args, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lowered, "_Program", Counted)

@@ -11,24 +11,31 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import own_draws
+from pipegen.backend.kernels.blocks import finished
 from pipegen.backend.kernels.geometry import geometric_matrix
-from pipegen.ops.families.canvas_crops import size_name
+from pipegen.backend.kernels.words import BYTES, as_words, planes, read_words
+from pipegen.ops.families.canvas_crops import place_name, size_name, store_name
 from pipegen.ops.lowering.floats import as_float32, nearest_float32
 from pipegen.ops.lowering.linear import multiply
 
 if TYPE_CHECKING:
-    from pipegen.backend.features import Features, Params, Phase
+    from pipegen.backend.features import Features, Params
     from pipegen.ops.families.canvas_crops import CanvasCrop
 
+_AT_ONCE = 1 << 20
+"""Bytes that are read at a time: they stay in the processor's cache until they are taken apart."""
 _WHOLE = 12582912.0
 """1.5 · 2^23: added to a number below 2^22 it leaves that rounded half to even in the last bits of the sum."""
 
 
 def canvas_crop_params(stage: CanvasCrop, features: Features) -> Params:
-    """Finds where each row and each column of the output is read: for each of the two axes the first and the second pixel, int32, and
-    the position between them, float32 `(n, size)`; and zeros."""
+    """Finds where the image of each example begins, a byte, int64 `(n,)`; where each row and each column of the output is read: the first
+    and the second row, and the first of two columns, int32, and the positions between them, float32 `(n, size)`; and zeros."""
     draws = features["@draws"]
     n = tf.shape(draws)[0]
+    at = features.get(place_name(stage.feature))
+    if at is None:
+        at = tf.range(tf.cast(n, tf.int64)) * (stage.canvas[0] * stage.canvas[1] * stage.channels)
     given = features.get(size_name(stage.feature))
     size = tf.tile(tf.constant([stage.canvas]), [n, 1]) if given is None else tf.cast(given, tf.int32)
     window = stage.ref.step.window(own_draws(stage.ref, draws), size[:, 0], size[:, 1])
@@ -37,7 +44,9 @@ def canvas_crop_params(stage: CanvasCrop, features: Features) -> Params:
     if stage.mirrors:
         flip = _flips(stage, draws)
         down, across = (tuple(tf.where(f[:, None], t[:, ::-1], t) for t in axis) for axis, f in zip((down, across), flip, strict=True))
-    return (*down, *across, tf.zeros_like(top))
+    left, right, between = across
+    # A column that is read alone has none beside it; nor weighs what lies there.
+    return (at, *down, left, tf.where(left == right, 0.0, between), tf.zeros_like(top))
 
 
 def _line(start: tf.Tensor, extent: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -60,35 +69,86 @@ def _flips(stage: CanvasCrop, draws: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return matrix[:, 1, 1] < 0, matrix[:, 0, 0] < 0
 
 
-def canvas_crop_phases(_stage: CanvasCrop) -> tuple[Phase, ...]:
-    """Returns the function that reads the two columns of each output column, at every row of the canvas."""
-    return (_columns,)
+def canvas_words(stage: CanvasCrop, features: Features) -> tf.Tensor:
+    """Returns what the images of a batch are read from, as 64-bit words `(m,)`: where they are stored, or their canvases."""
+    stored = features.get(store_name(stage.feature))
+    return as_words(features[stage.feature]) if stored is None else stored
 
 
-def _columns(value: tf.Tensor, params: Params) -> Params:
-    *down, first, second, between, zero = params
-    shape = [value.shape[0] or tf.shape(value)[0], value.shape[1], first.shape[1]]
-
-    def read(column: tf.Tensor) -> tf.Tensor:
-        return tf.gather(value, tf.broadcast_to(column[:, None], shape), batch_dims=2)
-
-    return (*down, read(first), read(second), tf.repeat(between, value.shape[3], axis=1), zero)
-
-
-def canvas_crop(stage: CanvasCrop, value: tf.Tensor, params: Params) -> tf.Tensor:
+def canvas_crop(stage: CanvasCrop, words: tf.Tensor, params: Params) -> tf.Tensor:
     """Weighs columns, then rows, and rounds half to even."""
-    first, second, down, left, right, across, zero = params
-    zero = zero[:, None, None]
-    # Behind the gather of single pixels: in one program with it, XLA would work out a place anew for each of their bytes.
-    flat = [tf.reshape(side, [-1, side.shape[1], side.shape[2] * side.shape[3]]) for side in (left, right)]
+    at, top, bottom, down, first, across, zero = params
+    listed = _Listed(stage, at, top, bottom)
+    pairs = _pairs(stage, words, listed, first)
+    zero = zero[:, None, None, None]
 
-    def row(at: tf.Tensor) -> tf.Tensor:
-        a, b = (tf.cast(tf.gather(side, at, batch_dims=1), tf.float32) for side in flat)
-        return _between(a, b, across[:, None], zero)
+    def row(place: tf.Tensor) -> tf.Tensor:
+        sides = tf.cast(tf.gather(pairs, place), tf.float32)
+        return _between(sides[:, :, : stage.channels], sides[:, :, stage.channels :], across[:, None, None], zero)
 
-    mixed = _between(row(first), row(second), down[:, :, None], zero)
+    mixed = _between(row(listed.top), row(listed.bottom), down[:, :, None, None], zero)
     whole = tf.bitwise.bitwise_and(tf.bitcast(mixed + _WHOLE, tf.int32), 255)
-    return tf.reshape(tf.cast(whole, tf.uint8), [-1, *stage.size, value.shape[3]])
+    return tf.cast(tf.transpose(whole, [0, 1, 3, 2]), tf.uint8)
+
+
+class _Listed:
+    """The rows of the store that a batch needs, one image behind the other, each once: a window that is enlarged has few.
+
+    Attributes:
+        most: The most rows that they can be, int or int32 scalar.
+        total: How many there are, int32 scalar.
+        top: The place in the list of the first of two rows for each row of the output, int32 `(n, height)`.
+        bottom: That of the second.
+    """
+
+    def __init__(self, stage: CanvasCrop, at: tf.Tensor, top: tf.Tensor, bottom: tf.Tensor) -> None:
+        n, height = at.shape[0] or tf.shape(at)[0], stage.size[0]
+        self._stage, self._at, self._n = stage, at, n
+        self._rows = tf.reshape(tf.stack([top, bottom], -1), [-1])
+        self._low = tf.reduce_min(top, 1)
+        span = tf.reduce_max(bottom, 1) - self._low + 1
+        self._apart = span > 2 * height  # rows between them are not needed
+        count = tf.minimum(span, 2 * height)
+        self._start = tf.cumsum(count, exclusive=True)
+        self.most, self.total = n * min(stage.canvas[0], 2 * height), tf.reduce_sum(count)
+        places = (tf.where(self._apart[:, None], 2 * tf.range(height) + i, y - self._low[:, None]) for i, y in enumerate((top, bottom)))
+        self.top, self.bottom = (self._start[:, None] + place for place in places)
+
+    def part(self, begin: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the image of each of `count` rows from a place on, int32 `(count,)`, and where its row begins, int64 `(count, 1)`."""
+        place = begin + tf.range(count)
+        image = tf.reduce_sum(tf.cast(place[:, None] >= self._start, tf.int32), 1) - 1
+        within = place - tf.gather(self._start, image)
+        alone = tf.gather(self._rows, tf.minimum(image * 2 * self._stage.size[0] + within, tf.size(self._rows) - 1))
+        row = tf.where(tf.gather(self._apart, image), alone, tf.gather(self._low, image) + within)
+        row = tf.minimum(row, self._stage.canvas[0] - 1)
+        stride = self._stage.canvas[1] * self._stage.channels
+        return image, (tf.gather(self._at, image) + tf.cast(row, tf.int64) * stride)[:, None]
+
+
+def _pairs(stage: CanvasCrop, words: tf.Tensor, listed: _Listed, first: tf.Tensor) -> tf.Tensor:
+    """Reads two neighbouring columns for each column of the output, in all rows listed: uint8 `(rows, 2 · channels, width)`, planes
+    of the left ones and then of the right ones."""
+    width, channels = stage.size[1], stage.channels
+    behind = first * channels
+    at_once = max(1, _AT_ONCE // (width * BYTES))
+    count = -(-listed.most // at_once)
+
+    def step(i: tf.Tensor, found: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+        image, start = listed.part(i * at_once, at_once)
+
+        def read(further: int) -> tf.Tensor:
+            # In one program with what takes the bytes apart, XLA would read each word anew for every byte.
+            return finished(listed.total > 0, lambda: read_words(words, start, tf.gather(behind, image) + further))
+
+        if 2 * channels <= BYTES:
+            return i + 1, found.write(i, planes(read(0), 2 * channels))
+        parts = [planes(read(at), min(BYTES, 2 * channels - at)) for at in range(0, 2 * channels, BYTES)]
+        return i + 1, found.write(i, tf.concat(parts, 1))
+
+    found = tf.TensorArray(tf.uint8, count, element_shape=[at_once, 2 * channels, width])
+    _, found = tf.while_loop(lambda i, _: i * at_once < listed.total, step, (tf.constant(0), found), maximum_iterations=count)
+    return tf.reshape(found.stack(), [-1, 2 * channels, width])
 
 
 def _between(a: tf.Tensor, b: tf.Tensor, weight: tf.Tensor, zero: tf.Tensor) -> tf.Tensor:

@@ -56,14 +56,29 @@ def lower_kernel(
         return _plain(node, scope)
     say_compiling()
     chain = _Chain(node, entry)
-    depth = reuse.depth if reuse else 0
+    if chain.memories:  # how large they are is known where the kernel is called
+        return _with_memories(chain, batch, jit, reuse, _plain(node, scope))
+    work = _compiled(chain, batch, jit, reuse)
+    return _plain(node, scope) if work is None else _of_batch(chain, batch, reuse, work)
+
+
+_Work = Callable[[tf.Tensor | None, "Features", tf.Tensor, tuple[Params, ...]], "Features"]
+"""From the number of the call, the inputs of a kernel, the draws and the parameters to its results."""
+
+
+def _compiled(chain: _Chain, batch: int, jit: str, reuse: Reuse | None, memories: Features | None = None) -> _Work | None:
+    """Compiles a chain for one batch size, and for `memories` like these; `None` where XLA cannot.
+
+    Raises:
+        tf.errors.OpError: If XLA fails and `jit` is `always`.
+    """
     try:
-        drawn, first, body = chain.compile(batch, depth)
+        drawn, first, body = chain.compile(batch, reuse.depth if reuse else 0, memories or {})
     except (tf.errors.OpError, ValueError, TypeError) as error:
         if jit == "always":
             raise
         log.warning("XLA could not compile a kernel, so it runs as plain TensorFlow: %s", str(error).splitlines()[0])
-        return _plain(node, scope)
+        return None
 
     def work(number: tf.Tensor | None, inputs: Features, draws: tf.Tensor, params: tuple[Params, ...]) -> Features:
         if drawn is not None:
@@ -73,15 +88,41 @@ def lower_kernel(
         done: Features = body(number, inputs, params)
         return done
 
+    return work
+
+
+def _of_batch(chain: _Chain, batch: int, reuse: Reuse | None, work: _Work) -> KernelFunction:
+    """Returns a function of the features that fills up a smaller batch, works, and cuts its results again."""
+
     def kernel(features: Features) -> Features:
-        draws = features["@draws"]
-        given = {name: features[name] for name in chain.inputs}, draws, chain.parameters(features)
+        draws, params = features["@draws"], chain.parameters(features)
+        inputs, memories = {name: features[name] for name in chain.inputs}, chain.memory(features, batch)
         number = reuse.number(features["@slot"]) if reuse else None
         if draws.shape[0] == batch:
-            return features | work(number, *given)
+            return features | work(number, inputs | memories, draws, params)
         n = tf.shape(draws)[0]
-        outputs = work(number, *tf.nest.map_structure(lambda t: _pad(t, n, batch), given))
+        inputs, draws, params = tf.nest.map_structure(lambda t: _pad(t, n, batch), (inputs, draws, params))
+        outputs = work(number, inputs | memories, draws, params)
         return features | {k: v[:n] for k, v in outputs.items()}
+
+    return kernel
+
+
+def _with_memories(chain: _Chain, batch: int, jit: str, reuse: Reuse | None, plain: KernelFunction) -> KernelFunction:
+    """Returns a kernel that is compiled when it is first called, once for each size of what it reads from."""
+    made: dict[tuple[int, ...], KernelFunction] = {}
+
+    def kernel(features: Features) -> Features:
+        memories = chain.memory(features, batch)
+        if not all(memory.shape.is_fully_defined() for memory in memories.values()):
+            return plain(features)
+        sizes = tuple(int(memory.shape[0]) for memory in memories.values())
+        if sizes not in made:
+            specs = {name: tf.TensorSpec(memory.shape, memory.dtype) for name, memory in memories.items()}
+            with tf.init_scope():  # it may be called while a map is traced
+                work = _compiled(chain, batch, jit, reuse, specs)
+                made[sizes] = plain if work is None else _of_batch(chain, batch, reuse, work)
+        return made[sizes](features)
 
     return kernel
 
@@ -92,7 +133,7 @@ def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
     drawn, body, *phases = (tf.function(f, jit_compile=True, autograph=False) for f in (chain.drawn, chain.body, *chain.phases()))
 
     def kernel(features: Features) -> Features:
-        given, params = {name: features[name] for name in chain.inputs}, chain.parameters(features)
+        given, params = {name: features[name] for name in chain.inputs} | chain.memory(features), chain.parameters(features)
         if any(chain.quantised):
             params = tuple(map(operator.add, params, drawn(chain.own(features["@draws"]))))
         for phase in phases:
@@ -115,6 +156,9 @@ def _plain(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
     return kernel
 
 
+_Functions = tuple[Callable[..., Any] | None, list[Callable[..., Any]], Callable[..., Any]]
+
+
 class _Chain:
     """The stages of a kernel, with what they read."""
 
@@ -122,9 +166,20 @@ class _Chain:
         self.stages = node.stages
         self.quantised = [LOWERINGS[type(stage)].quantised for stage in node.stages]
         self.leads = [all(b.feature != st.feature for b in self.stages[:i]) for i, st in enumerate(self.stages)]
-        self.inputs = tuple(dict.fromkeys(stage.feature for stage in node.stages))
-        self.entry = {name: entry[name] for name in self.inputs}
+        firsts = {stage.feature: stage for stage in reversed(node.stages)}
+        self.memories = {name: (stage, made) for name, stage in firsts.items() if (made := LOWERINGS[type(stage)].memory) is not None}
+        """The stages that read their feature from a memory, by feature, and what gives it."""
+        self.inputs = tuple(name for name in dict.fromkeys(stage.feature for stage in node.stages) if name not in self.memories)
+        self.entry = {name: entry[name] for name in firsts}
         self.width = max((r.end for st in self.stages for r in st.uses()), default=0)
+
+    def memory(self, features: Features, batch: int | None = None) -> Features:
+        """Gives what stands in for features that are read from a memory; those at hand, of a smaller batch, are filled up to `batch`."""
+        n = features["@draws"].shape[0]
+        if batch is not None and n != batch:
+            n = tf.shape(features["@draws"])[0]
+            features = features | {name: _pad(features[name], n, batch) for name in self.memories if name in features}
+        return {name: made(stage, features) for name, (stage, made) in self.memories.items()}
 
     def parameters(self, features: Features) -> tuple[Params, ...]:
         """The parameters that XLA is not to compute; nothing for other stages."""
@@ -172,14 +227,16 @@ class _Chain:
         done: Features = in_blocks(block, size, into, given)
         return done
 
-    def compile(self, batch: int, depth: int) -> tuple[Callable[..., Any] | None, list[Callable[..., Any]], Callable[..., Any]]:
-        """`drawn`, where it has anything to do, the phases and `body` as functions for one batch size, being compiled.
+    def compile(self, batch: int, depth: int, memories: Features) -> _Functions:
+        """`drawn`, where it has anything to do, the phases and `body` as functions for one batch size, being compiled. `memories` has the
+        types of what is read from; nothing is compiled beforehand then.
 
         Where what a phase hands on is too large, there are no phases, and `body` does everything.
         """
         features = {k: tf.zeros([batch, *t.shape], tf.as_dtype(t.dtype)) for k, t in self.entry.items()}
         draws = tf.zeros([batch, self.width + 1], tf.float64)
         params: tuple[Any, ...] = self.parameters(features | {"@draws": draws})
+        features |= memories
         drawn = None
         if any(self.quantised):
             program = _Program(self.drawn, (draws,))
@@ -188,9 +245,10 @@ class _Chain:
         for phase in self.phases():
             first.append(_Program(phase, (features, given)))
             given = first[-1].structure
-        size = block_size(batch, [phase.structure for phase in first]) if depth else None
+        size = block_size(batch, [phase.structure for phase in first]) if depth and not memories else None
         if size is None:
-            return drawn, [phase.start() for phase in first], _Program(self.body, (features, given)).start(depth)
+            ahead = not memories
+            return drawn, [phase.start(ahead=ahead) for phase in first], _Program(self.body, (features, given)).start(depth, ahead=ahead)
         number = tf.constant(0, tf.int64)
         whole = _Program(partial(self.in_blocks, size), (number, features, params), fills=True).start(depth)
         return drawn, [], lambda number, *given: whole(number, number, *given)
@@ -223,7 +281,7 @@ class _Program:
         compiled.experimental_get_compiler_ir(*self._specs)(stage="hlo")
         self.structure = self._concrete.structured_outputs
 
-    def start(self, depth: int = 0) -> Callable[..., Any]:
+    def start(self, depth: int = 0, *, ahead: bool = True) -> Callable[..., Any]:
         """Begin to make the machine code.
 
         That XLA knows every operation has been seen. The machine code, which takes longer, is made on a thread of its own
@@ -231,6 +289,7 @@ class _Program:
 
         Args:
             depth: How many of its results are in use at a time, where their memory is used again; else 0.
+            ahead: Whether to begin now. Arguments are made up for that, which of what is stored would be too large.
 
         Returns:
             The function, which takes the number of the call (it says which memory is used) and the arguments.
@@ -239,7 +298,8 @@ class _Program:
         run: Callable[..., list[tf.Tensor]] = self._in_fresh_memory
         if depth and any(map(is_large, outputs)):
             run = Places(lambda into, *leaves: tf.nest.flatten(self._flat(into, *leaves)), outputs, depth)
-        _COMPILERS.submit(_warm_up, run, self._specs)
+        if ahead:
+            _COMPILERS.submit(_warm_up, run, self._specs)
 
         def call(number: tf.Tensor | None, *given: Any) -> Any:
             return tf.nest.pack_sequence_as(self.structure, run(number, *tf.nest.flatten(given)))

@@ -19,7 +19,7 @@ from pipegen.backend.index.mixing import mix, mix_params
 from pipegen.backend.index.uses import own_draws
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.branches import apply_branch
-from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_crop_phases
+from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
@@ -37,6 +37,8 @@ class Lowering:
 
     Attributes:
         run: From the stage, a feature `(n, ...)` and the parameters after every phase to the feature: a pure function.
+        memory: From the stage and the features to what `run` gets in place of the feature: one tensor for the whole batch, which may be
+            as large as what is stored, and is not copied.
         parameters: From the stage and the features to functions of the draws, and of who is in a group with whom.
         phases: What the stage does before `run`, one function after another: what the next one reads more than once, such as
             parameters of one value a pixel. Each is pure and is compiled apart.
@@ -50,6 +52,7 @@ class Lowering:
 
     run: Callable[[Any, tf.Tensor, Params], tf.Tensor] | None = None
     parameters: Callable[[Any, Features], Params] = lambda _stage, _features: ()
+    memory: Callable[[Any, Features], tf.Tensor] | None = None
     phases: Callable[[Any], tuple[Phase, ...]] = lambda _stage: ()
     quantised: bool = False
     batch: Callable[[Any, Features], None] | None = None
@@ -63,7 +66,7 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
     if how.batch is not None:
         how.batch(stage, features)
         return
-    value = features[stage.feature]
+    value = features[stage.feature] if how.memory is None else how.memory(stage, features)
     features[stage.feature] = run(stage, value, expand(stage, value, parameters(stage, features)))
 
 
@@ -132,7 +135,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.DecodeWindow: Lowering(surveyed=decode_window),
     s.Apply: Lowering(example=_apply),
     s.Crop: Lowering(example=crop),
-    CanvasCrop: Lowering(canvas_crop, canvas_crop_params, canvas_crop_phases),
+    CanvasCrop: Lowering(canvas_crop, canvas_crop_params, canvas_words),
     s.Branch: Lowering(example=_branch),
     s.Measure: Lowering(example=measure),
     s.Move: Lowering(batch=move),
@@ -140,16 +143,16 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.Shorten: Lowering(batch=shorten),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),
-    s.Warp: Lowering(warp, warp_params, warp_phases, quantised=True),
+    s.Warp: Lowering(warp, warp_params, phases=warp_phases, quantised=True),
     s.ComposeColour: Lowering(batch=compose_colour),
     s.ApplyColour: Lowering(batch=apply_pending),
     s.Colour: Lowering(colour, colour_params, quantised=True),
     s.LookupTable: Lowering(
         lambda _stage, value, params: look_up(value, params[0]),
         table_params,
-        lambda stage: (partial(histogram_table, stage),) if stage.reads_histogram else (),
+        phases=lambda stage: (partial(histogram_table, stage),) if stage.reads_histogram else (),
     ),
-    s.Neighbourhood: Lowering(neighbourhood, neighbourhood_params, neighbourhood_phases),
+    s.Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     s.Mix: Lowering(mix, mix_params),
     s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),
     s.ChannelsFirst: Lowering(lambda _stage, value, _params: tf.transpose(value, [0, 3, 1, 2])),

@@ -6,7 +6,7 @@ maps the files itself, wherever it runs, each once a call.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -55,13 +55,31 @@ class MappedShards:
         files = zip(self._shards.files, self._shards.sizes, self._shards.starts, strict=True)
         return tf.switch_case(shard, [lambda one=one: of(*one) for one in files])
 
+    def memory(self, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor] | None:
+        """Returns all shards as words, uint64 `(m,)`, which are not copied, and where in them rows begin, in bytes, int64 `(n,)`.
+
+        `None` where a function runs elsewhere, which has no such memory.
+        """
+        return None if runs_elsewhere() else (self._words.read_value(), row * self._row)
+
+    @Once
+    def _stored(self) -> Any:
+        return self._shards.mapped()
+
+    @Once
+    def _words(self) -> tf.Variable:
+        return _held(self._stored.view("<u8"))
+
     @Once
     def _variable(self) -> tf.Variable:
-        stored = self._shards.mapped()
-        if self._row:
-            rows = -(-len(stored) // self._row)
-            stored = stored[: rows * self._row].reshape(rows, self._row)
-        return on_this_host(lambda: tf.Variable(as_tensor(stored), trainable=False, name="pipegen_shards"))
+        if not self._row:
+            return _held(self._stored)
+        rows = self._shards.total // self._row
+        return _held(self._stored[: rows * self._row].reshape(rows, self._row))
+
+
+def _held(stored: Any) -> tf.Variable:
+    return on_this_host(lambda: tf.Variable(as_tensor(stored), trainable=False, name="pipegen_shards"))
 
 
 def _mapped(file: str, shape: list[int]) -> tf.Tensor:

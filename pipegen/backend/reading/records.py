@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from pipegen.backend.reading.mapped_shards import MappedShards
 from pipegen.backend.reading.shards import ShardTensors
 from pipegen.errors import InternalError
 from pipegen.memory import ram_budget
-from pipegen.ops.families.canvas_crops import size_name
+from pipegen.ops.families.canvas_crops import place_name, size_name, store_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.fetched import FetchedFiles
@@ -22,7 +22,7 @@ from pipegen.ops.lowering.stored import StoredPixels
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import aligned
 from pipegen.ops.sources.prepared_store.rows import StoredShards
-from pipegen.types import valid_name
+from pipegen.types import ElementType, valid_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Read, Reader
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.models import Runtime
-    from pipegen.types import ElementType
 
 
 @dataclass(frozen=True)
@@ -113,6 +112,20 @@ class RecordTensors:
         """From records `(n,)` to the lower and the upper half of their ids, uint32."""
         self.path = self._places.path
         """From a record, and the features in question, to a string scalar that says where it is."""
+
+    def locate(self, records: tf.Tensor, out: ElementType, in_place: Collection[str]) -> Features:
+        """Returns what `read` does of records `(n,)`, but of images `in_place`, on canvases, which memory they lie in and where.
+
+        A function that runs elsewhere has no such memory, and reads them.
+        """
+        found: Features = {}
+        for name in in_place:
+            read, (row,) = self._reads[name], self._places.at(name, records)
+            assert isinstance(read, StoredPixels)  # noqa: S101 - nothing else has canvases
+            memory = read.memory(row)
+            if memory is not None:
+                found |= {store_name(name): memory[0], place_name(name): memory[1], size_name(name): read.sizes(row)}
+        return found | self.read(records, ElementType(tuple((name, t) for name, t in out.items() if store_name(name) not in found)))
 
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
         """Returns the stored features of one record; where no record is a file, also of records `(n,)` at once."""

@@ -125,7 +125,7 @@ class Run:
             case p.Settle():
                 return lambda f: _settled(f, function.rows)
             case p.Rows():
-                return lambda f: f | self.x.tensors.read(f["@record"], function.node.out)
+                return lambda f: f | self.x.tensors.locate(f["@record"], function.node.out, function.in_place)
             case p.Kernel():
                 return self.x.kernel(function.node, function.entry, function.batch, function.depth)
             case p.Own():

@@ -20,15 +20,18 @@ class CanvasCrop(Stage):
     Attributes:
         ref: The crop.
         canvas: Height and width of the canvas.
+        channels: Of an image.
         size: Those of the output.
         mirrors: The steps behind it that only mirror axes, which is done while pixels are read.
     """
 
-    ns_per_value: ClassVar[float] = 1.9
+    ns_per_value: ClassVar[float] = 0.9
+    from_memory: ClassVar[bool] = True
 
     feature: str
     ref: StepRef[CropTransform]
     canvas: tuple[int, int]
+    channels: int
     size: tuple[int, int]
     mirrors: tuple[StepRef[GeometricTransform], ...] = field(default=())
 
@@ -46,3 +49,13 @@ class CanvasCrop(Stage):
 def size_name(feature: str) -> str:
     """Returns what the height and the width of a feature's images are called, where they lie on canvases."""
     return f"@size/{feature}"
+
+
+def store_name(feature: str) -> str:
+    """Returns what the memory is called that a feature's images are stored in, as 64-bit words."""
+    return f"@store/{feature}"
+
+
+def place_name(feature: str) -> str:
+    """Returns what the places are called where the images of a feature begin in that memory, in bytes."""
+    return f"@place/{feature}"

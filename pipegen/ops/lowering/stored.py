@@ -92,6 +92,11 @@ class StoredPixels:
         canvas.set_shape([*row.shape, *self.canvas])
         return canvas
 
+    def memory(self, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor] | None:
+        """Returns the memory that all canvases lie in, as words, and where those of rows `(n,)` begin there, in bytes; if it is at hand."""
+        found: tuple[tf.Tensor, tf.Tensor] | None = self._rows.memory(row)
+        return found
+
     def _cut(self, canvas: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 

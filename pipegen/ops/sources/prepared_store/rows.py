@@ -43,7 +43,7 @@ class StoredShards:
         return self.starts[-1] + self.sizes[-1]
 
     def mapped(self) -> Any:
-        """Returns them as one array, uint8 `(total,)`, mapped into memory: nothing is read before it is asked for.
+        """Returns them as one array of bytes, filled up to words of 64 bits, mapped into memory: nothing is read before it is asked for.
 
         Files lie behind one another in a range of addresses that is reserved first. What no file covers is zeros.
         """
@@ -62,7 +62,7 @@ class StoredShards:
                     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), file)
             finally:
                 os.close(number)
-        return np.frombuffer(held, np.uint8)[: self.total]
+        return np.frombuffer(held, np.uint8)[: -(-self.total // 8) * 8]
 
 
 _FIXED = 0x10
