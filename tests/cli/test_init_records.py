@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from record_files import WRITERS, jpeg
 from typer.testing import CliRunner
 
+import pipegen
 from pipegen.cli.commands import app
-from pipegen.phases.compilation import inspect
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pipegen.phases.compilation import collect_data, inspect
 
 EXAMPLE: dict[str, Any] = {"image/encoded": jpeg("24x16"), "image/class/label": 2, "box": [0.5, 1.0]}
 MEMBERS: dict[str, Any] = {"jpg": jpeg("24x16"), "cls": 2, "json": "{}"}
@@ -43,6 +44,90 @@ def test_a_spec_is_written(
     spec = yaml.safe_load((tmp_path / "a.pipegen.yaml").read_text())
     assert spec["source"] == {op: {"path": "d" if whole else f"d/{file}", "features": features}}
     assert not inspect("a.pipegen.yaml").diagnostics.has_errors
+
+
+PLAIN: dict[str, Any] = {"image": jpeg("24x16"), "label": 2}
+NAMED = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 3}}
+BY_NUMBER = {
+    "image": {"kind": "image", "key": "image-*"},
+    "label": {"kind": "label", "key": "label-*", "classes": 3},
+}
+
+
+@pytest.mark.parametrize(
+    ("op", "file", "library", "source"),
+    [
+        ("array_record", "a.array_record", "array_record", {"features": NAMED}),
+        ("hdf5", "a.h5", "h5py", {"features": NAMED}),
+        ("lmdb", "a.lmdb", "lmdb", {"features": BY_NUMBER}),
+        ("sqlite", "a.sqlite", "sqlite3", {"table": "examples", "features": NAMED}),
+    ],
+)
+def test_files_that_a_library_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op: str, file: str, library: str, source: dict[str, Any]
+) -> None:
+    pytest.importorskip(library, exc_type=ImportError)
+    monkeypatch.chdir(tmp_path)
+    WRITERS[op](tmp_path / file, [PLAIN | {"label": i % 3} for i in range(40)])
+    assert init(file) == {op: {"path": file, **source}}
+
+
+def test_an_lmdb_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lmdb = pytest.importorskip("lmdb", exc_type=ImportError)
+    monkeypatch.chdir(tmp_path)
+    opened = lmdb.open("pets", map_size=1 << 24)
+    with opened.begin(write=True) as transaction:
+        for row in range(40):
+            transaction.put(f"image-{row:04}".encode(), jpeg("24x16"))
+            transaction.put(f"label-{row:04}".encode(), str(row % 3).encode())
+    opened.close()
+    assert init("pets") == {"lmdb": {"path": "pets", "features": BY_NUMBER}}
+
+
+def test_arrow_and_gzipped_hdf5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa, h5py = (pytest.importorskip(name, exc_type=ImportError) for name in ("pyarrow", "h5py"))
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"photo": [jpeg("24x16")] * 40, "class": ["pug", "chow"] * 20})
+    with pa.OSFile("a.arrow", "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    with h5py.File("b.h5", "w") as file:
+        file.create_dataset("train/image", data=np.zeros((40, 8, 6, 3), np.uint8), chunks=(5, 8, 6, 3), compression="gzip")
+        file["train/label"] = np.arange(40) % 4
+    image, label = {"kind": "image", "key": "photo"}, {"kind": "label", "key": "class", "classes": ["chow", "pug"]}
+    assert init("a.arrow") == {"arrow": {"path": "a.arrow", "features": {"image": image, "label": label}}}
+    image, label = {"kind": "image", "key": "train/image"}, {"kind": "label", "key": "train/label", "classes": 4}
+    assert init("b.h5") == {"hdf5": {"path": "b.h5", "features": {"image": image, "label": label}}}
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_folders_of_hugging_face(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: bool) -> None:
+    pa, pq = (pytest.importorskip(name, exc_type=ImportError) for name in ("pyarrow", "pyarrow.parquet"))
+    monkeypatch.chdir(tmp_path)
+    features = {"img": {"_type": "Image"}, "fine": {"names": ["a", "b"], "_type": "ClassLabel"}}
+    for split in ("train", "test"):
+        table = pa.table({"img": [{"bytes": jpeg("24x16"), "path": None}] * 40, "fine": [0, 1] * 20})
+        folder = tmp_path / "pets" / (split if saved else "data")
+        folder.mkdir(parents=True, exist_ok=True)
+        if saved:
+            with pa.OSFile(str(folder / "data.arrow"), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+                writer.write_table(table)
+            (folder / "dataset_info.json").write_text(json.dumps({"features": features}))
+            (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
+            (tmp_path / "pets" / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "test"]}))
+        else:
+            about = {"huggingface": json.dumps({"info": {"features": features}})}
+            pq.write_table(table.replace_schema_metadata(about), folder / f"{split}-00000-of-00001.parquet")
+    keys = {"image": {"kind": "image", "key": "img"}, "label": {"kind": "label", "key": "fine"}}
+    assert init("pets") == {"huggingface": {"path": "pets", "split": {"train": "train", "validation": "test"}, "features": keys}}
+
+
+def init(path: str) -> Any:
+    """Writes the spec of a path, which has no findings and whose data can be listed: its source."""
+    result = CliRunner().invoke(app, ["init", path, "-o", f"{path}.pipegen.yaml"], prog_name="pipegen")
+    assert result.exit_code == 0, result.output
+    assert not inspect(f"{path}.pipegen.yaml").diagnostics.has_errors
+    assert collect_data(pipegen.load(f"{path}.pipegen.yaml")).num_examples("train")
+    return yaml.safe_load(Path(f"{path}.pipegen.yaml").read_text(encoding="utf-8"))["source"]
 
 
 def test_labels_that_count_from_one_and_names_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,20 +12,21 @@ import typer
 from pipegen.cli.common import note, progress, say
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.cli.files import SUFFIX
-from pipegen.ops.sources.dataset_folders.tfds import INFO
+from pipegen.ops.sources.dataset_folders.hub import is_saved
+from pipegen.ops.sources.dataset_folders.tfds import FEATURES, INFO
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned
 
 _ARRAYS = ".npz"
 _TABLES = (".csv", ".tsv", ".tab")
 _OTHER_TABLES = (".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
-_RECORDS = (".tfrecord", ".tfrecords", ".tfrec", ".tar", ".zip", ".mds")
+_RECORDS = (
+    ".tfrecord", ".tfrecords", ".tfrec", ".tar", ".zip", ".mds", ".array_record", ".arrayrecord", ".arrow", ".feather", ".h5", ".hdf5",
+    ".hdf", ".lmdb", ".mdb", ".sqlite", ".sqlite3", ".db",
+)  # fmt: skip
 _PARQUET = ".parquet"
 _FILES = (_ARRAYS, *_TABLES, *_OTHER_TABLES, *_RECORDS, _PARQUET)
-_LATER = {
-    ".npy": "single arrays",
-    ".h5": "HDF5 files", ".hdf5": "HDF5 files",
-}  # fmt: skip
+_LATER = {".npy": "single arrays"}
 
 
 def init(
@@ -34,8 +35,9 @@ def init(
         typer.Argument(
             metavar="FOLDER",
             help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
-            "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.npz` file; or `.tfrecord`, `.tar`, `.zip` or `.mds` files, or a folder "
-            "of these; a Zarr group, or a data set of TensorFlow Datasets.",
+            "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.npz` file; or `.tfrecord`, `.tar`, `.zip`, `.mds`, `.array_record`, "
+            "`.arrow`, `.h5`, `.lmdb` or `.sqlite` files, or a folder of these; a Zarr group, a data set of TensorFlow Datasets, or "
+            "one that Hugging Face's library saved or the Hub holds.",
             show_default=False,
         ),
     ] = None,
@@ -92,10 +94,14 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
         from pipegen.cli.init.stored import first_zarr
 
         return first_zarr(folder, spec_folder)
-    if os.path.isfile(os.path.join(folder, INFO)):
+    if os.path.isfile(os.path.join(folder, INFO)) and os.path.isfile(os.path.join(folder, FEATURES)):
         from pipegen.cli.init.stored import first_prepared
 
         return first_prepared(folder, spec_folder)
+    if os.path.isdir(folder) and is_saved(folder):
+        from pipegen.cli.init.stored import first_saved
+
+        return first_saved(folder, spec_folder)
     if (os.path.isdir(folder) or folder.lower().endswith(_RECORDS)) and (op := _records(folder)) is not None:
         from pipegen.cli.init.records import first_records
 

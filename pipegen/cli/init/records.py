@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cli.columns import LABELS
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.spec import PARTS, RESCALE, batch_for, beside, spec_text
+from pipegen.cli.init.stores import ENDINGS, LOOKS, of_example
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.paths import Found
 
-FILES = {".tfrecord": "tfrecord", ".tfrecords": "tfrecord", ".tfrec": "tfrecord", ".tar": "webdataset", ".zip": "zip", ".mds": "mds"}
+FILES = {
+    ".tfrecord": "tfrecord", ".tfrecords": "tfrecord", ".tfrec": "tfrecord", ".tar": "webdataset", ".zip": "zip", ".mds": "mds", **ENDINGS,
+}  # fmt: skip
 """By the ending of a file, the source that reads it."""
 _LABEL_KEYS = frozenset({*LABELS, "cls", "image/class/label", "fine_label"})
 _SHOWN = 12
@@ -100,6 +103,9 @@ def _value(value: Any) -> str:
 
 def _look(op: str, shard: Found) -> tuple[Features, list[str], dict[str, Any]]:
     """The features of the first record, what else it holds, in words, and other arguments of the source."""
+    if op in LOOKS:
+        held, whole, own = LOOKS[op](shard.path)
+        return (*_features(held, whole), own)
     if op == "tfrecord":
         return _example(shard)
     if op == "mds":
@@ -124,16 +130,7 @@ def _example(shard: Found) -> tuple[Features, list[str], dict[str, Any]]:
         record = stream.read(int(index.lengths[0, 0]))
     if sniff(record) is not None:
         return {"image": {"kind": "image"}}, [], {"content": "bytes"}
-    values = read_example(record)
-    held, whole = {}, set()
-    for key, value in values.items():
-        first = value.items[0] if len(value.items) == 1 else None
-        held[key] = f"{len(value.items)} of type {value.held}"
-        if isinstance(first, bytes) and sniff(first) is not None:
-            held[key] = "image"
-        elif len(value.items) == 1 and value.held in ("int", "bytes"):
-            whole.add(key)
-    return (*_features(held, whole), {})
+    return (*_features(*of_example(read_example(record))), {})
 
 
 def _members(names: Iterable[str]) -> tuple[Features, list[str]]:
@@ -152,13 +149,19 @@ def _members(names: Iterable[str]) -> tuple[Features, list[str]]:
     return _features(held, whole)
 
 
+def _last(key: str) -> str:
+    """The name that a key ends in: of a path all that counts in `tf.Example`, and of others its last part; less what stands for numbers."""
+    name = key.lower().removesuffix("*").rstrip("-_:/.")
+    return name if name in _LABEL_KEYS else re.split(r"[/.]", name)[-1]
+
+
 def _features(held: dict[str, str], whole: set[str]) -> tuple[Features, list[str]]:
     """From what each key holds, and the keys that may be labels, to features."""
     features: Features = {}
     image = next((key for key, what in held.items() if what == "image"), None)
     if image is not None:
         features["image"] = {"kind": "image"} | ({"key": image} if image != "image" else {})
-    label = next((key for key in held if key in whole and key.lower() in _LABEL_KEYS), None)
+    label = next((key for key in held if key in whole and _last(key) in _LABEL_KEYS), None)
     if label is not None:
         features["label"] = {"kind": "label"} | ({"key": label} if label != "label" else {})
     return features, [f"{json.dumps(key)} ({what})" for key, what in held.items() if key not in (image, label)]

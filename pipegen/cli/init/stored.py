@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.columns import LABELS
@@ -118,6 +119,42 @@ def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:
     counted = f" in {len(class_names(prepared, label)):,} classes" if label is not None else ", without labels"
     about = f"{rows:,} records of `{first}`{counted}"
     return spec_text(about, [], [*lines, f"batch: {{size: {batch_for(rows)}}}"]), about
+
+
+def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
+    """Writes the spec of a data set that Hugging Face's library saved, or that the Hub holds; as `first_parquet`."""
+    from pipegen.ops.registry import sources
+    from pipegen.ops.sources.dataset_folders.hub import find_saved, key_for
+
+    try:
+        saved = find_saved(os.getcwd(), folder)
+        image = key_for(saved, "image", "image")
+        if image is None:
+            raise CannotRun(f"{folder} has no one column of images", f"its columns are {', '.join(saved.features)}")
+        label = key_for(saved, "label", "label")
+        first = next((name for name in saved.files if name == "train"), next(iter(saved.files)))
+        second = next((name for name in _VALIDATION if name in saved.files and name != first), None)
+        features: dict[str, dict[str, str]] = {"image": {"kind": "image", "key": image}}
+        if label is not None:
+            features["label"] = {"kind": "label", "key": label}
+        given = {"path": os.path.abspath(folder), "split": first, "features": features}
+        rows = sources()["huggingface"].model_validate(given).list(Path.cwd())
+    except OpError as error:
+        raise CannotRun(error.message, *error.lines) from None
+    count = rows.shards.total if rows.shards is not None else len(rows.keys)
+    lines = ["source:", "  huggingface:", f"    path: {beside(folder, spec_folder)}"]
+    if second is not None:
+        lines += [f"    split: {{train: {flow_scalar(first)}, validation: {flow_scalar(second)}}}"]
+    elif first != "train":
+        lines += [f"    split: {flow_scalar(first)}"]
+    own = {name: feature["key"] for name, feature in features.items()}
+    if own != {"image": "image", "label": "label"}:
+        lines += ["    features:", *(_feature(name, name, "key", key) for name, key in own.items())]
+    lines += [] if second is not None else [f"splits: {{{PARTS}}}"]
+    lines += ["transforms:", f"  - resize: {{size: {size_for(Sample())}}}", RESCALE, *_without(label)]
+    counted = f" in {len(rows.class_names):,} classes" if rows.class_names else ", without labels"
+    about = f"{count:,} records of `{first}`{counted}"
+    return spec_text(about, [], [*lines, f"batch: {{size: {batch_for(count)}}}"]), about
 
 
 def _declared(about: Mapping[str, Any]) -> Sample:

@@ -42,6 +42,15 @@ class Saved:
     """Whether they are Parquet files, as the Hub has them, in place of Arrow files."""
 
 
+def is_saved(folder: str) -> bool:
+    """Tells whether a folder looks like a data set of Hugging Face's: saved, prepared, or Parquet files with a split `train`."""
+    return (
+        any(os.path.isfile(os.path.join(folder, name)) for name in (DICT, STATE))
+        or (os.path.isfile(os.path.join(folder, INFO)) and bool(_prepared(folder)))
+        or ONLY in _on_hub(folder)
+    )
+
+
 def find_saved(base: str, path: str) -> Saved:
     """Finds a data set: one that `save_to_disk` wrote, with splits or without, the folder of a data set that was prepared, or Parquet files
     whose names say their splits, as the Hub has them.

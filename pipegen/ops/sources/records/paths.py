@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)\Z")
+_LOCK = "lock.mdb"
+"""What LMDB keeps beside the records of a folder."""
 MOST = 1_000_000
 """The most paths that braces stand for."""
 
@@ -173,7 +175,7 @@ def _near(pattern: str) -> str:
 
 def _is_shard(path: str, root: str, suffixes: tuple[str, ...]) -> bool:
     inside = os.path.relpath(path, root).split(os.sep)
-    return path.endswith(suffixes) and not any(map(is_hidden, inside)) and _is_file(path)
+    return path.endswith(suffixes) and inside[-1] != _LOCK and not any(map(is_hidden, inside)) and _is_file(path)
 
 
 def _is_file(path: str) -> bool:
