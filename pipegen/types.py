@@ -177,6 +177,10 @@ class ElementType:
         """A copy with the named features' types replaced; new names are appended."""
         return ElementType(tuple((dict(self.features) | types).items()), self.batch)
 
+    def forked(self, name: str, types: dict[str, FeatureType]) -> ElementType:
+        """A copy in which several features stand in the place of one."""
+        return ElementType(tuple(new for k, t in self.features for new in (types.items() if k == name else ((k, t),))), self.batch)
+
     def without(self, *names: str) -> ElementType:
         """A copy without the named features."""
         return ElementType(tuple((k, t) for k, t in self.features if k not in names), self.batch)

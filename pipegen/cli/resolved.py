@@ -61,6 +61,9 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
             values[key] = [{test.op: _of_test(test)} for test in value]
         elif key == "stages":
             values |= {key: [stage.model_dump(mode="json", exclude_defaults=True) for stage in value]} if value else {}
+        elif key == "views":
+            each = {name: view.model_dump(mode="json") for name, view in value.items()} if isinstance(value, dict) else value
+            values |= {key: each} if value != 1 else {}
         elif key == "epoch" and value == "pass":
             values[key] = None
         elif key != "params":

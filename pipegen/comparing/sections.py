@@ -25,6 +25,7 @@ _MEANS: tuple[tuple[KeyPath, str, str], ...] = (
     (("batch", "size"), "the same examples in batches of another size, and another number of steps", ""),
     (("batch", "remainder"), "another fate of a last batch that is not full", ""),
     (("images",), "images that no other one goes with draw other numbers", "train"),
+    (("views",), "the model sees other views of an example", "train"),
     (("output",), "what the model receives has another form", ""),
     (("errors",), "nothing differs as long as every file is whole", ""),
     (("stages",), "training goes through other stages", "train"),

@@ -9,11 +9,13 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix
 from pipegen.diagnostics.foreign import rows
 from pipegen.diagnostics.suggest import closest
+from pipegen.spec.branches import branches
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from pipegen.diagnostics.diagnostic import Diagnostic, Label, Span
+    from pipegen.ops.transform import When
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
@@ -71,6 +73,11 @@ def uses(spec: PipelineSpec) -> Iterator[tuple[str, KeyPath]]:
     for i, step in enumerate(spec.transforms):
         if isinstance(step.when, list):
             yield from ((name, ("transforms", i, step.op, "when", j)) for j, name in enumerate(step.when))
+    for branch, view in branches(spec).items():
+        own: list[tuple[When | None, KeyPath]] = [(view.when, ("views", str(branch), "when"))]
+        own += [(step.when, ("views", str(branch), "transforms", i, step.op, "when")) for i, step in enumerate(view.transforms)]
+        for when, place in own:
+            yield from ((name, (*place, j)) for j, name in enumerate(when if isinstance(when, list) else ()))
     for i, test in enumerate(spec.tests):
         if isinstance(test.split, str):
             yield test.split, ("tests", i, test.op, "split")

@@ -95,6 +95,11 @@ _TABLE = (
     # Code: what a spec names and a caller has to allow.
     Code("PG240", "code-not-allowed", _E, "A step calls a Python function of a module that nobody has allowed"),
     Code("PG241", "unusable-function", _E, "A Python function is not there, or cannot be called as the step does"),
+    # Views of an example.
+    Code("PG243", "common-step-in-view", _E, "A branch of `views` has a step that all views have to have"),
+    Code("PG244", "view-name-taken", _E, "A view of a feature would have the name of another feature"),
+    Code("PG245", "nothing-to-view", _E, "There are `views`, and no image of which they could be"),
+    Code("PG246", "no-view-for-output", _E, "A split has none of the views that the model takes"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),

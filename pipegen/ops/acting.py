@@ -6,6 +6,7 @@ from pipegen.ops.base import Transform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.transform import When
 from pipegen.types import ElementType
 
 
@@ -28,6 +29,11 @@ def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
 def runs_on(step: Transform, split: str) -> bool:
     """Returns whether a step acts on a split: random steps on `train` alone unless `when` says otherwise."""
     when = step.when if step.when is not None else ("train" if step.random else "all")
+    return named_by(when, split)
+
+
+def named_by(when: When, split: str) -> bool:
+    """Returns whether a `when` names a split."""
     if isinstance(when, list):
         return split in when
     return when == "all" or (split == "train") == (when == "train")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
-    from pipegen.types import FeatureType
+    from pipegen.types import ElementType, FeatureType
 
     F = TypeVar("F", bound=Transform, default=Transform, covariant=True)
     G = TypeVar("G", bound=Transform)
@@ -154,6 +154,10 @@ class Stage:
     def touches(self) -> tuple[str, ...]:
         """The features that it reads and changes."""
         return (self.feature,)
+
+    def edge(self, entry: ElementType, after: ElementType) -> ElementType:
+        """Returns the type of the edge behind it where `entry` is the one before it; what it touches is as it is in `after`."""
+        return entry.replace(**{name: after[name] for name in self.touches()})
 
     def says(self) -> str:
         """Says what it does, in a line of a plan, without the name of its feature."""

@@ -20,11 +20,13 @@ from pipegen.passes.parallelise import PARALLELISE
 from pipegen.passes.place_cache import PLACE_CACHE
 from pipegen.passes.prefetch_last import PREFETCH_LAST
 from pipegen.passes.shard_before_read import SHARD_BEFORE_READ
+from pipegen.passes.share_views import SHARE_VIEWS
 from pipegen.passes.shuffle_before_read import SHUFFLE_BEFORE_READ
 
 PASSES: tuple[Pass, ...] = (
     DROP_UNUSED,  # first: what is gone need not be looked at
     DROP_IDENTITIES,
+    SHARE_VIEWS,  # before steps are fused, so that the plans of views are still alike
     SHUFFLE_BEFORE_READ,  # the order of indices costs nothing
     SHARD_BEFORE_READ,  # after the shuffle, whose blocks it takes
     FUSE_DECODE_CROP,  # while decode and crop still stand side by side

@@ -141,7 +141,7 @@ def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
     """Stages in another order, with the types of the edges that they then have: each changes what it touches alone."""
     placed: list[Placed] = []
     for item in items:
-        after = entry.replace(**{name: item.after[name] for name in item.stage.touches()})
+        after = item.stage.edge(entry, item.after)
         placed.append(Placed(item.stage, entry, after))
         entry = after
     return placed

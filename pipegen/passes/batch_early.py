@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, retyped, unpack
+from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Node, Plan, Read
 
 
@@ -48,6 +49,9 @@ def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
 def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
     """The stages that work on single examples with all that comes before them on their feature, and those that can follow the batch."""
     last = {p.stage.feature: i for i, p in enumerate(items) if p.stage.one_example or not p.before[p.stage.feature].is_static}
+    for i, p in reversed([*enumerate(items)]):  # what makes views of an image comes before all that works on those
+        if isinstance(p.stage, s.Fork) and any(name in last for name in p.stage.names):
+            last[p.stage.feature] = max(last.get(p.stage.feature, -1), i)
     stays = [item for i, item in enumerate(items) if i <= last.get(item.stage.feature, -1)]
     return stays, [item for i, item in enumerate(items) if i > last.get(item.stage.feature, -1)]
 

@@ -14,12 +14,13 @@ from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Node, Plan, Read
 from pipegen.plan.outputs import received
+from pipegen.types import FeatureType
 
 
 def drop_unused(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Remove the features that nothing comes of."""
     left = without_unused(plan)
-    gone = [f"`{name}`" for name in plan.read if name not in left.read]
+    gone = [f"`{name}`" for name in _types(plan) if name not in _types(left)]
     if gone:
         note(f"the model does not receive {' and '.join(gone)}")
     return left
@@ -28,7 +29,7 @@ def drop_unused(plan: Plan, context: PassContext, note: Note) -> Plan:
 def without_unused(plan: Plan) -> Plan:
     """The plainest plan of a split, one stage a node, less the features that nothing comes of."""
     needed = _needed(plan)
-    unused = tuple(name for name in plan.read if name not in needed)
+    unused = tuple(name for name in _types(plan) if name not in needed)
     if not unused:
         return plan
     kept: list[Node | Placed] = []
@@ -39,26 +40,40 @@ def without_unused(plan: Plan) -> Plan:
         elif not isinstance(item, Placed):
             kept.append(replace(item, out=item.out.without(*unused)))
         elif item.stage.feature in needed:
-            kept.append(Placed(item.stage, item.before.without(*unused), item.after.without(*unused)))
+            kept.append(Placed(_less(item.stage, needed), item.before.without(*unused), item.after.without(*unused)))
     return pack(plan, kept)
 
 
 def _part(part: tuple[Read | Element, ...], needed: set[str], unused: tuple[str, ...]) -> tuple[Read | Element, ...]:
     """Removes them from what one part of a mix does alone."""
     works = [node for node in part if isinstance(node, Read) or node.stages[0].feature in needed]
-    return tuple(replace(node, out=node.out.without(*unused)) for node in works)
+    left = [node if isinstance(node, Read) else replace(node, stages=tuple(_less(st, needed) for st in node.stages)) for node in works]
+    return tuple(replace(node, out=node.out.without(*unused)) for node in left)
+
+
+def _less(stage: s.Stage, needed: set[str]) -> s.Stage:
+    """A stage that makes views of a feature, without those that nothing comes of; any other as it is."""
+    if not isinstance(stage, s.Fork):
+        return stage
+    kept = [i for i, name in enumerate(stage.names) if name in needed]
+    return replace(stage, names=tuple(stage.names[i] for i in kept), homes=tuple(stage.homes[i] for i in kept if stage.homes))
+
+
+def _types(plan: Plan) -> dict[str, FeatureType]:
+    """The features of all edges."""
+    parts = (node for read in plan.nodes if isinstance(read, Read) for part in read.parts for node in part)
+    return {name: t for node in (*plan.nodes, *parts) for name, t in node.out.items()}
 
 
 def _needed(plan: Plan) -> set[str]:
     """Returns what the model receives, and what has to be at hand to decode that."""
     needed = set(received(plan.emit.output))
     # The items of a padded feature and what says which of them are there are one thing.
-    valid = {name: t.of or name for name, t in plan.read.items() if kind_of(t).valid}
+    valid = {name: t.of or name for name, t in _types(plan).items() if kind_of(t).valid}
     needed |= {other for name, of in valid.items() if {name, of} & needed for other in (name, of)}
-    looks = [
-        stage for stage in (*plan.part_stages(), *plan.stages()) if isinstance(stage, (s.Decode, s.Measure)) and stage.feature in needed
-    ]
-    return needed | {stage.like[0] for stage in looks if stage.like}
+    stages = (*plan.part_stages(), *plan.stages())
+    needed |= {st.like[0] for st in stages if isinstance(st, (s.Decode, s.Measure)) and st.feature in needed and st.like}
+    return needed | {st.feature for st in stages if isinstance(st, s.Fork) and needed & {*st.names}}
 
 
 DROP_UNUSED = Pass("drop_unused", "E0", "what nobody sees need not be made", drop_unused)

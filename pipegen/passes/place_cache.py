@@ -44,11 +44,11 @@ def place_cache(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 
 def cache_point(plan: Plan, *, disk: bool) -> int:
-    """The number of the first node that a cache has to stand before: the first random one, or the batch; of a cache on a disk also
-    the first whose results are not known to be the same in another process."""
+    """The number of the first node that a cache has to stand before: the first random one, the one that makes views of an image, or the
+    batch; of a cache on a disk also the first whose results are not known to be the same in another process."""
 
     def stops(stage: s.Stage) -> bool:
-        return s.is_random(stage) or (disk and not s.is_lasting(stage))
+        return s.is_random(stage) or isinstance(stage, s.Fork) or (disk and not s.is_lasting(stage))
 
     return next(i for i, n in enumerate(plan.nodes) if isinstance(n, Batch) or (isinstance(n, Element) and any(map(stops, n.stages))))
 

@@ -20,6 +20,7 @@ from pipegen.phases.machine import machine
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
 from pipegen.plan.check import Checked, check, check_draft, possible_types
 from pipegen.plan.fitting_plans import with_given
+from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Cache, Shuffle
 from pipegen.plan.stage_checks import check_stages
 from pipegen.spec.extends import through_chain
@@ -176,6 +177,15 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
     if checked.diagnostics.has_errors:
         raise SpecError(checked.diagnostics.sorted())
     return BoundSpec(spec, manifest, _in_files(checked.plans, manifest))
+
+
+def of_first_view(bound: BoundSpec) -> BoundSpec:
+    """A bound spec as an example's first view has it."""
+    model, locate = bound.spec.model, bound.spec.loaded.locate.label
+    if model.views == 1:
+        return bound
+    known = possible_types(model, len(bound.manifest.class_names) or None, bound.manifest.record)
+    return bind(replace(bound.spec, model=first_view(model, locate, known[0])[0]), bound.manifest)
 
 
 def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:

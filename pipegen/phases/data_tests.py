@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.memory import threads
 from pipegen.ops.datatests.python import Python
+from pipegen.phases.compilation import of_first_view
 from pipegen.phases.functions import find_functions
 from pipegen.plan.data_tests import known_of
 
@@ -38,6 +39,7 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
     """Returns a run, perhaps with some results; `progress` is called with how many files were looked at."""
     from pipegen.data.testing import ListedData, Report
 
+    bound = of_first_view(bound)
     model, manifest = bound.spec.model, bound.manifest
 
     def copies(splits: Sequence[str], near: bool) -> tuple[Any, int]:

@@ -46,7 +46,7 @@ def layer_config(evaluation: Plan, splits: Iterable[Plan]) -> dict[str, Any]:
         `entry`: the type of each feature that enters; `steps`: the steps on them, each a map with one key, as a spec has them; `numbers`:
         for each step what it has learned, or `None`; `output`: how the model receives them.
     """
-    plans = tuple(splits)
+    plans = tuple(plan for plan in splits if not _has_views(plan))
     entry, steps, numbers = {}, [], []
     for feature, tail in _tails(evaluation).items():
         enters = _reached(tail, feature, evaluation)
@@ -67,6 +67,11 @@ def layer_config(evaluation: Plan, splits: Iterable[Plan]) -> dict[str, Any]:
     output = evaluation.emit.output.model_dump(mode="json", include={"x", "dtype", "channels"})
     plain: dict[str, Any] = json.loads(json.dumps({"entry": entry, "steps": steps, "numbers": numbers, "output": output}))
     return plain
+
+
+def _has_views(plan: Plan) -> bool:
+    """Returns whether a split has several views of an image, none of which is the one that a layer takes."""
+    return any(isinstance(stage, s.Fork) for stage in plan.stages())
 
 
 def plan_of_layer(config: Mapping[str, Any]) -> tuple[PipelineSpec, Plan]:
@@ -103,6 +108,10 @@ def before_layer(plain: Plan, evaluation: Plan, config: Mapping[str, Any], locat
         SpecError: `PG544` where they are not: random steps stand among them, or the layer would get another type.
     """
     items = unpack(plain)
+    if _has_views(plain):
+        message = f"the layer works on one image of an example, and split `{plain.split}` has `views`"
+        help_ = 'train on whole batches, without `stages="element"`; the layer is for the model that takes one image'
+        raise SpecError([make("PG544", message, locate(("views",), key=True), help=help_)])
     gone: set[int] = set()
     kept: dict[str, FeatureType] = {}
     for feature, tail in _tails(evaluation).items():

@@ -7,7 +7,6 @@ order written. The passes make it fast.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
@@ -33,10 +32,10 @@ from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
 from pipegen.plan.items import Images, Items, shortened, wrong_buckets
+from pipegen.plan.lanes import Act, Lanes
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
-from pipegen.plan.recipe import recipe
 from pipegen.plan.segments import Colour, Geometric, varying
 from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate
@@ -50,11 +49,12 @@ class Builder:
     feature at all where the error leaves its shape in doubt."""
 
     def __init__(self, spec: PipelineSpec, split: str, locate: Locate, source_type: ElementType, record: ElementType | None = None) -> None:
-        self.spec = spec
         self.split = split
         self.locate = locate
-        self.type = source_type.padded()
-        """What is known of each feature so far."""
+        self.type = self.record = source_type.padded()
+        """What is known of each feature so far, and of those of a record."""
+        self.lanes = Lanes(spec, split, self.record)
+        self.spec = self.lanes.spec
         self.followed = followers.followed(record or source_type)
         """Returns the images that something is aligned with, whether it is here or, in a plan of some features, left out."""
         self.edge = self.type
@@ -79,20 +79,13 @@ class Builder:
     def build(self, *, whole: bool = True, guessed: bool = False) -> Plan | None:
         """The plan, or `None` when there are errors. Unless `whole`, steps are missing, and what leaves the last one is not judged; where
         it is `guessed`, another source may be meant, so that values are in doubt from the start."""
+        self._start()
         self.doubts.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
-        chosen = recipe(self.spec, self.split)
-        independent = followers.anchors(self.type)
-        width = sum(ref.num_draws for ref in chosen.draws)
-        self._start(tuple(followers.own_draws(ref, i, width, name) for i, name in enumerate(independent) for ref in chosen.draws))
-        numbers = {name: i for i, name in enumerate(independent)}
-        acts = [(ref, self._features(ref)) for ref in self._with_decode(chosen.steps)]
-        done = 0
-        for position, (ref, features) in enumerate(acts):
-            if isinstance(ref.step, MixingTransform):
-                self._apart(acts[done:position], numbers, width)
-                self._mixing(ref, features, tuple(later for later, _ in acts[position + 1 :]))
-                done = position + 1
-        self._apart(acts[done:], numbers, width)
+        for run, mixing in self.lanes.runs(self._features):
+            self._apart(run)
+            if mixing is not None:
+                (ref, features), later = mixing
+                self._mixing(ref, features, later)
         self.poisoned |= self.doubts.all()
         if not whole:
             self.poisoned.update(f for f, t in self.type.items() if kind_of(t).pictured)
@@ -110,8 +103,8 @@ class Builder:
             raise SpecError(self.findings)
         return plan
 
-    def _start(self, draws: tuple[StepRef, ...]) -> None:
-        spec = self.spec
+    def _start(self) -> None:
+        spec, draws = self.spec, self.lanes.draws
         indexed = self.type.without(*(f for f, t in self.type.items() if not kind_of(t).indexed))
         sampled = self.split == "train" and spec.samples
         self.nodes.append(Index(indexed, self.split, "stored", None, False, draws, sampled=sampled))
@@ -121,27 +114,18 @@ class Builder:
             self.nodes.append(Shuffle(self.type, "window" if window else "global", window))
         if spec.runtime.shard != "none":
             self.nodes.append(Shard(self.type))
+        for fork in self.lanes.forks():
+            self.type = fork.edge(self.type, self.type)
+            self.nodes.append(Element(self.type, (fork,)))
+        self.edge = self.type
 
-    def _with_decode(self, steps: tuple[StepRef, ...]) -> tuple[StepRef, ...]:
-        """The steps with the one in front that decodes files, where the spec does not write it."""
-        leading = [ref.step.feature for ref in takewhile(lambda ref: isinstance(ref.step, DecodeTransform), steps)]
-        if None in leading or all(not t.encoded or name in leading for name, t in self.type.items()):
-            return steps
-        from pipegen.ops.registry import default_decoder
-
-        return s.StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps
-
-    def _apart(self, acts: list[tuple[StepRef, tuple[str, ...]]], numbers: dict[str, int], width: int) -> None:
+    def _apart(self, acts: list[Act]) -> None:
         """Runs steps on one feature after another, since none looks at two; an aligned feature takes the draws of its image."""
         found: dict[str, list[Diagnostic]] = {}
         for feature in followers.in_order(self.type):
             anchor = followers.anchor(self.type, feature)
             together = {name for name, _ in self.type.items() if followers.anchor(self.type, name) == anchor}
-            near = [
-                (followers.own_draws(ref, numbers.get(anchor, 0), width, anchor), feature in features)
-                for ref, features in acts
-                if together & set(features)
-            ]
+            near = [(self.lanes.own(ref, anchor), feature in features) for ref, features in acts if together & set(features)]
             mine = [ref for ref, own in near if own]
             decoding = (ref for ref, features in acts if isinstance(ref.step, DecodeTransform) and anchor in features)
             decodes = next((self._decoding(ref, anchor) for ref in decoding), None)
@@ -177,11 +161,11 @@ class Builder:
 
     def _decoding(self, ref: StepRef, feature: str) -> StepRef:
         """A use of `decode` as it acts on a feature that has a decoder of its own."""
-        own = self.spec.source.decoders().get(feature) if isinstance(ref.step, DecodeTransform) else None
+        own = self.spec.source.decoders().get(self.lanes.home(feature)) if isinstance(ref.step, DecodeTransform) else None
         return replace(ref, step=own) if own is not None else ref
 
     def _features(self, ref: StepRef) -> tuple[str, ...]:
-        found, error = followers.chosen(ref, self.type, self.spec.transforms)
+        found, error = followers.chosen(ref, self.record, self.spec.transforms)
         if error is not None:
             self._report(ref, error)
         return found
@@ -272,7 +256,9 @@ class Builder:
         if following is None or needed is None:
             return None
         traits = following.step.traits(y)
-        return needed if feature not in self.followed or traits.crops or traits.stretches else None
+        if not self.lanes.scales(following, crops=traits.crops):
+            return None
+        return needed if self.lanes.home(feature) not in self.followed or traits.crops or traits.stretches else None
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
         """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""

@@ -15,15 +15,19 @@ from pipegen.plan.custom import check_functions
 from pipegen.plan.data_tests import check_data_tests
 from pipegen.plan.fetching import check_fetching
 from pipegen.plan.fitting_plans import check_fitting
+from pipegen.plan.lanes import first_view
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.mixed import Built, Records, build_mixed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.sampling import check_sampling
+from pipegen.plan.view_checks import check_views
+from pipegen.spec.branches import branches, of_branch
+from pipegen.spec.branches import relocated as relocated_view
 from pipegen.spec.draft import Draft
 from pipegen.spec.joined import joined, relocated
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import PipelineSpec, ShardIndex
+from pipegen.spec.models import Features, PipelineSpec, ShardIndex
 from pipegen.types import ElementType
 
 _OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})
@@ -51,13 +55,16 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics.extend(check_splits(spec, locate))
     diagnostics.extend(check_fitting(spec, locate))
     possible = possible_types(spec, classes, record)
-    plans, findings = _build(spec, locate, possible[0])
-    plans, findings = _whatever_comes(plans, findings, spec, locate, possible[1:])
+    views = _once(_of_views(spec, locate, possible[0]))
+    diagnostics.extend(views)
+    built, places = first_view(spec, locate, possible[0]) if views else (spec, locate)
+    plans, findings = _build(built, places, possible[0])
+    plans, findings = _whatever_comes(plans, findings, built, places, possible[1:])
     diagnostics.extend(findings)
     diagnostics.extend(_shares(spec, locate))
     if not diagnostics.has_errors:
         diagnostics.extend(_same_type(plans, locate))
-    diagnostics.extend(check_data_tests(spec, plans, locate))
+    diagnostics.extend(_of_tests(spec, locate, plans, possible[0]))
     diagnostics.extend(_once(_alone(spec, locate, possible[0])))
     return Checked(plans, diagnostics)
 
@@ -68,10 +75,24 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
         for name, type_ in record.items():
             yield from _alone(joined(spec, name), relocated(locate, spec, name), type_)
         return
-    yield from lint_recipe(spec, locate, record)
+    for branch in branches(spec):
+        yield from lint_recipe(of_branch(spec, branch), relocated_view(locate, spec, branch), record)
     yield from check_sampling(spec, locate, record)
     yield from check_fetching(spec, locate)
     yield from check_functions(spec, locate, record)
+
+
+def _of_views(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagnostic]:
+    """Yields what is wrong with the views of a spec; of a mix, of the examples of each part."""
+    for type_ in [record] if isinstance(record, ElementType) else record.values():
+        yield from check_views(spec, type_, locate)
+
+
+def _of_tests(spec: PipelineSpec, locate: Locate, plans: dict[str, Plan], record: Record) -> Iterator[Diagnostic]:
+    """Yields the findings about the tests of the data, which look at the first view of an example."""
+    if spec.tests and spec.views != 1:
+        plans, _ = _build(*first_view(spec, locate, record), record)
+    yield from check_data_tests(spec, plans, locate)
 
 
 def _once(findings: Iterator[Diagnostic]) -> list[Diagnostic]:
@@ -89,7 +110,7 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
         found = check_splits(draft.spec, locate)
         diagnostics.extend(d for d in found if "source" not in broken or d.code in _OF_SPLITS_ALONE)
     elsewhere = "splits" in broken and any(isinstance(step.when, list) for step in draft.spec.transforms)
-    whole = not broken & {"transforms", "output"} and not elsewhere
+    whole = not broken & {"transforms", "views", "output"} and not elsewhere
     findings = _of_every_source(draft.spec, locate, whole=whole, guessed=draft.guessed)
     for other in draft.others:
         if not findings:
@@ -98,8 +119,9 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
     diagnostics.extend(d for d in findings if not (draft.guessed and d.code in _OF_FEATURES))
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
-    if draft.spec.tests and not broken & {"source", "splits", "transforms", "output"}:
-        diagnostics.extend(check_data_tests(draft.spec, _build(draft.spec, locate, possible_types(draft.spec)[0])[0], locate))
+    if draft.spec.tests and not broken & {"source", "splits", "transforms", "views", "output"}:
+        record = possible_types(draft.spec)[0]
+        diagnostics.extend(check_data_tests(draft.spec, _build(*first_view(draft.spec, locate, record), record)[0], locate))
     return [d for d in diagnostics if d.severity is Severity.ERROR]
 
 
@@ -241,17 +263,24 @@ def _join_unbatchable(findings: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
-    """DESIGN rule 3: every split gives the model the same element type."""
-    given = {split: {*names(plan.emit.output.x), *names(plan.emit.output.y)} for split, plan in plans.items()}
-    types = {
-        split: {name: (t.dtype, t.shape) for name, t in plan.out.items() if kind_of(t).pictured and name in given[split]}
-        for split, plan in plans.items()
-    }
-    first = next(iter(plans), "")
-    for split in plans:
-        name = next((n for n, type_ in types[split].items() if type_ != types[first].get(n)), None)
-        if name is not None:
-            message = f"`{name}` is {plans[first].out[name]} in split `{first}` and {plans[split].out[name]} in split `{split}`"
-            help_ = "let the steps of every split end at the same size, channels and dtype"
-            return [make("PG210", f"{message}; a model takes one of them", locate(("transforms",), key=True), help=help_)]
+    """DESIGN rule 3: every split gives the model the same element type; of views those that splits have in common."""
+    first, *others = plans or ("",)
+    for split in others:
+        given, output = plans[first].emit.output, plans[split].emit.output
+        for name, own in (*_alike(given.x, output.x), *_alike(given.y, output.y)):
+            t, other = plans[first].out[name], plans[split].out[own]
+            if kind_of(t).pictured and (t.dtype, t.shape) != (other.dtype, other.shape):
+                what = "" if own == name else f"`{own}` is "
+                message = f"`{name}` is {t} in split `{first}` and {what}{other} in split `{split}`"
+                help_ = "let the steps of every split end at the same size, channels and dtype"
+                return [make("PG210", f"{message}; a model takes one of them", locate(("transforms",), key=True), help=help_)]
     return []
+
+
+def _alike(a: Features | None, b: Features | None) -> list[tuple[str, str]]:
+    """The features that two splits give for the same input or target of a model."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return [(name, b[key]) for key, name in a.items() if key in b]
+    if isinstance(a, list) and isinstance(b, list) and len(a) != len(b):
+        return []
+    return list(zip(names(a), names(b), strict=False))

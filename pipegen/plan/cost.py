@@ -137,8 +137,9 @@ def _parts_us(node: Read, given: Circumstances) -> float:
 def stage_us(stage: Stage, entry: ElementType, out: ElementType, given: Circumstances) -> float:
     """Microseconds of one core that a stage takes for an image, from the types of what enters and leaves its node."""
     own = _STEP_US if stage.one_example else sum(r.num_draws > 0 for r in stage.uses()) * _MATRIX_US
-    x = entry[stage.feature] if stage.feature in entry else out[stage.feature]
-    return own + stage.decode_us(given.file_bytes) + stage.ns(x) * _values(out[stage.feature], x) / 1e3
+    x = entry.get(stage.feature) or out[stage.feature]
+    # A feature that the same node hands on as views is not there any more.
+    return own + stage.decode_us(given.file_bytes) + stage.ns(x) * _values(out.get(stage.feature) or x, x) / 1e3
 
 
 def fitted_as(node: Node, stage: Stage | None = None) -> str:

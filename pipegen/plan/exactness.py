@@ -35,6 +35,9 @@ def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, Element | Kernel, s.Com
             continue
         (stage,) = node.stages
         feature = stage.feature
+        if isinstance(stage, s.Fork):
+            rounded |= {feature} if rounded & {*stage.names} else set()
+            continue
         before, after = _dtype(nodes[place - 1].out, feature), _dtype(node.out, feature)
         if before in FLOATING and after not in FLOATING:
             rounded.add(feature)

@@ -11,6 +11,7 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.plan import followers
 from pipegen.plan.build import Builder
+from pipegen.plan.lanes import viewed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import received
 from pipegen.plan.recipe import step_path
@@ -49,7 +50,7 @@ def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
 def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementType) -> tuple[str, ...]:
     """Returns the features that a step acts on, without those that the model does not receive and that nothing received is aligned with."""
     acted = (step.feature,) if step.feature is not None else followers.acted_on(step, record)
-    wanted = {name for name in received(spec.output) if name in record}
+    wanted = {name for name in received(spec.output) if name in record} | {*(viewed(record) if spec.views != 1 else ())}
     wanted |= {followers.anchor(record, name) for name in wanted}
     return tuple(name for name in acted if name in wanted)
 
@@ -76,6 +77,7 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
         "output": spec.output.model_copy(
             update={"x": feature, "y": None, "sample_weight": None, "encode": {}, "dtype": "float64", "channels": "last"}
         ),
+        "views": 1,
         "sampling": None,
         "order": None,
         "batch": spec.batch.model_copy(update={"size": _BATCH, "remainder": "keep"}),

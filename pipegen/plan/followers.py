@@ -68,10 +68,10 @@ def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tu
     return (), OpError("PG203", message, help="leave the step out")
 
 
-def own_draws(ref: StepRef, number: int, width: int, name: str) -> StepRef:
-    """The use of a step on image `number`, from 0, of those that draw for themselves, `width` numbers each; its name keys the draws
-    beside the step's."""
-    if not number:
+def own_draws(ref: StepRef, offset: int, name: str) -> StepRef:
+    """The use of a step on another image than the first of those that draw for themselves: its numbers begin at `offset`, and its name
+    keys them beside the step's id. Without a name it is the first."""
+    if not name:
         return ref
-    choice = ref.choice and replace(ref.choice, policy=own_draws(ref.choice.policy, number, width, name))
-    return replace(ref, start=ref.start + number * width, id=f"{ref.id}@{name}", choice=choice)
+    choice = ref.choice and replace(ref.choice, policy=own_draws(ref.choice.policy, offset, name))
+    return replace(ref, start=ref.start + offset, id=f"{ref.id}@{name}", choice=choice)

@@ -6,8 +6,8 @@ before them is done when a record is read, by what its part says. So the pixels 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
@@ -20,7 +20,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.build import Builder
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import received, settled
-from pipegen.plan.stages import StepRef
+from pipegen.plan.stages import StepRef, with_refs
 from pipegen.spec.joined import joined, part_path, relocate, relocated
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
@@ -168,37 +168,38 @@ class _Placed:
     def __init__(self, spec: PipelineSpec, plans: Mapping[str, Plan]) -> None:
         self._plans = plans
         self._own = {name: len(spec.source.mixed()[name].transforms) for name in plans}
-        self._of = {name: self._widths(name) for name in plans}
-        """The numbers that the own steps draw, and those that the common ones draw, for one image."""
-        images = max(self._images(name) for name in plans)
-        self._common = max(common for _, common in self._of.values())
-        self._stride = self._common + max(own for own, _ in self._of.values())
-        self.width = images * self._stride
+        self._of = {name: self._runs(name) for name in plans}
+        """For each image, by what keys its draws: where its numbers begin, and how many its own and the common steps draw."""
+        images = dict.fromkeys(image for of in self._of.values() for image in of)
+        most = {i: [max(of[i][k] for of in self._of.values() if i in of) for k in (1, 2)] for i in images}
+        self._begin: dict[str, int] = {}
+        self.width = 0
+        for image, (own, common) in most.items():
+            self._begin[image], self.width = self.width, self.width + own + common
+        self._common = {image: common for image, (_, common) in most.items()}
 
-    def _widths(self, name: str) -> tuple[int, int]:
-        own = common = 0
+    def _runs(self, name: str) -> dict[str, tuple[int, int, int]]:
+        found: dict[str, tuple[int, int, int]] = {}
         for ref in self._plans[name].index.draws:
-            if "@" not in ref.id:  # of the first image
-                mine = self._is_own(name, ref)
-                own, common = own + mine * ref.num_draws, common + (not mine) * ref.num_draws
-        return own, common
-
-    def _images(self, name: str) -> int:
-        own, common = self._of[name]
-        return max((ref.end for ref in self._plans[name].index.draws), default=0) // max(1, own + common)
+            begin, own, common = found.get(_image(ref), (ref.start, 0, 0))
+            mine = self._is_own(name, ref)
+            found[_image(ref)] = begin, own + mine * ref.num_draws, common + (not mine) * ref.num_draws
+        return found
 
     def _is_own(self, name: str, ref: StepRef) -> bool:
         return len(ref.path) > 1 and isinstance(ref.path[1], int) and ref.path[1] < self._own[name]
 
     def ref(self, name: str, ref: StepRef) -> StepRef:
         """A use of a step in a part's plan as the mix has it."""
-        own, common = self._of[name]
+        path = relocate(ref.path, name, self._own[name])
         if not ref.num_draws and ref.choice is None:
-            return replace(ref, start=0, path=relocate(ref.path, name, self._own[name]))
-        image, start = divmod(ref.start, own + common) if own + common else (0, 0)
-        start = self._common + start if start < own else start - own
+            return replace(ref, start=0, path=path)
+        image = _image(ref)
+        begin, own, _ = self._of[name][image]
+        start = ref.start - begin
+        start = self._begin[image] + (self._common[image] + start if start < own else start - own)
         choice = replace(ref.choice, policy=self.ref(name, ref.choice.policy)) if ref.choice is not None else None
-        return replace(ref, start=image * self._stride + start, path=relocate(ref.path, name, self._own[name]), choice=choice)
+        return replace(ref, start=start, path=path, choice=choice)
 
     def draws(self, name: str) -> tuple[StepRef, ...]:
         """Lists what draws in a part, in the order of the vector."""
@@ -208,23 +209,16 @@ class _Placed:
         """The nodes of a part's plan behind the one that reads."""
         kept = (n for n in self._plans[name].nodes if not isinstance(n, (Index, Read, Shuffle, Shard)))
         return tuple(
-            replace(n, stages=tuple(_with_refs(stage, lambda ref: self.ref(name, ref)) for stage in n.stages))
+            replace(n, stages=tuple(with_refs(stage, lambda ref: self.ref(name, ref)) for stage in n.stages))
             if isinstance(n, (Element, Kernel))
             else n
             for n in kept
         )
 
 
-def _with_refs(value: Any, change: Callable[[StepRef], StepRef]) -> Any:
-    """A stage, or part of one, with each use of a step changed."""
-    if isinstance(value, StepRef):
-        return change(value)
-    if isinstance(value, tuple):
-        return tuple(_with_refs(v, change) for v in value)
-    if isinstance(value, s.Stage):
-        made: Any = value
-        return replace(made, **{f.name: _with_refs(getattr(value, f.name), change) for f in fields(made)})
-    return value
+def _image(ref: StepRef) -> str:
+    """What keys the draws of a use beside the step's id: nothing for the first image, the name of another."""
+    return ref.id.partition("@")[2]
 
 
 def _plain(ref: StepRef) -> StepRef:
@@ -235,7 +229,7 @@ def _plain(ref: StepRef) -> StepRef:
 
 def _nameless(node: Node) -> Node:
     if isinstance(node, (Element, Kernel)):
-        return replace(node, stages=tuple(_with_refs(stage, _plain) for stage in node.stages))
+        return replace(node, stages=tuple(with_refs(stage, _plain) for stage in node.stages))
     return node
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pipegen.ops.acting import runs_on
@@ -31,8 +32,8 @@ def step_path(index: int, step: Transform) -> Path:
     return ("transforms", index, step.op)
 
 
-def recipe(spec: PipelineSpec, split: str) -> Recipe:
-    """The steps that `split` runs.
+def recipe(spec: PipelineSpec, split: str, relocate: Callable[[Path], Path] = tuple) -> Recipe:
+    """The steps that `split` runs; `relocate` says where one stands in the file, if that is another place.
 
     A random step that fixes the shape and has no `when` of its own is replaced, off the training split, by its
     evaluation form.
@@ -42,7 +43,7 @@ def recipe(spec: PipelineSpec, split: str) -> Recipe:
     stand_ins: set[Path] = set()
     ids = ids_of(spec.transforms)
     for index, step in enumerate(spec.transforms):
-        path = step_path(index, step)
+        path = relocate(step_path(index, step))
         if runs_on(step, split):
             chosen: tuple[Transform, ...] = (step,)
         elif step.random and step.when is None and step.evaluation_form():

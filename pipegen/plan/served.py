@@ -11,6 +11,7 @@ from pipegen.errors import SpecError
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import default_decoder
+from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.unlabelled import evaluation_plan
@@ -34,6 +35,7 @@ def served_plan(spec: PipelineSpec, locate: Locate, record: ElementType, takes: 
     Raises:
         SpecError: `PG540` for a step that draws, `PG541` for a feature that no request can bring, `PG542` for a step in Python.
     """
+    spec, locate = first_view(spec, locate, record)
     wanted = dict.fromkeys(names(spec.output.x))
     stored = ElementType(tuple((name, t) for name, t in record.items() if name in wanted))
     found = list(_unserved(stored, locate, takes))
@@ -56,6 +58,7 @@ def layered_plan(spec: PipelineSpec, locate: Locate, record: ElementType) -> Pla
     Raises:
         SpecError: `PG540` for a step that draws, `PG541` for a feature that is neither images nor tensors.
     """
+    spec, locate = first_view(spec, locate, record)
     wanted = dict.fromkeys(names(spec.output.x))
     stored = ElementType(tuple((name, t) for name, t in record.items() if name in wanted))
     found = list(_unserved(stored, locate, "images"))

@@ -8,9 +8,9 @@ windows, the segments of geometry and colour, and what the output asks for. Fami
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Generic
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Generic
 
 from pipegen.ops.base import (
     Arithmetic,
@@ -37,7 +37,7 @@ from pipegen.ops.stage import Choice as Choice
 from pipegen.ops.stage import StepRef as StepRef
 from pipegen.ops.wording import WAITING, fitted_use, use, uses, value
 from pipegen.spec.models import Encoding
-from pipegen.types import FeatureType, Interval, times
+from pipegen.types import ElementType, FeatureType, Interval, times
 
 __all__ = ["Choice", "Computes", "LookupTable", "Mix", "Neighbourhood", "Path", "Stage", "StepRef"]
 
@@ -308,6 +308,35 @@ class EncodeLabel(Stage):
         return self.encoding
 
 
+@dataclass(frozen=True, slots=True)
+class Fork(Stage):
+    """Hand one feature on under the names of its views, which are alike from here on until steps of their own change them.
+
+    `homes` are, for a feature aligned with an image, the views of that image.
+    """
+
+    compilable: ClassVar[bool] = False
+    ns_per_value: ClassVar[float] = 0.0
+
+    feature: str
+    names: tuple[str, ...]
+    homes: tuple[str, ...] = ()
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, *self.names)
+
+    def edge(self, entry: ElementType, after: ElementType) -> ElementType:
+        t = entry[self.feature]
+        return entry.forked(self.feature, dict(zip(self.names, self.typed(t), strict=True)))
+
+    def typed(self, t: FeatureType) -> tuple[FeatureType, ...]:
+        """Returns the types of the views of a feature of type `t`."""
+        return tuple(t.with_(of=home) for home in self.homes or (t.of,) * len(self.names))
+
+    def says(self) -> str:
+        return f"as {' and '.join(f'`{name}`' for name in self.names)}"
+
+
 def said(stage: Stage) -> str:
     """A stage as a line of a plan has it, after the name of its feature."""
     return stage.says() + (", exact" if getattr(stage, "exact", False) else "")
@@ -321,3 +350,21 @@ def is_random(stage: Stage) -> bool:
 def is_lasting(stage: Stage) -> bool:
     """Returns whether what the stage gives may be kept on a disk, for other processes."""
     return all(r.step.lasting() for r in stage.uses())
+
+
+def with_refs(value: Any, change: Callable[[StepRef], StepRef]) -> Any:
+    """A stage, or part of one, with each use of a step changed."""
+    if isinstance(value, StepRef):
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple(with_refs(v, change) for v in value)
+    if isinstance(value, Stage):
+        made: Any = value
+        return replace(made, **{f.name: with_refs(getattr(value, f.name), change) for f in fields(made)})
+    return value
+
+
+def plainly(stage: Stage) -> Stage:
+    """A stage without what tells apart uses of a step that draw nothing: their ids, and their places in the spec and among the draws."""
+    done: Stage = with_refs(stage, lambda ref: replace(ref, id="", path=(), start=0) if not ref.is_random else ref)
+    return done

@@ -6,6 +6,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
+from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.spec.locate import Locate
@@ -22,6 +23,7 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
         SpecError: When those steps do not end in a fixed size, or the model takes more than images.
     """
     record = record or spec.source.infer()
+    spec, locate = first_view(spec, locate, record)
     wanted = names(spec.output.x)
     images = ElementType(tuple((name, t) for name, t in record.items() if kind_of(t).levels and t.of is None and name in wanted)[:1])
     beside = [f"`{name}`" for name in wanted if name in record and name not in images]

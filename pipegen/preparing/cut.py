@@ -108,7 +108,7 @@ def _fixed(spec: PipelineSpec, plans: Mapping[str, Plan]) -> int:
     random = {_place(ref) for plan in plans.values() for stage in plan.stages() for ref in stage.uses() if ref.is_random}
     random |= {i for i, step in enumerate(spec.transforms) if step.random or step.inner_steps() or step.evaluation_form()}
     random |= {i for i, _ in learning_steps(spec)}  # what they learn is of the training split, which others share
-    return min((i for i in random if i >= 0), default=len(spec.transforms))
+    return min([i for i in random if i >= 0] + [len(spec.transforms)])  # what a branch of views does is no common step
 
 
 def _place(ref: s.StepRef) -> int:

@@ -174,7 +174,8 @@ def verified(work: Work) -> int:
 
 
 def _said(work: Work, shards: list[Shard], written: int, compared: int | None) -> Prepared:
-    rest = " → ".join(step.op for step in work.model.transforms[work.cut.steps :]) or "nothing"
+    left = [*(step.op for step in work.model.transforms[work.cut.steps :]), *(["views"] if work.model.views != 1 else [])]
+    rest = " → ".join(left) or "nothing"
     return Prepared(
         folder=work.folder,
         spec=work.folder / SPEC,

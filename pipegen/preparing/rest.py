@@ -49,6 +49,8 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
         value = getattr(spec, section)
         if section == "tests":
             values[section] = [{test.op: test.model_dump(mode="json", exclude_unset=True)} for test in value]
+        elif section == "views" and isinstance(value, dict):
+            values[section] = {name: view.model_dump(mode="json", exclude_unset=True) for name, view in value.items()}
         else:
             values[section] = value.model_dump(mode="json", exclude_unset=True) if hasattr(value, "model_dump") else value
     values.get("runtime", {}).pop("cache", None)

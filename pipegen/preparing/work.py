@@ -26,6 +26,7 @@ from pipegen.log import log
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.resizing import shorter_side_size
 from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, SHARDS, Pixels, Shard, put, shard_file
+from pipegen.phases.compilation import of_first_view
 from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
 
@@ -60,13 +61,14 @@ class Work:
         self.fitted, self.folder, self.options = fitted, folder, options
         self.model, self.manifest = fitted.spec.model, fitted.manifest
         self._locate = fitted.spec.loaded.locate.label
+        plans = of_first_view(fitted).plans  # what all views share is in the plan of one
         try:
-            self.cut: Cut = find_cut(self.model, fitted.plans, options.at)
+            self.cut: Cut = find_cut(self.model, plans, options.at)
         except NoCutError as error:
             raise SpecError([make("PG572", str(error), self._locate(("transforms",)), help=(error.help,))]) from None
-        engine = Engine(fitted, fitted.plans)
+        engine = Engine(fitted, plans)
         self._computations = {
-            split: Computation(engine, plan, self.cut.stages[split], self.cut.type, options) for split, plan in fitted.plans.items()
+            split: Computation(engine, plan, self.cut.stages[split], self.cut.type, options) for split, plan in plans.items()
         }
         self.pictured = [name for name, t in self.cut.type.items() if kind_of(t).pictured]
 

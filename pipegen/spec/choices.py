@@ -133,13 +133,19 @@ def build_source(value: Any, place: Place) -> Source | None:
 
 def _parts_of_mix(parts: Any, place: Place) -> bool:
     """Report what is wrong with the sources and the steps of the parts of a mix; whether nothing is."""
+    right = steps_of_each(parts, place)
+    for name, part in parts.items() if isinstance(parts, dict) else ():
+        if isinstance(part, dict) and "source" in part:
+            right = build_source(part["source"], place.at(name, "source")) is not None and right
+    return right
+
+
+def steps_of_each(parts: Any, place: Place) -> bool:
+    """Report what is wrong with the steps that each part of a mix, or each branch of views, has of its own; whether nothing is."""
     right = True
     for name, part in parts.items() if isinstance(parts, dict) else ():
-        here = place.at(name)
-        if isinstance(part, dict) and "source" in part:
-            right = build_source(part["source"], here.at("source")) is not None and right
         if isinstance(part, dict) and isinstance(part.get("transforms"), list):
-            right = None not in build_steps(part["transforms"], here.at("transforms")) and right
+            right = None not in build_steps(part["transforms"], place.at(name, "transforms")) and right
     return right
 
 

@@ -23,6 +23,7 @@ from pipegen.ops.splitting import Splits as Splits
 from pipegen.ops.testing.base import DataTest
 from pipegen.spec.curriculum import Curriculum
 from pipegen.spec.units import ByteSize
+from pipegen.spec.views import Views
 
 DType = Literal["float32", "float16", "bfloat16", "uint8"]
 Remainder = Literal["drop", "keep", "pad"]
@@ -252,6 +253,8 @@ class PipelineSpec(Model):
     """The splits of the data; by default all is `train`, or `predict` without labels."""
     transforms: tuple[Transform, ...] = ()
     """The steps, in order."""
+    views: Views = 1
+    """Views of each example: a number, or branches of steps of their own behind `transforms`, by name. Every view draws for itself."""
     seed: Seed = 0
     """Keys the order and the augmentation."""
     shuffle: Literal["global", "none"] | WindowShuffle = "global"

@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
 from pipegen.diagnostics.foreign import meanings, rows
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Transform
-from pipegen.spec.choices import build_source, build_steps, build_tests
+from pipegen.spec.choices import build_source, build_steps, build_tests, steps_of_each
 from pipegen.spec.draft import Draft, draft
 from pipegen.spec.expect import field_type
 from pipegen.spec.locate import Place
@@ -78,7 +78,8 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
             if key == "splits" and isinstance(kept, dict) and (bare := bare_sizes(kept, place.at(key))) is not None:
                 place.out.add(bare[0])
                 kept = {name: inner for name, inner in kept.items() if name not in bare[1]}
-            values[key] = check(field_type(PipelineSpec, key), kept, place.at(key))
+            right = key != "views" or steps_of_each(kept, place.at(key))
+            values[key] = check(field_type(PipelineSpec, key), kept, place.at(key)) if right else None
     return values
 
 
@@ -149,7 +150,7 @@ def _without(value: dict[str, Any], path: KeyPath, reserved: set[KeyPath]) -> di
 def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
     told = {d.primary for d in place.out.items}
     for path, reading in tree.odd_keys.items():
-        deep = len(path) > 3 and (path[:1] == ("transforms",) or path[:3] == ("source", "mix", "parts"))
+        deep = len(path) > 3 and (path[:1] in (("transforms",), ("views",)) or path[:3] == ("source", "mix", "parts"))
         schedule = deep or path[:2] == ("order", "pace")
         described = path[:1] == ("source",) and not SOURCE_KEYS.isdisjoint(path)
         if schedule or described or any(path[: len(r)] == r for r in reserved):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.spec.branches import branches, of_branch
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
 from pipegen.spec.rebase import PLACES
 from pipegen.spec.source_map import KeyPath, format_path
@@ -47,6 +48,10 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         result["images"] = images
     ids = ids_of(spec.transforms)
     result["transforms"] = [[step.op, step.meaning(), step_id] for step, step_id in zip(spec.transforms, ids, strict=True)]
+    if spec.views != 1:
+        result["views"] = (
+            spec.views if isinstance(spec.views, int) else {name: {"at": i, **_view(spec, name)} for i, name in enumerate(spec.views)}
+        )
     if spec.sampling is not None and (sampling := spec.sampling.meaning()):
         result["sampling"] = sampling
     if spec.order is not None:
@@ -57,6 +62,18 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         stages = ({"epochs": stage.epochs, **_other(canonical(stage.resolved), result)} for stage in spec.stages)
         result["stages"] = {str(number): stage for number, stage in enumerate(stages)}
     return result
+
+
+def _view(spec: PipelineSpec, name: str) -> dict[str, Any]:
+    """Returns the meaning of a branch of views; its steps by their ids, in order."""
+    view, own = branches(spec)[name], of_branch(spec, name).transforms
+    when = view.when if isinstance(view.when, str) else "train" if {*view.when} == {"train"} else sorted({*view.when})
+    steps = list(zip(own, ids_of(own), strict=True))[len(spec.transforms) :]
+    return {
+        "count": view.count,
+        "when": when,
+        "transforms": {own: {"at": i, step.op: step.meaning()} for i, (step, own) in enumerate(steps)},
+    }
 
 
 def _other(stage: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,16 @@ def varies(split: str, plan: Plan) -> bool:
     return split == "train" and bool(plan.index.draws)
 
 
+def forks_of(plan: Plan) -> list[s.Fork]:
+    """The stages that make views."""
+    return [stage for stage in (*plan.part_stages(), *plan.stages()) if isinstance(stage, s.Fork)]
+
+
+def views_of(plan: Plan, feature: str) -> tuple[str, ...]:
+    """The views of a feature; itself where it has none."""
+    return next((fork.names for fork in forks_of(plan) if fork.feature == feature), (feature,))
+
+
 def augmented(plan: Plan, size: int | None) -> Plan:
     """The plainest plan of a split without the stages that finish an image, whose pictures are all that it hands over.
 

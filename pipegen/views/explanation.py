@@ -13,7 +13,7 @@ from pipegen.physical.nodes import Setting
 from pipegen.physical.render import physical_json, render_physical
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.fitting_plans import learning_steps
-from pipegen.plan.recipe import recipe
+from pipegen.plan.lanes import recipes
 from pipegen.plan.render import plan_json, render_plan
 from pipegen.plan.render_cost import cost_json, render_cost
 from pipegen.spec.models import ShardIndex
@@ -109,10 +109,10 @@ def remarks(spec: PipelineSpec, split: str, visits: tuple[str, ...] | None = Non
 
 
 def _stand_ins(spec: PipelineSpec, split: str) -> str:
-    chosen = recipe(spec, split)
+    chosen = {path: made for made in recipes(spec, split) for path in made.stand_ins}
     lines = []
-    for path in sorted(chosen.stand_ins, key=str):
-        forms = ", ".join(ref.step.op for ref in chosen.steps if ref.path == path)
+    for path in sorted(chosen, key=str):
+        forms = ", ".join(ref.step.op for ref in chosen[path].steps if ref.path == path)
         lines.append(f"  `{path[-1]}` is random and fixes the shape; here {forms} stand in for it\n")
     return "".join(lines)
 
@@ -195,7 +195,7 @@ def explain_json(
             split: {
                 "plan": plan_json(done.plan),
                 "built": plan_json(done.records[0].before) if done.records else None,
-                "stand_ins": [list(p) for p in sorted(recipe(spec, split).stand_ins, key=str)],
+                "stand_ins": [list(p) for p in sorted({p for made in recipes(spec, split) for p in made.stand_ins}, key=str)],
                 "passes": [
                     {"name": r.name, "class": r.rewrite_class, "reason": r.reason, "changed": r.changed, "notes": list(r.notes)}
                     for r in done.records

@@ -18,7 +18,7 @@ from pipegen.physical.nodes import SHOWN
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel
 from pipegen.types import valid_name
-from pipegen.views.augmented import finishes, varies
+from pipegen.views.augmented import finishes, forks_of, varies, views_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
+    from pipegen.plan.nodes import Plan
     from pipegen.types import ElementType
 
 _GAP, _CAPTION, _MARGIN = 6, 18, 12
@@ -47,15 +48,17 @@ def contact_sheet(
     """
     executor = engine.executor(split)
     feature = _image_feature(executor)
-    draws = draws if varies(split, executor.plan) else 1
+    views = views_of(executor.plan, feature)
+    epochs = [first_epoch + k for k in range(draws if varies(split, executor.plan) else 1)]
+    columns = [(epoch, view) for epoch in epochs for view in views]
     records = spread(engine.manifest.num_examples(split), rows)
-    if len(records) * (draws + 1) * cell**2 > _MOST_PIXELS:
-        raise ValueError(f"a sheet of {len(records)} × {draws + 1} pictures of {cell} pixels is too large to hold: ask for less")
+    if len(records) * (len(columns) + 1) * cell**2 > _MOST_PIXELS:
+        raise ValueError(f"a sheet of {len(records)} × {len(columns) + 1} pictures of {cell} pixels is too large to hold: ask for less")
     captions = _captions(engine.manifest, split, records)
     drawn: list[list[Image.Image]] = []
     for i, record in enumerate(records):
         try:
-            versions = [_shown(executor, record, first_epoch + k, feature) for k in range(draws)]
+            versions = [_shown(executor, record, epoch, view) for epoch, view in columns]
             drawn.append([_fit(_shown(executor, record, None, feature), cell), *(_fit(v, cell) for v in versions)])
         except tf.errors.OpError as error:
             if executor.quarantine is None:
@@ -64,7 +67,8 @@ def contact_sheet(
             captions[i] += " cannot be read, and is skipped"
         if progress is not None:
             progress(i + 1)
-    return _lay_out(drawn, captions, draws, first_epoch, cell)
+    heads = [f"epoch {epoch}" + (f", {view.removeprefix(feature)[1:]}" if view != feature else "") for epoch, view in columns]
+    return _lay_out(drawn, captions, heads, cell)
 
 
 def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
@@ -79,7 +83,7 @@ def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> 
         return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)
 
     image = of(feature)
-    for name, t in executor.plan.read.items():
+    for name, t in (executor.plan.read if epoch is None else _types(executor.plan, feature)).items():
         if kind_of(t).lives and t.of == feature:
             image = kind_of(t).draw(image, of(name), t)
     return image
@@ -101,12 +105,18 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
     """One augmented version as uint8 `(height, width, channels)`, or of items: every step but the arithmetic at the end."""
     features, row = _batch_with(executor, record, epoch)
-    kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if st.feature == feature]
+    own = {feature, *(fork.feature for fork in forks_of(executor.plan) if feature in fork.names)}
+    kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if st.feature in own]
     while kernel_stages and finishes(kernel_stages[-1]):
         kernel_stages.pop()
     for stage in kernel_stages:
         apply_stage(stage, features)
-    return _visible({name: value[row] for name, value in features.items()}, feature, executor.plan.read)
+    return _visible({name: value[row] for name, value in features.items()}, feature, _types(executor.plan, feature))
+
+
+def _types(plan: Plan, feature: str) -> ElementType:
+    """The types of what is stored, or of views, where the feature is one."""
+    return plan.read if feature in plan.read else plan.emit.out
 
 
 def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray[Any, Any]:
@@ -147,14 +157,14 @@ def _fit(image: np.ndarray[Any, Any], cell: int) -> Image.Image:
     return picture.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.BICUBIC)
 
 
-def _lay_out(rows: list[list[Image.Image]], names: list[str], draws: int, first_epoch: int, cell: int) -> Image.Image:
+def _lay_out(rows: list[list[Image.Image]], names: list[str], drawn: list[str], cell: int) -> Image.Image:
     font = ImageFont.load_default(size=13)
-    columns = draws + 1
+    heads = ["original", *drawn]
+    columns = len(heads)
     width = 2 * _MARGIN + columns * cell + (columns - 1) * _GAP + _GAP
     height = 2 * _MARGIN + _CAPTION + len(rows) * (cell + _CAPTION + _GAP)
     sheet = Image.new("RGB", (width, height), _PAPER)
     pen = ImageDraw.Draw(sheet)
-    heads = ["original", *(f"epoch {first_epoch + k}" for k in range(draws))]
     for column, head in enumerate(heads):
         pen.text((_left(column, cell), _MARGIN), head, fill=_FAINT, font=font)
     for row, (pictures, name) in enumerate(zip(rows, names, strict=True)):

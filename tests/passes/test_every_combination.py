@@ -18,6 +18,7 @@ from pipegen.plan.nodes import Batch, Read
 from pipegen.plan.stages import Branch
 from pipegen.spec.load import load
 from pipegen.spec.models import Runtime
+from pipegen.spec.views import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,7 +158,11 @@ def parsed_runtimes() -> tuple[Runtime, ...]:
     return tuple(found)
 
 
-def compile_all(stride: int) -> tuple[int, int]:
+VIEWS: tuple[Any, ...] = (2, {"large": View(count=2, when="all"), "small": View(transforms=(transforms()["random_flip"](),))})
+"""Several views of each image: all alike, and in branches."""
+
+
+def compile_all(stride: int, views: Any = 1) -> tuple[int, int]:
     """Every `stride`-th combination of a source and steps through every pass, with every cache.
 
     Returns:
@@ -167,7 +172,7 @@ def compile_all(stride: int) -> tuple[int, int]:
     pairs = [(spec, steps) for spec in parsed_sources().items() for steps in parsed_steps()]
     compiled = refused = 0
     for number, ((name, spec), (said, steps)) in enumerate(pairs[::stride]):
-        whole = spec.model_copy(update={"transforms": steps})
+        whole = spec.model_copy(update={"transforms": steps, "views": views})
         found = check(whole, locate)
         if found.diagnostics.has_errors:
             refused += 1
@@ -186,6 +191,18 @@ def compile_all(stride: int) -> tuple[int, int]:
 def test_a_sample_of_all_combinations_compiles() -> None:
     compiled, refused = compile_all(stride=307)
     assert compiled > max(refused, 100)
+
+
+@pytest.mark.parametrize("views", VIEWS, ids=["two", "branches"])
+def test_views_compile_wherever_one_image_does(views: Any) -> None:
+    assert compile_all(stride=4001, views=views) == compile_all(stride=4001)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("views", VIEWS, ids=["two", "branches"])
+def test_views_compile_wherever_one_image_does_of_many_combinations(views: Any) -> None:
+    assert compile_all(stride=37, views=views) == compile_all(stride=37)
 
 
 @pytest.mark.nightly

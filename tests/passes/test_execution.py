@@ -76,6 +76,8 @@ CASES: dict[str, str] = {
     "{random_python: {function: my_pkg.weather:rain, probability: 0.5}}, random_flip, {random_python: {function: my_pkg.weather:rain}}, "
     "{rescale: {to: [0, 1]}}, {python: {function: my_pkg.filters:luminance, shape: [24, 24, 1], range: [0, 1]}}]}",
     "a label that nobody asks for": "{transforms: [{resize: {size: 24}}, random_flip], output: {x: image, y: image}}",
+    "views": "{transforms: [{resize: {size: 24}}, {rescale: {to: [0, 1]}}, random_flip], "
+    "views: {whole: {count: 2}, part: {transforms: [{random_crop: {size: 20}}]}}}",
     "half floats": "{transforms: [{resize: {size: 24}}, {random_brightness: {factor: 0.5}}, {rescale: {to: [0, 1]}}], "
     "output: {dtype: float16}}",
 }
@@ -93,6 +95,7 @@ ALONE = (
     "identities",
     "constants",
     "a label that nobody asks for",
+    "views",
 )
 """Cases in which each pass is compared by itself: every pass that works on examples changes one of them."""
 
@@ -144,7 +147,7 @@ def with_jit(spec: PipelineSpec, jit: str) -> PipelineSpec:
 
 def width_of(plan: Plan) -> float:
     """The width of the image's interval at the end."""
-    interval = plan.out["image"].interval
+    interval = next(t for _, t in plan.out.items() if t.kind == "image").interval
     return interval.width if interval else 255.0
 
 

@@ -130,6 +130,14 @@ def _encode(stage: s.EncodeLabel, label: tf.Tensor, _params: Params) -> tf.Tenso
     return label
 
 
+def _fork(stage: s.Fork, features: Features) -> None:
+    """Gives a feature the names of its views; what was measured of it goes with it."""
+    for home, to in ((stage.feature, "{}"), (f"@size/{stage.feature}", "@size/{}")):
+        if home in features:
+            value = features.pop(home)
+            features |= {to.format(name): value for name in stage.names}
+
+
 LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.Decode: Lowering(surveyed=decode),
     s.DecodeWindow: Lowering(surveyed=decode_window),
@@ -137,6 +145,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.Crop: Lowering(example=crop),
     CanvasCrop: Lowering(canvas_crop, canvas_crop_params, canvas_words),
     s.Branch: Lowering(example=_branch),
+    s.Fork: Lowering(batch=_fork, example=_fork),
     s.Measure: Lowering(example=measure),
     s.Move: Lowering(batch=move),
     s.MoveEach: Lowering(batch=move),

@@ -28,6 +28,7 @@ PAGES = {
     "folds": "cross-validation",
     "transforms": "the steps, and what all of them accept",
     "schedules": "strengths that change over the epochs",
+    "views": "several views of each example, and multi-crop",
     "seed": "the key of order and draws",
     "shuffle": "the order of the training split",
     "epoch": "what counts as an epoch",

@@ -1,0 +1,92 @@
+"""as image_1 and image_2, decode image_1, decode image_2, flip → decode image, as image_1 and image_2, flip.
+
+What the views of an example have in common from the start is done once: reading, decoding, and whatever else is the same for all of
+them up to the first step that draws. Arithmetic at the end of that stays with each view, where it meets more of its kind, and a run of
+steps that mean something together stays whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, retyped, unpack
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Batch, Plan
+from pipegen.plan.stages import plainly
+from pipegen.types import ElementType
+
+
+def share_views(plan: Plan, context: PassContext, note: Note) -> Plan:
+    """Move the stages that all views begin with in front of what makes the views."""
+    items = unpack(plan)
+    forks = [item.stage for item in items if isinstance(item, Placed) and isinstance(item.stage, s.Fork)]
+    if not forks:
+        return plan
+    first = next(i for i, item in enumerate(items) if isinstance(item, Placed))
+    end = next((i for i, item in enumerate(items) if isinstance(item, Batch)), len(items))
+    between = [item for item in items[first:end] if isinstance(item, Placed)]
+    shared = _shared(forks, between)
+    home = {name: fork.feature for fork in forks for name in fork.names}
+    done: list[Placed] = []
+    early: list[Placed] = []
+    seen: dict[str, int] = {}
+    for item in between:
+        feature = item.stage.feature
+        number = seen[feature] = seen.get(feature, -1) + 1
+        if feature not in home or number >= shared[home[feature]]:
+            done += [] if isinstance(item.stage, s.Fork) else [item]
+        elif feature == next(fork for fork in forks if fork.feature == home[feature]).names[0]:
+            early.append(_at_home(item, home))
+    for fork in forks:
+        if shared[fork.feature]:
+            count = len(fork.names)
+            note(f"`{fork.feature}` is worked on once for its {count} views: {', '.join(_said(early, fork.feature))}")
+    entry = between[0].before
+    edges = [Placed(fork, entry, entry) for fork in forks]
+    return pack(plan, [*items[:first], *retyped([*early, *edges, *done], entry), *items[end:]])
+
+
+def _shared(forks: list[s.Fork], items: list[Placed]) -> dict[str, int]:
+    """Counts the stages that the views of each feature have in common."""
+    found: dict[str, int] = {}
+    chains = {name: [item.stage for item in items if item.stage.feature == name] for fork in forks for name in fork.names}
+    back = {name: fork.feature for fork in forks for name in fork.names}
+    for fork in forks:
+        alike = [[plainly(_renamed(stage, back)) for stage in chains[name]] for name in fork.names]
+        count = 0
+        while all(count < len(chain) and chain[count] == alike[0][count] for chain in alike) and not s.is_random(
+            chains[fork.names[0]][count]
+        ):
+            count += 1
+        own = chains[fork.names[0]]
+        while count and (own[count - 1].cheap or isinstance(own[count - 1], s.Composes)):
+            count -= 1
+        found[fork.feature] = count
+    for name, chain in chains.items():  # what looks at a file has to find it
+        for stage in chain[found[back[name]] :]:
+            if isinstance(stage, (s.Decode, s.Measure)) and stage.like:
+                found[back.get(stage.like[0], stage.like[0])] = 0
+    return found
+
+
+def _renamed(value: Any, back: dict[str, str]) -> Any:
+    """A stage of a view as one of the feature itself."""
+    changes: dict[str, Any] = {"feature": back[value.feature]}
+    like = getattr(value, "like", None)
+    if like is not None:
+        changes["like"] = (back.get(like[0], like[0]), like[1])
+    return replace(value, **changes)
+
+
+def _at_home(item: Placed, home: dict[str, str]) -> Placed:
+    types = {home[name]: item.after[name] for name in item.stage.touches()}
+    types = {name: t.with_(of=home.get(t.of or "", t.of)) for name, t in types.items()}
+    return Placed(_renamed(item.stage, home), item.before, ElementType(tuple(types.items())))
+
+
+def _said(items: list[Placed], feature: str) -> list[str]:
+    return list(dict.fromkeys(f"`{ref.id}`" for item in items if item.stage.feature == feature for ref in item.stage.uses()))
+
+
+SHARE_VIEWS = Pass("share_views", "E0", "what all views begin with is done once", in_parts(share_views))

@@ -1,0 +1,163 @@
+"""The views of an example on one split: the features of each, the steps that they go through, and where those find their draws.
+
+Each view goes through its steps by itself; only what mixes examples is done to all views together, by the same draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import takewhile, zip_longest
+
+from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.plan import followers
+from pipegen.plan import stages as s
+from pipegen.plan.recipe import Recipe, recipe
+from pipegen.plan.stages import StepRef
+from pipegen.spec.branches import Lane, arranged, branches, lanes, of_branch, relocate, relocated, single
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import PipelineSpec
+from pipegen.types import ElementType, valid_name
+
+Act = tuple[StepRef, tuple[str, ...]]
+"""A use of a step, and the features that it acts on."""
+Chosen = Callable[[StepRef], tuple[str, ...]]
+
+
+class Lanes:
+    """The views of an example on one split.
+
+    Args:
+        spec: The spec.
+        split: The split.
+        type_: The type of a record, padded.
+
+    Attributes:
+        viewed: The features that have views: images, and what is aligned with them.
+        spec: The spec, with the output of this split.
+        draws: What the steps draw, in the order of the vector of draws.
+    """
+
+    def __init__(self, spec: PipelineSpec, split: str, type_: ElementType) -> None:
+        self._lanes = lanes(spec, split)
+        self._type = type_
+        self.viewed = viewed(type_)
+        self.spec = spec if spec.views == 1 else spec.model_copy(update={"output": arranged(spec, self._lanes, self.viewed)})
+        each = dict(zip(dict.fromkeys(lane.branch for lane in self._lanes), recipes(spec, split), strict=True))
+        self._steps = [_with_decode(each[lane.branch].steps, type_) for lane in self._lanes]
+        self._places: dict[str, tuple[int, str]] = {}
+        draws: list[StepRef] = []
+        offset = 0
+        for lane in self._lanes:
+            made = each[lane.branch]
+            for image in followers.anchors(type_):
+                name = self._name(lane, image)
+                self._places[name] = place = (offset, name if self._places else "")
+                draws += [followers.own_draws(ref, *place) for ref in made.draws]
+                offset += sum(ref.num_draws for ref in made.draws)
+        self.draws = tuple(draws)
+
+    @property
+    def several(self) -> bool:
+        """Returns whether there is more than the feature itself."""
+        return len(self._lanes) > 1 or bool(self._lanes[0].suffix)
+
+    def forks(self) -> Iterator[s.Fork]:
+        """Yields what makes the views of each feature."""
+        for name in self.viewed if self.several else ():
+            of = self._type[name].of
+            homes = tuple(self._name(lane, of) for lane in self._lanes) if of in self.viewed and of is not None else ()
+            yield s.Fork(name, tuple(self._name(lane, name) for lane in self._lanes), homes)
+
+    def home(self, feature: str) -> str:
+        """The feature of a record that one is a view of; itself where it is none."""
+        return next((name for name in self.viewed for lane in self._lanes if self._name(lane, name) == feature), feature)
+
+    def own(self, ref: StepRef, anchor: str) -> StepRef:
+        """The use of a step on an image, or on what is aligned with it, which reads its own draws."""
+        return followers.own_draws(ref, *self._places.get(anchor, (0, "")))
+
+    def scales(self, ref: StepRef, *, crops: bool) -> bool:
+        """Returns whether a step decides how small a file may be decoded: all views have to need the same."""
+        return not self.several or (ref.path[:1] == ("transforms",) and not crops and not ref.is_random)
+
+    def runs(self, chosen: Chosen) -> Iterator[tuple[list[Act], tuple[Act, tuple[StepRef, ...]] | None]]:
+        """Yields the steps of all views up to the next one that mixes examples, and that one, with all steps behind it.
+
+        Args:
+            chosen: Returns the features of a record that a use of a step acts on.
+        """
+        each = [_runs(steps) for steps in self._steps]
+        found = {id(ref): chosen(ref) for steps in self._steps for ref in steps}
+        for number, level in enumerate(zip_longest(*each, fillvalue=((), None))):
+            run = [(ref, self._of(lane, found[id(ref)])) for lane, (steps, _) in zip(self._lanes, level, strict=True) for ref in steps]
+            mixing = level[0][1]
+            if mixing is None:
+                yield run, None
+                continue
+            features = tuple(name for lane in self._lanes for name in self._of(lane, found[id(mixing)]))
+            later = tuple(ref for runs in each for steps, last in runs[number + 1 :] for ref in (*steps, *([last] if last else ())))
+            yield run, ((mixing, features), later)
+
+    def _of(self, lane: Lane, features: tuple[str, ...]) -> tuple[str, ...]:
+        """The features of one view; what has no views goes with the first."""
+        return tuple(self._name(lane, name) for name in features if name in self.viewed or lane is self._lanes[0])
+
+    def _name(self, lane: Lane, feature: str) -> str:
+        if feature not in self.viewed:
+            return feature
+        of = self._type[feature].of
+        return valid_name(lane.name(of)) if kind_of(self._type[feature]).valid and of is not None else lane.name(feature)
+
+
+def first_view(spec: PipelineSpec, locate: Locate, record: ElementType | Mapping[str, ElementType]) -> tuple[PipelineSpec, Locate]:
+    """The spec of an example's first view alone, as prediction, serving and tests of the data have it, and what finds its places.
+
+    Args:
+        spec: The spec.
+        locate: Finds the places for findings.
+        record: The type of a record; of a mix that of each part.
+    """
+    if spec.views == 1:
+        return spec, locate
+    type_ = record if isinstance(record, ElementType) else next(iter(record.values()))
+    return single(spec, viewed(type_.padded())), relocated(locate, spec, next(iter(branches(spec))))
+
+
+def recipes(spec: PipelineSpec, split: str) -> list[Recipe]:
+    """The steps of each branch that a split runs."""
+    named = dict.fromkeys(lane.branch for lane in lanes(spec, split))
+    return [recipe(of_branch(spec, name), split, partial(relocate, spec=spec, name=name)) for name in named]
+
+
+def viewed(type_: ElementType) -> tuple[str, ...]:
+    """The features of a record that have views: images, and what is aligned with them."""
+
+    def root(name: str) -> str:
+        above = followers.anchor(type_, name)
+        return name if above == name else root(above)
+
+    return tuple(name for name, _ in type_.items() if kind_of(type_[root(name)]).pictured)
+
+
+def _runs(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef | None]]:
+    """Steps cut behind each one that mixes examples, which stands apart."""
+    found: list[tuple[tuple[StepRef, ...], StepRef | None]] = []
+    done = 0
+    for place, ref in enumerate(steps):
+        if isinstance(ref.step, MixingTransform):
+            found.append((steps[done:place], ref))
+            done = place + 1
+    return [*found, (steps[done:], None)]
+
+
+def _with_decode(steps: tuple[StepRef, ...], type_: ElementType) -> tuple[StepRef, ...]:
+    """The steps with the one in front that decodes files, where the spec does not write it."""
+    leading = [ref.step.feature for ref in takewhile(lambda ref: isinstance(ref.step, DecodeTransform), steps)]
+    if None in leading or all(not t.encoded or name in leading for name, t in type_.items()):
+        return steps
+    from pipegen.ops.registry import default_decoder
+
+    return StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps

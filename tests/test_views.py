@@ -1,0 +1,188 @@
+"""Several views of an example: each is, bit for bit, what a spec gives that has its steps and its draws and nothing else."""
+
+from __future__ import annotations
+
+from pipes import picture
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pipegen
+from pipegen.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pipegen.api.pipeline import Pipeline
+
+pytestmark = pytest.mark.tf
+
+HEAD: list[Any] = [{"resize": {"shorter_side": 30}}]
+LARGE: list[Any] = [{"random_resized_crop": {"size": 16, "area": [0.4, 1]}}, "random_flip", {"random_rotation": {"degrees": 20}}]
+SMALL: list[Any] = [{"random_crop": {"size": 10}}, {"random_solarization": {"threshold": [0, 255]}}, "random_flip"]
+CROPS: dict[str, Any] = {"large": {"count": 2, "transforms": LARGE}, "small": {"count": 2, "transforms": SMALL}}
+TWINS = {"image_1": LARGE, "image_2": LARGE}
+BRANCHES = {"image_large_1": LARGE, "image_large_2": LARGE, "image_small_1": SMALL, "image_small_2": SMALL}
+"""The steps of each view, behind `HEAD`; the first has the draws of the steps alone."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures of several sizes, and a mask of each, which says where the picture is bright."""
+    root = tmp_path_factory.mktemp("views")
+    (root / "images").mkdir()
+    (root / "masks").mkdir()
+    for i in range(13):
+        pixels = picture(i, 30 + 3 * (i % 4), 34 + 5 * (i % 3))
+        Image.fromarray(pixels).save(root / "images" / f"{i:02}.png")
+        Image.fromarray((pixels[..., 0] > 127).astype(np.uint8)).save(root / "masks" / f"{i:02}.png")
+    return root
+
+
+def feature(folder: Path, **more: Any) -> dict[str, Any]:
+    return {"kind": "image", "path": f"{folder}/images/*.png", **more}
+
+
+def mask(folder: Path, of: str) -> dict[str, Any]:
+    return {"kind": "mask", "path": f"{folder}/masks/*.png", "of": of, "classes": 2}
+
+
+def build(features: dict[str, Any], output: dict[str, Any], runtime: dict[str, Any] | None = None, **own: Any) -> Pipeline:
+    spec = {
+        "pipegen": 1,
+        "source": {"files": {"features": features}},
+        "splits": {"parts": {"train": 0.8, "validation": 0.2}},
+        "batch": {"size": 4},
+        "output": {"y": None, "dtype": "uint8", **output},
+        "seed": 5,
+        **own,
+    }
+    return pipegen.build(spec, runtime={"jit": "never", "cache": "none", **(runtime or {})})
+
+
+def epoch(pipe: Pipeline, split: str = "train", **how: Any) -> list[Any]:
+    return list(pipe.dataset(split, **{"epoch": 1, **how}).as_numpy_iterator())
+
+
+def alone(folder: Path, view: str, steps: list[Any], *, first: bool, **own: Any) -> Iterator[Any]:
+    """The batches of one view by a spec without views: an image of its own on the same files, whose name keys the draws."""
+    features = {view: feature(folder)} if first else {"image": feature(folder), view: feature(folder)}
+    yield from epoch(build(features, {"x": view}, transforms=[*HEAD, *steps], **own))
+
+
+def test_two_views_are_two_images_on_the_same_files(folder: Path) -> None:
+    """Each has draws of its own, by its name, as an image beside another has."""
+    steps = [*HEAD, *LARGE]
+    views = build({"image": feature(folder)}, {"x": "image"}, transforms=steps, views=2)
+    apart = build({"image": feature(folder), "image_2": feature(folder)}, {"x": ["image", "image_2"]}, transforms=steps)
+    seen = epoch(views)
+    for batch, (first, second) in zip(seen, epoch(apart), strict=True):
+        np.testing.assert_array_equal(batch["image_1"], first)
+        np.testing.assert_array_equal(batch["image_2"], second)
+        assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(epoch(views, step=1)[0]["image_2"], seen[1]["image_2"])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("views", "each"), [(2, TWINS), (CROPS, BRANCHES)], ids=["two", "crops"])
+def test_each_view_is_what_a_spec_with_its_draws_gives(folder: Path, views: Any, each: dict[str, Any]) -> None:
+    common = [*HEAD, *LARGE] if views == 2 else HEAD
+    seen = epoch(build({"image": feature(folder)}, {"x": "image"}, transforms=common, views=views))
+    assert len(seen) == 2
+    assert list(seen[0]) == list(each)
+    for number, (view, steps) in enumerate(each.items()):
+        for batch, other in zip(seen, alone(folder, view, steps, first=number == 0), strict=True):
+            np.testing.assert_array_equal(batch[view], other, err_msg=view)
+    one, two, *_ = each
+    assert not np.array_equal(seen[0][one], seen[0][two]), "views differ"
+
+
+@pytest.mark.nightly
+def test_resumed_shared_out_and_cached_epochs_have_the_same_views(folder: Path) -> None:
+    image = {"image": feature(folder), "mask": mask(folder, "image")}
+    steps = [{"resize": {"size": 20}}, "random_flip", {"random_rotation": {"degrees": 20}}]
+    made = [build(image, {"x": "image", "y": "mask"}, {"cache": cache}, transforms=steps, views=2) for cache in ("none", "memory")]
+    whole, cached = (epoch(pipe) for pipe in made)
+    for (x, y), (held, labels) in zip(whole, cached, strict=True):
+        for name in ("1", "2"):
+            np.testing.assert_array_equal(x[f"image_{name}"], held[f"image_{name}"])
+            np.testing.assert_array_equal(y[f"mask_{name}"], labels[f"mask_{name}"])
+    later = epoch(made[1], step=1)
+    hosts = [epoch(made[0], shard=(host, 2)) for host in (0, 1)]
+    np.testing.assert_array_equal(later[0][0]["image_2"], whole[1][0]["image_2"])
+    shared = np.concatenate([host[1][1]["mask_2"] for host in hosts])
+    np.testing.assert_array_equal(shared, whole[1][1]["mask_2"])
+    two = image | {"image_2": feature(folder), "mask_2": mask(folder, "image_2")}
+    apart = epoch(build(two, {"x": ["image", "image_2"], "y": ["mask", "mask_2"]}, transforms=steps))
+    np.testing.assert_array_equal(apart[0][1][1], whole[0][1]["mask_2"], "a mask goes with its view")
+
+
+@pytest.mark.nightly
+def test_other_splits_have_the_first_view_alone(folder: Path) -> None:
+    one = build({"image": feature(folder)}, {"x": "image"}, transforms=[*HEAD, *LARGE])
+    views = build({"image": feature(folder)}, {"x": {"a": "image_large", "b": "image_small_2"}}, transforms=HEAD, views=CROPS)
+    assert list(views.element_spec) == ["a_1", "a_2", "b"]
+    for batch, other in zip(epoch(views, "validation"), epoch(one, "validation"), strict=True):
+        assert list(batch) == ["a"]
+        np.testing.assert_array_equal(batch["a"], other)
+    predicted = next(iter(views.predict_on(str(folder / "images" / "03.png")).dataset.as_numpy_iterator()))
+    assert list(predicted) == ["a"]
+    assert predicted["a"].shape == (1, 16, 16, 3)
+    sheet = views.preview(rows=1, draws=2, cell=40)
+    assert sheet.width == one.preview(rows=1, draws=6, cell=40).width, "three views of two epochs"
+
+
+@pytest.mark.nightly
+def test_examples_are_mixed_with_all_their_views(folder: Path, tmp_path: Path) -> None:
+    for name in ("day", "night"):
+        (tmp_path / name).mkdir()
+    for i, path in enumerate(sorted((folder / "images").iterdir())):
+        (tmp_path / ("day", "night")[i % 2] / path.name).write_bytes(path.read_bytes())
+    common = {"source": {"image_folder": {"path": str(tmp_path)}}, "output": {"encode": {"label": "one_hot"}, "dtype": "uint8"}}
+    steps = [{"resize": {"size": 16}}, {"mixup": {"alpha": 1.0}}, {"random_rotation": {"degrees": 30}}]
+    spec = {"pipegen": 1, "splits": {"parts": {"train": 0.8, "validation": 0.2}}, "transforms": steps, "batch": {"size": 8}, **common}
+    one, two = (pipegen.build({**spec, "views": views}, runtime={"jit": "never"}) for views in (1, 2))
+    for (x, y), (seen, labels) in zip(epoch(one), epoch(two), strict=True):
+        np.testing.assert_array_equal(seen["image_1"], x)
+        np.testing.assert_array_equal(labels, y)
+        assert not np.array_equal(seen["image_2"], x)
+
+
+@pytest.mark.nightly
+def test_a_layer_is_for_one_image(folder: Path) -> None:
+    pipe = build({"image": feature(folder)}, {"x": "image"}, transforms=[{"resize": {"size": 16}}, "random_flip"], views=2)
+    with pytest.raises(SpecError, match=r"PG544.*has `views`"):
+        pipe.dataset("train", stages="element")
+
+
+def worked_examples() -> list[Any]:
+    """Every worked example of every random step."""
+    import yaml
+
+    from pipegen.ops.families.mixing import MixingTransform
+    from pipegen.ops.registry import transforms
+
+    steps = [op for op in transforms().values() if op.random and not issubclass(op, MixingTransform) and op.calls_python == "never"]
+    return [yaml.safe_load(example.yaml) for op in steps for example in op.examples[:1]]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
+@pytest.mark.parametrize("step", worked_examples(), ids=str)
+def test_every_step_gives_each_view_what_it_gives_alone(step: Any, cache: str, folder: Path, tmp_path: Path) -> None:
+    """Step × cache × split × resume."""
+    steps = [{"resize": {"size": 256}}, step, {"resize": {"size": 16}}]
+    runtime = {"cache": {"disk": str(tmp_path)} if cache == "disk" else cache}
+    own: dict[str, Any] = {"transforms": steps}
+    views = build({"image": feature(folder)}, {"x": "image"}, runtime, views=2, **own)
+    apart = build({"image": feature(folder), "image_2": feature(folder)}, {"x": {"image_1": "image", "image_2": "image_2"}}, **own)
+    for how in ({}, {"step": 1}, {"shard": (1, 2)}, {"epoch": 0}):
+        for batch, other in zip(epoch(views, **how), epoch(apart, **how), strict=True):
+            for name in ("image_1", "image_2"):
+                np.testing.assert_array_equal(batch[name], other[name], err_msg=f"{name} {how}")
+    for batch, other in zip(epoch(views, "validation"), epoch(apart, "validation"), strict=True):
+        np.testing.assert_array_equal(batch, other["image_1"])
