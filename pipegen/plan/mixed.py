@@ -217,7 +217,7 @@ class _Placed:
 
 
 def _image(ref: StepRef) -> str:
-    """What keys the draws of a use beside the step's id: nothing for the first image, the name of another."""
+    """Returns what keys the draws of a use beside the step's id: nothing for the first image, the name of another."""
     return ref.id.partition("@")[2]
 
 
