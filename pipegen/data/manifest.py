@@ -14,7 +14,7 @@ from pipegen.errors import InternalError
 from pipegen.ops.sources.listing.strings import as_places, shareable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from pipegen.data.shards.selected import InShards
@@ -89,6 +89,30 @@ class Manifest:
     def keys(self, split: str) -> Strings:
         """The relative paths of a split, in source order."""
         return self.listing.keys.take(self.members[split])
+
+    @property
+    def every_key(self) -> Sequence[str]:
+        """Names the records of the data, in whichever split, by their numbers."""
+        return self.listing.keys
+
+    @property
+    def every_file(self) -> Sequence[str]:
+        """Names the files of these records, or what else `files` names them by."""
+        return self.listing.files()
+
+    @property
+    def every_label(self) -> Ints | None:
+        """The class index of each record of the data, or `None` without labels."""
+        return self.listing.labels
+
+    def by_part(self) -> dict[str, Manifest]:
+        """Returns the manifest of each part of a mix, by name; of any other data this one, without a name."""
+        return {"": self}
+
+    def places(self, split: str) -> tuple[Ints, ...]:
+        """Returns where the reader of a split finds its records, in source order: their rows; none where each is a file."""
+        rows = self.rows(split)
+        return () if rows is None else (rows,)
 
     def narrowed(self, split: str, places: Ints) -> Manifest:
         """Leaves a split those of its examples that are at some places of it, rising; the other splits stay as they are."""

@@ -73,16 +73,13 @@ def _unread(seen: Survey, at: Label) -> Iterator[Diagnostic]:
     total = seen.leaks.unreadable
     if not total:
         return
-    if seen.manifest.listing.shards is not None:
-        yield make("PG742", f"{count(total, 'record')} that lie many in a file were not looked at", at)
-        return
     named = f": {quoted(seen.unreadable)}" if seen.unreadable and not seen.manifest.listing.numbered else ""
     help_ = "`pipegen validate SPEC --data=all` says what is wrong with each file; files that Pillow cannot read are not compared"
     yield make("PG742", f"{count(total, 'record')} could not be looked at{named}", at, help=help_)
 
 
 def _repeats(seen: Survey, at: Label) -> Iterator[Diagnostic]:
-    keys, labels = seen.manifest.listing.keys, seen.manifest.listing.labels
+    keys, labels = seen.manifest.every_key, seen.manifest.every_label
     if seen.contradictions and labels is not None:
         first = seen.contradictions[0]
         classes = dict.fromkeys(f"`{seen.manifest.class_names[int(labels[record])]}`" for record in first)
@@ -99,7 +96,7 @@ def _repeats(seen: Survey, at: Label) -> Iterator[Diagnostic]:
 
 
 def _oddities(seen: Survey, at: Label) -> Iterator[Diagnostic]:
-    keys = seen.manifest.listing.keys
+    keys = seen.manifest.every_key
     for odd in seen.odd:
         examples = ", ".join(f"{keys[int(r)]!r} ({words})" for r, words in zip(odd.records[:3], odd.words, strict=False))
         message = (

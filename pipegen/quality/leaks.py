@@ -75,7 +75,7 @@ class Leaks:
         pairs: The surest first. Of records with the same content each stands once, beside the first of the other split; of a
             record with many near ones, the nearest eight were compared.
         looked_at: How many records were compared.
-        unreadable: The records that could not be: no pictures that Pillow reads, or many in a file.
+        unreadable: The records that could not be: no pictures that Pillow reads.
         left_out: Candidates beyond `MOST`, which were not compared.
     """
 
@@ -115,12 +115,10 @@ def find_leaks(
     """
     runtime = runtime or Runtime()
     names = tuple(splits if splits is not None else manifest.splits)
-    if manifest.listing.shards is not None:
-        return Leaks((), 0, sum(map(manifest.num_examples, names)))
     looks = look_at(manifest, runtime, progress=progress) if looks is None else looks
     home: Array = np.full(len(looks), -1, np.int16)
     for i, name in enumerate(names):
-        home[manifest.members[name]] = i
+        home[manifest.numbers(name)] = i
     inside = home >= 0
     search = _Search(manifest, sorted(names, key=lambda name: name != "train"), names, looks, home)
     pairs = search.same()
@@ -139,15 +137,14 @@ class _Search:
 
     def __init__(self, manifest: Manifest, order: Sequence[str], names: Sequence[str], looks: Array, home: Array) -> None:
         self._manifest, self._names, self._looks, self._home = manifest, names, looks, home
+        self._keys = manifest.every_key
         self._rank = [order.index(name) for name in names]  # a record goes before those of splits with a higher one
         self._seen: Array = np.flatnonzero((home >= 0) & (looks["state"] == SEEN))
         self._content: Array = np.unique(looks["digest"][self._seen], axis=0, return_inverse=True)[1].reshape(-1)
 
     def _pair(self, a: int, b: int, **about: Any) -> Pair:
         first, other = sorted((a, b), key=lambda record: (self._rank[self._home[record]], record))
-        (split, key), (other_split, other_key) = (
-            (self._names[int(self._home[record])], self._manifest.listing.keys[record]) for record in (first, other)
-        )
+        (split, key), (other_split, other_key) = ((self._names[int(self._home[record])], self._keys[record]) for record in (first, other))
         return Pair(split, key, first, other_split, other_key, other, **about)
 
     def _groups(self) -> list[list[int]]:
@@ -183,6 +180,5 @@ class _Search:
         for (x, y, far, turned), alike in zip(candidates.tolist(), found.tolist(), strict=True):
             if (x, y) not in best or best[x, y].likeness < alike:
                 best[x, y] = self._pair(x, y, same=False, distance=far, likeness=alike, mirrored=bool(turned))
-        keys = self._manifest.listing.keys
-        every = [replace(p, key=keys[r], record=r) for p in best.values() for r in copies.get(p.record, (p.record,))]
+        every = [replace(p, key=self._keys[r], record=r) for p in best.values() for r in copies.get(p.record, (p.record,))]
         return every, left_out

@@ -76,14 +76,11 @@ def look_at(manifest: Manifest, runtime: Runtime, *, progress: Callable[[int], N
         progress: Called with how many records are done.
 
     Returns:
-        `LOOK (n,)`, for each record of the listing; the state of others than pictures is `UNREADABLE`, of those in no split `UNSEEN`. Of
-        records that lie many in a file none is looked at: `LOOK (0,)`.
+        `LOOK (n,)`, for each record of the listing; the state of others than pictures is `UNREADABLE`, of those in no split `UNSEEN`.
     """
-    if manifest.listing.shards is not None:
-        return np.zeros(0, LOOK)
-    looks: Array = np.zeros(len(manifest.listing.keys), LOOK)
+    looks: Array = np.zeros(manifest.total, LOOK)
     pictures = Pictures(manifest)
-    wanted = np.unique(np.concatenate([looks["state"][:0], *manifest.members.values()])).astype(np.int64)
+    wanted = np.unique(np.concatenate([looks["state"][:0], *map(manifest.numbers, manifest.splits)])).astype(np.int64)
     kept = _Kept(manifest, runtime, pictures)
     missing = wanted[~kept.fill(looks, wanted)]
     done = len(wanted) - len(missing)
@@ -146,11 +143,11 @@ def _describe(look: Array, picture: Picture) -> None:
 
 
 class _Kept:
-    """The looks of an earlier run over the same folder, in a file; of rows of arrays nothing is kept, since they are not decoded."""
+    """The looks of an earlier run over the same data, in a file; of rows of arrays and tables nothing is kept."""
 
     def __init__(self, manifest: Manifest, runtime: Runtime, pictures: Pictures) -> None:
-        self._folder: Path | None = kept_folder(runtime, LOOKS) if pictures.files is not None else None
-        self._files = pictures.files
+        self._folder: Path | None = kept_folder(runtime, LOOKS)
+        self._pictures = pictures
         named = f"{_FORMAT}\0{manifest.source_name}\0{manifest.listing.root or manifest.listing.path(0)}".encode("utf-8", "surrogateescape")
         self._name = f"{hashlib.blake2b(named, digest_size=16).hexdigest()}.{LOOKS}"
         self._keys: Array = np.zeros(0, _KEY)
@@ -158,11 +155,11 @@ class _Kept:
     def fill(self, looks: Array, wanted: Array) -> Array:
         """Fills in what is known; returns for which of the wanted records it is, bool `(n,)`."""
         known: Array = np.zeros(len(wanted), bool)
-        if self._folder is None or self._files is None:
+        if self._folder is None:
             return known
         self._keys = np.zeros(len(looks), _KEY)
         for record in wanted.tolist():
-            self._keys[record] = _key(self._files[record])
+            self._keys[record] = _key(self._pictures.source(record))
         keys, rows = self._read()
         places = {key.tobytes(): i for i, key in enumerate(keys)}
         for i, record in enumerate(wanted.tolist()):
@@ -190,20 +187,24 @@ class _Kept:
         """Keeps what is known of files that can be read."""
         if self._folder is None:
             return
-        seen = (looks["state"] == SEEN).nonzero()[0]
+        if not self._keys["changed"].any():
+            return  # rows have no files
+        seen = ((looks["state"] == SEEN) & (self._keys["changed"] != 0)).nonzero()[0]
         try:
             keep(self._folder, self._name, (self._keys[seen].tobytes(), looks[seen].tobytes()))
         except OSError as error:
             log.warning("what was seen of the pictures cannot be kept in %s: %s", self._folder, (error.strerror or str(error)).lower())
 
 
-def _key(file: str) -> Array:
-    """Returns what a look at a file is found by; all zeros where it is not there."""
+def _key(source: tuple[str, str] | None) -> Array:
+    """Returns what a look at a record is found by, of its name and its file; all zeros where it has none, or that is not there."""
     key: Array = np.zeros((), _KEY)
+    if source is None:
+        return key
     try:
-        about = os.stat(file)
+        about = os.stat(source[1])
     except (OSError, ValueError):
         return key
-    key["path"] = np.frombuffer(hashlib.blake2b(os.fsencode(file), digest_size=16).digest(), "<u8")
+    key["path"] = np.frombuffer(hashlib.blake2b(os.fsencode(source[0]), digest_size=16).digest(), "<u8")
     key["size"], key["changed"] = about.st_size, about.st_mtime_ns
     return key

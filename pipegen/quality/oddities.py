@@ -103,7 +103,7 @@ def _ranked(code: str, name: str, which: Array, by: Array, words: str, *shown: A
 def classes_of(manifest: Manifest) -> Classes | None:
     """Counts the classes of the training split, or of the first one; `None` without labels."""
     split = "train" if "train" in manifest.splits else manifest.splits[0]
-    labels = None if manifest.listing.shards is not None else manifest.labels(split)
+    labels = manifest.labels(split)
     if labels is None or not manifest.class_names:
         return None
     counts: list[int] = np.bincount(labels, minlength=len(manifest.class_names)).tolist()
@@ -115,16 +115,16 @@ def classes_of(manifest: Manifest) -> Classes | None:
 
 def repeated(manifest: Manifest, looks: Array) -> list[tuple[str, list[int]]]:
     """Returns the records of each split that hold the same content, the largest groups first."""
-    found = [(split, group) for split, records in manifest.members.items() for group in _groups(looks, records)]
+    found = [(split, group) for split in manifest.splits for group in _groups(looks, manifest.numbers(split))]
     return sorted(found, key=lambda item: -len(item[1]))
 
 
 def several_labels(manifest: Manifest, looks: Array) -> list[list[int]]:
     """Returns the records that hold the same content and are of different classes, in whichever split."""
-    labels = manifest.listing.labels
-    if labels is None or manifest.listing.shards is not None:
+    labels = manifest.every_label
+    if labels is None:
         return []
-    every: Array = np.concatenate([*manifest.members.values()])
+    every: Array = np.concatenate([*map(manifest.numbers, manifest.splits)])
     return [group for group in _groups(looks, np.sort(every)) if len(set(labels[group].tolist())) > 1]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -13,6 +14,7 @@ from PIL import Image
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.plugins import ready_for
+from pipegen.ops.sources.records.archives.archive import split_path
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -54,20 +56,14 @@ class Pictures:
     """The pictures of a manifest's records, the first one of each, by the number of the record among all.
 
     Args:
-        manifest: The records; not such as lie many in a file.
+        manifest: The records.
     """
 
     def __init__(self, manifest: Manifest) -> None:
-        self.keys = manifest.listing.keys
-        self.files = manifest.listing.files() if manifest.listing.in_files else None
-        self._rows: dict[int, tuple[_Rows, int]] = {}
-        if self.files is None:
-            for split in manifest.splits:
-                rows, images = manifest.rows(split), _images(manifest, split)
-                if rows is not None and images is not None:
-                    self._rows |= {
-                        record: (images, row) for record, row in zip(manifest.members[split].tolist(), rows.tolist(), strict=True)
-                    }
+        self.keys = manifest.every_key
+        parts = manifest.by_part().values()
+        self._parts = [_InFiles(part) if _are_files(part) else _InReader(part) for part in parts]
+        self._firsts = np.cumsum([0, *(part.total for part in parts)]).tolist()
 
     def read(self, record: int) -> Picture:
         """Reads the picture of a record.
@@ -76,45 +72,88 @@ class Pictures:
             NotAPictureError: When it cannot be decoded.
             OSError: When its file cannot be read.
         """
-        if self.files is not None:
-            return decode(content_of(self.files[record], _MOST_BYTES + 1))
-        if record not in self._rows:
-            raise NotAPictureError("the record has no picture")
-        images, row = self._rows[record]
-        stored = images.array[row]
-        return decode(stored) if images.array.dtype == object else _shrunk_array(np.asarray(stored), images.interval)
+        stored, interval = self._stored(record)
+        return _shrunk_array(stored, interval) if isinstance(stored, np.ndarray) else decode(stored)
 
     def image(self, record: int) -> Image.Image:
         """Opens the picture of a record; its pixels may be read later, and raise whatever Pillow raises then."""
-        if self.files is not None:
-            data = content_of(self.files[record], _MOST_BYTES)
-        else:
-            images, row = self._rows[record]
-            stored = images.array[row]
-            if images.array.dtype != object:
-                return _eight_bits(np.asarray(stored), images.interval)
-            data = stored
-        ready_for(data)
-        picture = Image.open(io.BytesIO(data))
+        stored, interval = self._stored(record)
+        if isinstance(stored, np.ndarray):
+            return _eight_bits(stored, interval)
+        ready_for(stored)
+        picture = Image.open(io.BytesIO(stored))
         if picture.width * picture.height > _MOST_PIXELS:
             raise NotAPictureError(f"it has {picture.width}×{picture.height} pixels")
         return picture
 
+    def source(self, record: int) -> tuple[str, str] | None:
+        """Returns what a record is called wherever it is named, and the file that it lies in; `None` for rows of arrays and tables."""
+        part, own = self._found(record)
+        return part.source(own)
 
-class _Rows(NamedTuple):
-    """Holds the images of rows: an array `(n, height, width, channels)`, or of encoded ones `(n,)`; and the values that can occur."""
+    def _found(self, record: int) -> tuple[_InFiles | _InReader, int]:
+        part = bisect_right(self._firsts, record) - 1
+        return self._parts[part], record - self._firsts[part]
 
-    array: Any
-    interval: Interval | None
+    def _stored(self, record: int) -> tuple[Any, Interval | None]:
+        part, own = self._found(record)
+        return part.stored(own)
 
 
-def _images(manifest: Manifest, split: str) -> _Rows | None:
-    """The images of a split's rows; `None` where there are none."""
-    type_ = manifest.type
-    for name, array in getattr(manifest.listing.reader(split), "arrays", {}).items():
-        if type_ is None or kind_of(type_[name]).levels:
-            return _Rows(array, type_[name].interval if type_ is not None else None)
-    return None
+def _are_files(manifest: Manifest) -> bool:
+    return manifest.listing.in_files and manifest.listing.shards is None
+
+
+class _InFiles:
+    """Records that are a file each."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._files = manifest.every_file
+
+    def stored(self, record: int) -> tuple[Any, None]:
+        """Returns the bytes of a file."""
+        return content_of(self._files[record], _MOST_BYTES + 1), None
+
+    def source(self, record: int) -> tuple[str, str]:
+        """Returns the file, as which the record is known."""
+        return self._files[record], self._files[record]
+
+
+class _InReader:
+    """Records that the reader of their split reads."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._splits = {split: (manifest.numbers(split), manifest.places(split)) for split in manifest.splits}
+        type_ = manifest.type
+        levels = [] if type_ is None else [name for name, t in type_.items() if kind_of(t).levels]
+        self._name = levels[0] if levels else None
+        self._interval = type_[levels[0]].interval if type_ is not None and levels else None
+
+    def stored(self, record: int) -> tuple[Any, Interval | None]:
+        """Returns the bytes of an encoded picture, or an array.
+
+        Raises:
+            NotAPictureError: When the record has none, or it is damaged.
+        """
+        for split, (numbers, places) in self._splits.items():
+            at = int(np.searchsorted(numbers, record))
+            if self._name is not None and at < len(numbers) and numbers[at] == record:
+                reader = self._manifest.listing.reader(split)
+                try:
+                    (found,) = reader.stored(self._name, *(place[at : at + 1] for place in places))
+                except ValueError as error:
+                    raise NotAPictureError(str(error)) from error
+                return found, self._interval
+        raise NotAPictureError("the record has no picture")
+
+    def source(self, record: int) -> tuple[str, str] | None:
+        """Returns the record and its file, where it lies with others in one."""
+        listing, name = self._manifest.listing, self._manifest.every_file[record]
+        if listing.shards is not None:
+            return name, name.rpartition("#")[0]
+        inside = split_path(name) if not listing.numbered else None
+        return None if inside is None else (name, inside[0])
 
 
 def decode(data: bytes) -> Picture:

@@ -50,8 +50,7 @@ def survey(manifest: Manifest, looks: Array, runtime: Runtime, comparing: Callab
     """Makes a survey of what `look_at` has seen; for `comparing` see `find_leaks`."""
     leaks = find_leaks(manifest, runtime=runtime, looks=looks, comparing=comparing)
     classes = classes_of(manifest)
-    if manifest.listing.shards is not None:
-        return Survey(manifest, looks, leaks, (), (), (), classes, ())
-    unread = tuple(manifest.listing.keys.take(np.flatnonzero(looks["state"] == UNREADABLE)))
+    keys = manifest.every_key
+    unread = tuple(keys[record] for record in np.flatnonzero(looks["state"] == UNREADABLE).tolist())
     again, several = tuple(repeated(manifest, looks)), tuple(several_labels(manifest, looks))
     return Survey(manifest, looks, leaks, tuple(odd_pictures(looks)), again, several, classes, unread)

@@ -49,8 +49,8 @@ class _Report:
     def __init__(self, spec: Spec, seen: Survey, findings: Sequence[Diagnostic]) -> None:
         self._spec, self._seen, self._findings = spec, seen, findings
         self._manifest = seen.manifest
-        self._known = self._manifest.listing.shards is None
-        self._pictures = Pictures(self._manifest) if self._known else None
+        self._pictures = Pictures(self._manifest)
+        self._keys, self._labels = self._manifest.every_key, self._manifest.every_label
 
     def page(self) -> Page:
         model, manifest = self._spec.model, self._manifest
@@ -80,8 +80,8 @@ class _Report:
 
     def _figure(self, record: int, *words: str) -> Html:
         """A picture of a record with its name, its class and its splits."""
-        key, label = self._manifest.listing.keys[record], self._class(record)
-        shown = preview_of(self._pictures, record, _SIDE) if self._pictures is not None else None
+        key, label = self._keys[record], self._class(record)
+        shown = preview_of(self._pictures, record, _SIDE)
         alt = f"{key}{f', class {label}' if label else ''}"
         image = element("p", "cannot be shown", class_="quiet") if shown is None else picture(shown[0], alt, shown[1], shown[2])
         lines = [word for word in (label, *words) if word]
@@ -89,8 +89,7 @@ class _Report:
         return element("figure", image, element("figcaption", element("code", key), *parts))
 
     def _class(self, record: int) -> str:
-        labels = self._manifest.listing.labels
-        return "" if labels is None or not self._known else self._manifest.class_names[int(labels[record])]
+        return "" if self._labels is None else self._manifest.class_names[int(self._labels[record])]
 
     def _found(self) -> list[Html]:
         if not self._findings:
@@ -103,7 +102,7 @@ class _Report:
 
     def _splits(self) -> list[Html]:
         splits = self._manifest.splits
-        labels = {split: self._manifest.labels(split) for split in splits} if self._known else {}
+        labels = {split: self._manifest.labels(split) for split in splits}
         totals = [f"{self._manifest.num_examples(split):,}" for split in splits]
         parts = [table(("", *splits), [["examples", *totals]], range(1, len(splits) + 1))]
         names = self._manifest.class_names
@@ -127,10 +126,8 @@ class _Report:
         return parts
 
     def _samples(self) -> list[Html]:
-        if not self._known:
-            return []
         split = "train" if "train" in self._manifest.splits else self._manifest.splits[0]
-        members, labels = self._manifest.members[split], self._manifest.labels(split)
+        members, labels = self._manifest.numbers(split), self._manifest.labels(split)
         if labels is None:
             return [element("div", *(self._figure(r) for r in _spread(members.tolist(), 2 * _SAMPLES)), class_="row")]
         parts: list[Html] = []
@@ -143,7 +140,7 @@ class _Report:
 
     def _copies(self) -> list[Html]:
         pairs = self._seen.leaks.pairs
-        if len(self._manifest.splits) < 2 or not self._known:
+        if len(self._manifest.splits) < 2:
             return []
         if not pairs:
             return [element("p", f"None, of {self._seen.leaks.looked_at:,} pictures that were compared.")]
@@ -160,7 +157,7 @@ class _Report:
         rows = []
         for split, group in self._seen.repeats[:_ODDEST]:
             copies = f"{len(group):,} times in {split}"
-            rows.append(self._figure(group[0], copies, *(self._manifest.listing.keys[record] for record in group[1:4])))
+            rows.append(self._figure(group[0], copies, *(self._keys[record] for record in group[1:4])))
         return [element("div", *rows, class_="row")] if rows else []
 
     def _odd(self) -> list[Html]:
@@ -183,8 +180,8 @@ class _Report:
 
     def _statistics(self) -> list[Html]:
         rows = []
-        for split in self._manifest.splits if self._known else ():
-            looks = self._seen.looks[self._manifest.members[split]]
+        for split in self._manifest.splits:
+            looks = self._seen.looks[self._manifest.numbers(split)]
             looks = looks[looks["state"] == SEEN]
             if len(looks):
                 mean = looks["means"].astype(np.float64).mean(0)

@@ -74,6 +74,22 @@ class MixedManifest(Manifest):
         """Returns the numbers of a split's records among all, rising: int64 `(n,)`."""
         return np.concatenate([np.asarray(part.numbers(split), np.int64) + self._firsts[name] for name, part in self.of(split).items()])
 
+    @property
+    def every_key(self) -> Sequence[str]:
+        """Names all records, part by part; see `keys`."""
+        return _Several([_Below(f"{name}/", part.every_key) for name, part in self.parts.items()])
+
+    @property
+    def every_label(self) -> Ints | None:
+        """The class index of each record among the classes of all parts, or `None` where a part has no labels."""
+        each = [part.every_label for part in self.parts.values()]
+        known = [labels for labels in each if labels is not None]
+        return np.concatenate(known) if len(known) == len(each) and known else None
+
+    def by_part(self) -> dict[str, Manifest]:
+        """Returns the manifest of each part."""
+        return dict(self.parts)
+
     def num_examples(self, split: str) -> int:
         """Counts the examples of a split, of all parts."""
         return sum(part.num_examples(split) for part in self.of(split).values())

@@ -52,6 +52,31 @@ class ShardedManifest(Manifest):
         """Returns the numbers of a split's records among all, rising: int64 `(n,)`."""
         return self.members[split].numbers(np.arange(self.num_examples(split)))
 
+    @property
+    def every_key(self) -> Sequence[str]:
+        """Names all records, made when asked for; see `keys`."""
+        return Names(self._every, self.listing.keys.__getitem__)
+
+    @property
+    def every_file(self) -> Sequence[str]:
+        """Names the files of all records and their rows there, made when asked for."""
+        return Names(self._every, self.listing.path)
+
+    @cached_property
+    def _every(self) -> Selected:
+        held = shards_of(self.listing)
+        return Selected(held.rows, np.arange(len(held.rows)), offsets=held.offsets)
+
+    @property
+    def every_label(self) -> Array | None:
+        """Returns the class index of each record, listed when first asked for."""
+        return self._labels
+
+    def places(self, split: str) -> tuple[Array, ...]:
+        """Returns the number of the file that each record of a split lies in, as the reader knows it, and its row there."""
+        shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
+        return shards_of(self.listing).numbers[shard], row
+
     def narrowed(self, split: str, places: Array) -> ShardedManifest:
         """Leaves a split those of its examples that are at some places of it, rising, at a bit for each record of the source."""
         held = self.members[split]

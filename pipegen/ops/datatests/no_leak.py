@@ -44,9 +44,7 @@ class NoLeak(DataTest):
         total = sum(map(data.num_examples, splits))
         if total and not looked_at:
             message = f"none of the {many(total, 'record')} of {listed_splits(splits)} could be compared"
-            raise OpError(
-                "PG702", message, help="`pipegen validate SPEC --data` names files that cannot be read; records of shards are not compared"
-            )
+            raise OpError("PG702", message, help="`pipegen validate SPEC --data` names files that cannot be read")
         compared = many(total, "record") if looked_at == total else f"{looked_at:,} of {many(total, 'record')}"
         seen = f"{compared} of {listed_splits(splits)} compared"
         certain = [p for p in pairs if p.severity == "error"]

@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
-from pipegen.ops.sources.records.messages import check_content, check_keys, first_keys, label_in
+from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in
 from pipegen.ops.sources.records.tf_example import read_key
 
 if TYPE_CHECKING:
@@ -91,13 +91,18 @@ class _Messages(StoreReader):
         super().__init__(source, source.infer(), *about)
         self.held, self.content = held, source.content
 
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Return what the messages hold."""
+        messages = self.values(("",), *place)[0].tolist()
+        return messages if self.content == "bytes" else [bytes_in(message, self.source.key_of(feature)) for message in messages]
+
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         """Return one call for the messages, and the parsing."""
         from pipegen.ops.lowering.python_records import parsed, together
         from pipegen.ops.lowering.tf_examples import parse_example
 
         self.check()
-        messages = together(lambda _, shards, rows: self.stored(("",), shards, rows), {"": ("string", ())})
+        messages = together(lambda _, shards, rows: self.values(("",), shards, rows), {"": ("string", ())})
         classes = {name: column.names for name, column in self.label_columns.items()}
 
         def parse(names: Sequence[str], message: Any) -> dict[str, Any]:

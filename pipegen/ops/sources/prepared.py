@@ -164,4 +164,5 @@ class Prepared(Source):
             column_classes={name: classes for name, classes in about.classes.items() if name in columns},
             rows=at,
             ids=np.array(read_column(root, "@ids")),
+            type=self.infer(),
         )

@@ -13,7 +13,7 @@ from pipegen.mounts import Opened, content_of
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.inflated import MAGIC, InflatedReader, index_inflated, inflate, inflated_size
-from pipegen.ops.sources.records.messages import check_content, check_keys, first_keys, label_in
+from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.tf_example import read_key
@@ -121,8 +121,12 @@ class TFRecord(RecordSource):
         """Return what reads mapped files."""
         held = {name: value.held for name, value in self._first(shards, index).items()} if self.content == "example" else {}
         if self.compression == "gzip":
-            return InflatedReader(shards, labels, index, partial(self.parse, held, labels))
+            return InflatedReader(shards, labels, index, partial(self.parse, held, labels), self.feature_of)
         return _Records(self, held, shards, index, self.parts(), labels)
+
+    def feature_of(self, name: str, record: bytes) -> bytes:
+        """Returns the bytes of a feature out of a record; see `Reader.stored`."""
+        return record if self.content == "bytes" else bytes_in(record, self.key_of(name))
 
     def parse(
         self, held: Mapping[str, Held | None], labels: Mapping[str, LabelColumn], features: Sequence[str], message: Any
@@ -170,6 +174,9 @@ class _Records(MappedReader):
             mount, keys = self.away
             paths = [f"{mount.address}/{key}" for key in keys] if mount.direct else mount.whole(keys)
         return [(path, shard.size) for path, shard in zip(paths, self.shards, strict=True)]
+
+    def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
+        return self.source.feature_of(feature, content)
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         return self.source.parse(self.lists, self.label_columns, features, parts[""])

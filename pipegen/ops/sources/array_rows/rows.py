@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.features.arrays import ArrayFeature
     from pipegen.ops.sources.listing.reader import Hold, Read
+    from pipegen.ops.sources.listing.strings import Ints
 
 _KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
 _HASHED_WHOLE = 2**28
@@ -51,6 +52,11 @@ class Rows(Reader):
         if key not in self._open:
             self._open.setdefault(key, (Mapped if key[1] else hold)(self.arrays[feature]))
         return self._open[key]
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Return rows of an array."""
+        (rows,) = place
+        return [self.arrays[feature][row] for row in rows.tolist()]
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         """Says whether one of the arrays stays in its file."""

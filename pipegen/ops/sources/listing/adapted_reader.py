@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
@@ -91,6 +91,9 @@ class AdaptedReader(Reader):
         return found if found is None or table is None else table[found].astype(np.int32)
 
     # All else is as the reader says it.
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        return self._inner.stored(self._changes.own(feature), *place)
 
     def check(self) -> None:
         self._inner.check()

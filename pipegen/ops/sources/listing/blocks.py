@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
@@ -224,30 +224,11 @@ class BlockReader(Reader):
             found[block == one] = values
         return found if np.ndim(place[0]) else found[0]
 
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Return what `take` reads."""
+        found: Sequence[Any] = self.take(feature, *place)
+        return found
+
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         """Says what is read."""
         return self.called
-
-    @property
-    def arrays(self) -> Mapping[str, Any]:
-        """Returns the pictures of the records by feature, as what gives them by number."""
-        return {}
-
-
-class Column:
-    """Gives a feature of single records by their numbers, as an array of objects does."""
-
-    def __init__(self, reader: BlockReader, feature: str) -> None:
-        import numpy as np
-
-        self.dtype = np.dtype(object)
-        self._reader, self._feature = reader, feature
-
-    def __len__(self) -> int:
-        return int(self._reader.starts[-1])
-
-    def __getitem__(self, row: int) -> Any:
-        return self._reader.take(self._feature, row)
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[row] for row in range(len(self)))

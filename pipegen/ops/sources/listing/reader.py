@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
 
     from pipegen.ops.sources.listing.strings import Ints
@@ -60,6 +60,19 @@ class Reader:
             hold: What to hold an array with, so that it is no part of a graph.
         """
         return None
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Reads what is stored of a feature, without TensorFlow: bytes where it is encoded, else arrays.
+
+        Args:
+            feature: An image, or another feature that is read with its record.
+            place: The places of records, whole numbers `(n,)`: their rows, or the numbers of their files and the rows in these.
+
+        Raises:
+            OSError: When it cannot be read.
+            ValueError: When it is damaged, or the record has none.
+        """
+        raise NotImplementedError
 
     def check(self) -> None:
         """Looks whether the files are still what they were when they were listed. Asked when they are opened, and at each epoch.

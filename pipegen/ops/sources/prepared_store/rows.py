@@ -12,6 +12,7 @@ from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.prepared_store.layout import PAGE, read_column, shard_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pipegen.ops.sources.listing.reader import Hold, Read
@@ -86,6 +87,7 @@ class StoredRows(Reader):
         self.root = root
         self.about = about
         self._open: dict[str, Read] = {}
+        self._mapped: dict[str, tuple[int, Any, Any]] = {}
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         """Returns what reads a feature, made once: of one row the image at its own size, of rows `(n,)` canvases."""
@@ -101,6 +103,20 @@ class StoredRows(Reader):
                 made = StoredFiles(hold(self._shards(feature)), hold(ends))
             self._open.setdefault(feature, made)
         return self._open[feature]
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Return images at their own size, or the bytes of files."""
+        import numpy as np
+
+        (rows,), pixels, column = place, self.about.pixels[feature], "size" if self.canvas(feature) else "place"
+        if feature not in self._mapped:
+            shards = self._shards(feature)
+            self._mapped[feature] = shards.row, shards.mapped(), self._by_row(read_column(self.root, f"@{column}.{feature}"))
+        row, held, about = self._mapped[feature]
+        if not row:
+            return [held[at : at + length].tobytes() for at, length in about[rows].tolist()]
+        canvases = [held[row * one : row * (one + 1)].view(np.dtype(pixels.dtype)).reshape(pixels.canvas) for one in rows.tolist()]
+        return [canvas[:height, :width] for canvas, (height, width) in zip(canvases, about[rows].tolist(), strict=True)]
 
     def _by_row(self, column: Any) -> Any:
         """A column of the records by the row of each; zeros for rows that no record has."""

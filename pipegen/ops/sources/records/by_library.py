@@ -269,10 +269,15 @@ class StoreReader(RecordReader):
         Raises:
             StoreError: When one of the records cannot be read.
         """
-        found = self.stored(tuple(self.source.key_of(name) for name in names), shards, rows)
+        found = self.values(tuple(self.source.key_of(name) for name in names), shards, rows)
         return [self._finished(name, values) for name, values in zip(names, found, strict=True)]
 
-    def stored(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Return what `take` reads."""
+        found: Sequence[Any] = self.take((feature,), *place)[0]
+        return found
+
+    def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads what is stored of records, by key; as `take`."""
         import numpy as np
 

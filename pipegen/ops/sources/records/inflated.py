@@ -105,6 +105,7 @@ class InflatedReader(RecordReader):
         labels: The column of each label.
         index: Where records are in what is unpacked.
         parse: From features and one message, a string scalar, to these, as TensorFlow ops.
+        feature_of: From a feature and one message, bytes, to what this holds of it.
     """
 
     def __init__(
@@ -113,9 +114,10 @@ class InflatedReader(RecordReader):
         labels: Mapping[str, LabelColumn],
         index: RecordIndex,
         parse: Callable[[Sequence[str], Any], dict[str, Any]],
+        feature_of: Callable[[str, bytes], bytes],
     ) -> None:
         super().__init__(shards, labels)
-        self.index, self.parse = index, parse
+        self.index, self.parse, self.feature_of = index, parse, feature_of
         self.at_once = max(2, int(index.rows.max(initial=0)))
         self._window = Window()
 
@@ -133,6 +135,10 @@ class InflatedReader(RecordReader):
 
         self.check()
         return parsed(together(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Return what the messages hold."""
+        return [self.feature_of(feature, message) for message in self.messages(*place).tolist()]
 
     def messages(self, shards: Ints, rows: Ints) -> Any:
         """Reads the messages of records: objects `(n,)`.

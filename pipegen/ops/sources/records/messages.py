@@ -10,7 +10,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.records.tf_example import read_example
+from pipegen.ops.sources.records.tf_example import read_example, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +73,18 @@ def label_in(value: Value | None, key: bytes, place: str) -> int | str:
         raise OpError("PG431", f"{place} has {what} in {key.decode()!r}", field="features")
     item: Any = value.items[0]
     return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
+
+
+def bytes_in(record: bytes, key: str) -> bytes:
+    """Returns the bytes that a `tf.Example` has of a key.
+
+    Raises:
+        ValueError: Where it has none.
+    """
+    value = read_key(record, key.encode())
+    if value is None or len(value.items) != 1 or not isinstance(value.items[0], bytes):
+        raise ValueError(f"it has no bytes of {key!r}")
+    return value.items[0]
 
 
 def _misfit(name: str, feature: RecordFeature, key: str, record: Mapping[str, Value]) -> OpError | None:

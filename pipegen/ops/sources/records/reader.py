@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
-from pipegen.mounts import mounted
+from pipegen.mounts import Opened, mounted
 from pipegen.ops.sources.listing.base import main_label
 from pipegen.ops.sources.listing.reader import Reader
 
@@ -116,6 +116,27 @@ class MappedReader(RecordReader):
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         """Returns the parts that features are read from; by default all."""
         return self.parts
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Return what lies there of each record."""
+        shards, rows = place
+        (part,) = self.parts_of((feature,))
+        at = self.parts.index(part)
+        found = []
+        for shard, number in zip(shards.tolist(), (self.index.first[shards] + rows).tolist(), strict=True):
+            offset, length = int(self.index.offsets[number, at]), int(self.index.lengths[number, at])
+            if length < 0:
+                raise ValueError(f"the record has no `{feature}`")
+            with Opened(self.shards[shard].path) as stream:
+                content = stream.pread(length, offset)
+            if len(content) < length:
+                raise OSError(f"{self.shards[shard].path} ends within the record")
+            found.append(self.unpacked(feature, content, number))
+        return found
+
+    def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
+        """Returns a feature out of the bytes of the part of a record that holds it; `number` is that of the record in the index."""
+        return content
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         """Returns features of one record, as TensorFlow ops: encoded ones as a string scalar, a label as an int64 class index, anything

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.sources.records.reader import MappedReader
+from pipegen.ops.sources.records.zip_directory import unpacked_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,16 +19,21 @@ class StoredReader(MappedReader):
 
     Args:
         features: The arguments of each feature.
-        stored: How each is stored.
+        how: How each is stored.
         about: As for `MappedReader`. The part `check_of(NAME)` says what is to come out of a compressed feature; 0 of any other.
     """
 
-    def __init__(self, features: Mapping[str, RecordFeature], stored: Mapping[str, Stored], *about: Any) -> None:
+    def __init__(self, features: Mapping[str, RecordFeature], how: Mapping[str, Stored], *about: Any) -> None:
         super().__init__(*about)
-        self.features, self.stored = features, stored
+        self.features, self.how = features, how
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         return tuple(features)
+
+    def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
+        if check_of(feature) not in self.parts:
+            return content
+        return unpacked_member(content, int(self.index.offsets[number, self.parts.index(check_of(feature))]))
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import from_member
@@ -37,7 +43,7 @@ class StoredReader(MappedReader):
         for name in features:
             check = places[check_of(name)][0] if packed else None
             names = self.label_columns[name].names if name in self.label_columns else ()
-            found[name] = from_member(name, self.features[name], self.stored[name], parts[name], check, names)
+            found[name] = from_member(name, self.features[name], self.how[name], parts[name], check, names)
         return found
 
 

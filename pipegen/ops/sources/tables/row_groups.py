@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.ops.sources.listing.blocks import BlockReader, Column, Stamp
+from pipegen.ops.sources.listing.blocks import BlockReader, Stamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,11 +106,6 @@ class RowGroups(BlockReader):
         import numpy as np
 
         return np.repeat(self.row_bytes, np.diff(self.starts))
-
-    @property
-    def arrays(self) -> Mapping[str, Any]:
-        """Returns the pictures of the records by feature."""
-        return {feature: Column(self, feature) for feature in self.columns}
 
     def digest(self, *, whole: bool = False) -> str:
         """Identifies the files by the metadata at their ends, which hold the place, size and extremes of every column; or by all bytes."""

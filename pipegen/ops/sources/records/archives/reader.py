@@ -8,7 +8,7 @@ from pipegen.ops.sources.records.index import RecordIndex
 from pipegen.ops.sources.records.reader import MappedReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.listing.strings import Ints
@@ -61,34 +61,6 @@ class MemberReader(MappedReader):
         content = member_content(parts[""], places[_CHECK][0] if packed else None)
         return dict.fromkeys(features, content)
 
-    def content(self, row: int) -> bytes:
-        """Reads a member in this process.
-
-        Raises:
-            OSError: When it cannot be read, or is damaged.
-        """
-        return self._archive.read(int(self._records[row]))
-
-    @property
-    def arrays(self) -> Mapping[str, Any]:
-        """Returns the members as what gives them by number."""
-        return {"image": _Contents(self)}
-
-
-class _Contents:
-    """Gives the bytes of members by their numbers, as an array of objects does."""
-
-    def __init__(self, reader: MemberReader) -> None:
-        import numpy as np
-
-        self.dtype = np.dtype(object)
-        self._reader = reader
-
-    def __len__(self) -> int:
-        return int(self._reader.index.first[-1])
-
-    def __getitem__(self, row: int) -> bytes:
-        return self._reader.content(int(row))
-
-    def __iter__(self) -> Iterator[bytes]:
-        return (self[row] for row in range(len(self)))
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        """Return the bytes of members."""
+        return [self._archive.read(int(self._records[row])) for row in place[0].tolist()]
