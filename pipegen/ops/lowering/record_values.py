@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 LONGEST = 2**31 - 1
 """Bytes of the longest text."""
+_STORED_BLOCK = 65535
+"""Bytes of the longest block of a `gzip` file that is stored as it is."""
 
 
 def class_index(name: str, stored: tf.Tensor, names: tuple[str, ...], offset: int, *, by_name: bool) -> tf.Tensor:
@@ -52,7 +54,14 @@ def checked_weight(name: str, value: tf.Tensor) -> tf.Tensor:
 
 
 def from_member(
-    name: str, feature: RecordFeature, stored: Stored, content: tf.Tensor, check: tf.Tensor | None, classes: tuple[str, ...]
+    name: str,
+    feature: RecordFeature,
+    stored: Stored,
+    content: tf.Tensor,
+    check: tf.Tensor | None,
+    classes: tuple[str, ...],
+    *,
+    whole: bool = False,
 ) -> tf.Tensor:
     """Returns a feature from the bytes of a member of an archive.
 
@@ -61,12 +70,12 @@ def from_member(
         feature: Its arguments.
         stored: How it is stored.
         content: The bytes, a string scalar.
-        check: Above 0 for a compressed member, int64: its CRC-32 and, in the upper half, the bytes that are to come out. `None` where none
-            is compressed.
+        check: What is to come out, int64; see `Members.checks`. `None` where nothing is known of it.
         classes: The classes of a label.
+        whole: Whether the checksums of members that are stored as they are count as well.
     """
     kind = kind_of(feature)
-    content = member_content(content, check)
+    content = member_content(content, check, whole=whole)
     if kind.pictured:
         return content
     if kind.labels:
@@ -77,9 +86,12 @@ def from_member(
     return checked_weight(name, value) if kind.weighs else value
 
 
-def member_content(content: tf.Tensor, check: tf.Tensor | None) -> tf.Tensor:
-    """Returns the bytes of a member of an archive, inflated where it is compressed; for `check` see `from_member`."""
-    return content if check is None else tf.cond(check > 0, lambda: inflate(content, check), lambda: content)
+def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool = False) -> tf.Tensor:
+    """Returns the bytes of a member of an archive, inflated where it is compressed; for the arguments see `from_member`."""
+    if check is None:
+        return content
+    plain = (lambda: tf.cond(check < 0, lambda: compared(content, ~check), lambda: content)) if whole else (lambda: content)
+    return tf.cond(check > 0, lambda: inflate(content, check), plain)
 
 
 def from_text(name: str, feature: RecordFeature, content: tf.Tensor, classes: tuple[str, ...], *, by_name: bool) -> tf.Tensor:
@@ -107,17 +119,35 @@ def _numbers(name: str, stored: Stored, content: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.io.decode_raw(rest, tf.as_dtype(stored.dtype)), tf.float32)
 
 
+def compared(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
+    """Returns what a member of a ZIP archive holds that is stored as it is, after its checksum was compared.
+
+    TensorFlow computes no CRC-32, but it unpacks `gzip` files, which have one, and whose blocks may hold bytes as they are (RFC 1951, 3.2.4).
+    """
+    size = tf.strings.length(content)
+    starts = tf.range(0, tf.maximum(size, 1), _STORED_BLOCK)
+    lengths = tf.minimum(size - starts, _STORED_BLOCK)
+    last = tf.cast(starts + _STORED_BLOCK >= size, tf.int32)
+    heads = [last, lengths & 255, lengths >> 8, 255 - (lengths & 255), 255 - (lengths >> 8)]
+    blocks = [*(_letter(byte) for byte in heads), tf.strings.substr(tf.broadcast_to(content, tf.shape(starts)), starts, lengths)]
+    return inflate(tf.strings.reduce_join(tf.strings.join(blocks)), check)
+
+
+def _letter(byte: tf.Tensor) -> tf.Tensor:
+    """Returns numbers from 0 to 255 as strings of one byte."""
+    return tf.gather(tf.constant([bytes([i]) for i in range(256)]), byte)
+
+
 def inflate(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
     """Returns what a deflated member of a ZIP archive holds. With a head and a tail it is a `gzip` file, which TensorFlow reads.
 
     Its checksum and its length are compared (RFC 1952).
     """
     tail = [tf.bitwise.bitwise_and(tf.bitwise.right_shift(check, 8 * i), 255) for i in range(8)]
-    letters = tf.constant([bytes([i]) for i in range(256)])
-    whole = tf.strings.join([b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", content, *(tf.gather(letters, byte) for byte in tail)])
+    whole = tf.strings.join([b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", content, *map(_letter, tail)])
     found = tf.io.decode_compressed(whole, "GZIP")
     # Where the stored bytes end too early, the tail is read as if it were of them.
     there = tf.equal(tf.cast(tf.strings.length(found), tf.int64), tf.bitwise.right_shift(check, 32))
-    checked = tf.debugging.Assert(there, ["a compressed member of the archive is damaged"])
+    checked = tf.debugging.Assert(there, ["a member of the archive is damaged"])
     with tf.control_dependencies([checked] if checked is not None else []):
         return tf.identity(found)

@@ -32,6 +32,7 @@ class ArrayRecord(StoreSource):
     """
 
     op: ClassVar[str] = "array_record"
+    checksums: ClassVar[str | None] = "of each record"
     suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
     called: ClassVar[str] = "ArrayRecord"
 

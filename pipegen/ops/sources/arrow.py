@@ -19,6 +19,7 @@ class Arrow(StoreSource):
     """
 
     op: ClassVar[str] = "arrow"
+    checksums: ClassVar[str | None] = ""
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather")
     called: ClassVar[str] = "Arrow"
 

@@ -20,6 +20,7 @@ class Hdf5(ArrayStoreSource):
     """
 
     op: ClassVar[str] = "hdf5"
+    checksums: ClassVar[str | None] = "of chunks, where `fletcher32` was asked for"
     suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5", ".hdf")
     called: ClassVar[str] = "HDF5"
     unit: ClassVar[str] = "chunks"

@@ -41,6 +41,7 @@ class Lmdb(RecordSource):
     """
 
     op: ClassVar[str] = "lmdb"
+    checksums: ClassVar[str | None] = ""
     suffixes: ClassVar[tuple[str, ...]] = (".mdb", ".lmdb")
 
     @field_validator("features")

@@ -65,6 +65,7 @@ class Mds(RecordSource):
     """
 
     op: ClassVar[str] = "mds"
+    checksums: ClassVar[str | None] = "of whole files, in `index.json`, where Streaming was told to write them"
     suffixes: ClassVar[tuple[str, ...]] = (".mds",)
 
     def fetched_as_read(self) -> frozenset[str]:

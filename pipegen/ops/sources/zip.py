@@ -9,7 +9,12 @@ from pipegen.ops.sources.records.grouped import GroupedSource, endings
 from pipegen.ops.sources.records.zip_directory import unpacked_member, zip_members
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.records.index import ShardRecords
+    from collections.abc import Mapping, Sequence
+
+    from pipegen.ops.sources.listing.reader import Reader
+    from pipegen.ops.sources.records.index import RecordIndex, ShardRecords
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
 
 
 class Zip(GroupedSource):
@@ -17,12 +22,16 @@ class Zip(GroupedSource):
     `a/0001.jpg` and `a/0001.txt` hold `jpg` and `txt` of one record.
 
     The archives are mapped into memory and read in the graph, in any order. Deflated members are inflated there, and their checksums
-    compared; those of stored members are not.
+    compared; those of stored members are compared by `pipegen validate --data=all`, or with `verify`.
     """
 
     op: ClassVar[str] = "zip"
     suffixes: ClassVar[tuple[str, ...]] = (".zip",)
     indexed_from: ClassVar[int] = 2
+    checksums: ClassVar[str | None] = "of each member"
+
+    verify: bool = False
+    """Whether the checksums of stored members are compared as well, whenever they are read."""
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         """Read the table of contents, and of each member the length of its own header."""
@@ -32,6 +41,11 @@ class Zip(GroupedSource):
     def keys_in(self, path: str) -> list[str]:
         members, _ = zip_members(path, os.path.getsize(path))
         return endings(members)
+
+    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+        """Return what reads mapped archives, and with `verify` compares their checksums."""
+        made = super().reader(shards, index, labels)
+        return made.verifying() if self.verify else made
 
     def unpacked_member(self, content: bytes, check: int) -> bytes:
         return unpacked_member(content, check)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
     from pipegen.ops.sources.listing.strings import Ints
@@ -99,6 +99,14 @@ class Reader:
     def verifying(self) -> Reader:
         """Returns a reader of the same that compares the checksums of what it reads, where the format has any that it passes over."""
         return self
+
+    def damaged_files(self) -> Iterator[tuple[str, str]]:
+        """Reads every file that a checksum was written down for, and yields the paths of those that have another, and what is wrong.
+
+        Raises:
+            OSError: When one cannot be read.
+        """
+        return iter(())
 
     def labels(self, files: Ints) -> Ints | None:
         """Lists the class of every record of shards, int32, one file after another; `None` without labels.

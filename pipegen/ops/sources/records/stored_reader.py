@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.sources.records.reader import MappedReader
@@ -26,6 +27,13 @@ class StoredReader(MappedReader):
     def __init__(self, features: Mapping[str, RecordFeature], how: Mapping[str, Stored], *about: Any) -> None:
         super().__init__(*about)
         self.features, self.how = features, how
+        self.verifies = False
+
+    def verifying(self) -> StoredReader:
+        """Return one that compares the checksums of what is not compressed as well."""
+        made = copy(self)
+        made.verifies = True
+        return made
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         return tuple(features)
@@ -38,12 +46,13 @@ class StoredReader(MappedReader):
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import from_member
 
-        packed = bool((self.index.offsets[:, len(self.features) :] > 0).any())
+        checks = self.index.offsets[:, len(self.features) :]
+        packed = bool(((checks != 0) if self.verifies else (checks > 0)).any())
         found = {}
         for name in features:
             check = places[check_of(name)][0] if packed else None
             names = self.label_columns[name].names if name in self.label_columns else ()
-            found[name] = from_member(name, self.features[name], self.how[name], parts[name], check, names)
+            found[name] = from_member(name, self.features[name], self.how[name], parts[name], check, names, whole=self.verifies)
         return found
 
 

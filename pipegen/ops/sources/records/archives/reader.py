@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.sources.records.index import RecordIndex
@@ -31,6 +32,7 @@ class MemberReader(MappedReader):
     def __init__(self, archive: Archive, records: Sequence[int]) -> None:
         import numpy as np
 
+        self._verifies = False
         self._archive, self._records = archive, np.asarray(records, np.int64)
         members, own = archive.members, self._records
         checks: Ints = np.zeros(len(own), np.int64) if members.checks is None else members.checks[own]
@@ -38,6 +40,12 @@ class MemberReader(MappedReader):
         index = RecordIndex(np.array([0, len(own)], np.int64), np.stack([members.offsets[own], checks], 1), lengths, ("",), ("",))
         super().__init__([archive.file], index, ("", _CHECK), {})
         self.fetches = False  # what it opens takes no places of several records ahead
+
+    def verifying(self) -> MemberReader:
+        """Return one that compares the checksums of what is not compressed as well."""
+        made = copy(self)
+        made._verifies = True
+        return made
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         """Returns what reads the bytes of members, of one or of `(n,)`."""
@@ -57,8 +65,9 @@ class MemberReader(MappedReader):
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import member_content
 
-        packed = bool((self.index.offsets[:, 1] > 0).any())
-        content = member_content(parts[""], places[_CHECK][0] if packed else None)
+        checks = self.index.offsets[:, 1]
+        packed = bool(((checks != 0) if self._verifies else (checks > 0)).any())
+        content = member_content(parts[""], places[_CHECK][0] if packed else None, whole=self._verifies)
         return dict.fromkeys(features, content)
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
