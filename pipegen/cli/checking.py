@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.common import note, progress, start_tensorflow
 from pipegen.cli.exclude_file import write_exclude
+from pipegen.data.damaged_files import compared_checksums, damaged_files
 from pipegen.data.exclude import EXCLUDE_HEADER
 from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
@@ -23,7 +24,7 @@ from pipegen.spec.stages import of_stage
 if TYPE_CHECKING:
     from pipegen.backend.reading.probe import Damaged
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.diagnostics.diagnostic import Diagnostic, Label
     from pipegen.phases.specs import BoundSpec, Inspection, Spec
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -82,6 +83,10 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
         return _merge(inspection, [*seen, *error.diagnostics]), about
     seen += [finding for result in tests for finding in result.findings]
     seen += _findings(model, loaded.locate.label, damaged)
+    if request.sample is None:
+        for said in compared_checksums(manifest):
+            note(said)
+        seen += [make("PG430", text, _place(model, loaded.locate.label)) for text in damaged_files(manifest)]
     if request.write_exclude is not None:
         write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", manifest.excluded, (d.key for d in damaged), loaded.base)
     read = "rows read" if model.source.has_rows() else "files decoded"
@@ -128,7 +133,7 @@ def _empty_files(manifest: Manifest, split: str) -> list[int]:
 
 def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> list[Diagnostic]:
     """One finding for each of the first unreadable files, and one for the rest."""
-    label = locate(argument(model, "path" if "path" in type(model.source).model_fields else None), key=True)
+    label = _place(model, locate)
     found = [
         make("PG406", f"{d.problem.rstrip('.')} (split `{d.split}`)", label, help=_HELP if i == 0 else ())
         for i, d in enumerate(damaged[:_SHOWN])
@@ -139,6 +144,11 @@ def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> li
         counted = ", ".join(f"{n:,} in split `{split}`" for split, n in per_split.items())
         found.append(make("PG406", f"{len(rest):,} more {'file' if len(rest) == 1 else 'files'} cannot be read: {counted}", label))
     return found
+
+
+def _place(model: PipelineSpec, locate: Locate) -> Label:
+    """Where the spec names the data."""
+    return locate(argument(model, "path" if "path" in type(model.source).model_fields else None), key=True)
 
 
 def _merge(inspection: Inspection, seen: list[Diagnostic]) -> list[Diagnostic]:

@@ -6,6 +6,7 @@ are its content: TensorFlow has no other op from uint8 to string. The maps lie i
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,21 @@ def _mapped(path: str, size: int) -> tf.Tensor:
     """Returns a file as uint8 `(size,)`. Nothing of an empty file can be mapped."""
     if not size:
         return tf.zeros([0], tf.uint8)
-    return tf.raw_ops.ImmutableConst(dtype=tf.uint8, shape=[size], memory_region_name=path)
+    return tf.raw_ops.ImmutableConst(dtype=tf.uint8, shape=[size], memory_region_name=_named(path))
+
+
+_WRITTEN: dict[str, list[int]] = {}
+"""When each file was written whenever it was mapped, in nanoseconds."""
+
+
+def _named(path: str) -> str:
+    """Returns a path of a file that no earlier content of it was mapped by. TensorFlow maps a name once in a process, so that a file that was
+    written anew would be read as it had been; with steps that lead nowhere (`/./`) the name is another one, and the file the same."""
+    times = _WRITTEN.setdefault(path, [])
+    now = os.stat(path).st_mtime_ns
+    if now not in times:
+        times.append(now)
+    return "/." * times.index(now) + path
 
 
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"

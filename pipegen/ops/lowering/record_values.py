@@ -122,13 +122,13 @@ def _numbers(name: str, stored: Stored, content: tf.Tensor) -> tf.Tensor:
 def compared(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
     """Returns what a member of a ZIP archive holds that is stored as it is, after its checksum was compared.
 
-    TensorFlow computes no CRC-32, but it unpacks `gzip` files, which have one, and whose blocks may hold bytes as they are (RFC 1951, 3.2.4).
+    TensorFlow computes no CRC-32, but it unpacks `gzip` files, which have one, and may hold bytes as they are (RFC 1951, 3.2.4).
     """
     size = tf.strings.length(content)
     starts = tf.range(0, tf.maximum(size, 1), _STORED_BLOCK)
     lengths = tf.minimum(size - starts, _STORED_BLOCK)
     last = tf.cast(starts + _STORED_BLOCK >= size, tf.int32)
-    heads = [last, lengths & 255, lengths >> 8, 255 - (lengths & 255), 255 - (lengths >> 8)]
+    heads = [last, lengths % 256, lengths // 256, 255 - lengths % 256, 255 - lengths // 256]
     blocks = [*(_letter(byte) for byte in heads), tf.strings.substr(tf.broadcast_to(content, tf.shape(starts)), starts, lengths)]
     return inflate(tf.strings.reduce_join(tf.strings.join(blocks)), check)
 

@@ -32,7 +32,7 @@ class ArrayRecord(StoreSource):
     """
 
     op: ClassVar[str] = "array_record"
-    checksums: ClassVar[str | None] = "of each record"
+    checksums: ClassVar[str] = "those of each record"
     suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
     called: ClassVar[str] = "ArrayRecord"
 

@@ -19,7 +19,6 @@ class Arrow(StoreSource):
     """
 
     op: ClassVar[str] = "arrow"
-    checksums: ClassVar[str | None] = ""
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather")
     called: ClassVar[str] = "Arrow"
 

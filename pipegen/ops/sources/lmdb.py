@@ -41,7 +41,6 @@ class Lmdb(RecordSource):
     """
 
     op: ClassVar[str] = "lmdb"
-    checksums: ClassVar[str | None] = ""
     suffixes: ClassVar[tuple[str, ...]] = (".mdb", ".lmdb")
 
     @field_validator("features")

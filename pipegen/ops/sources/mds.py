@@ -15,12 +15,13 @@ from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.records.hashes import listed_hashes, wrong_hashes
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
@@ -65,7 +66,7 @@ class Mds(RecordSource):
     """
 
     op: ClassVar[str] = "mds"
-    checksums: ClassVar[str | None] = "of whole files, in `index.json`, where Streaming was told to write them"
+    checksums: ClassVar[str] = "those of files that `index.json` lists"
     suffixes: ClassVar[tuple[str, ...]] = (".mds",)
 
     def fetched_as_read(self) -> frozenset[str]:
@@ -124,6 +125,14 @@ class _Samples(MappedReader):
     def __init__(self, features: Mapping[str, RecordFeature], encodings: Mapping[str, str], *about: Any) -> None:
         super().__init__(*about)
         self.features, self.encodings = features, encodings
+
+    def damaged_files(self) -> Iterator[tuple[str, str]]:
+        """Compare the hashes that Streaming wrote into `index.json` beside the shards."""
+        for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in self.shards):
+            listed = listed_hashes(os.path.join(folder, "index.json"))
+            for shard in self.shards:
+                if os.path.dirname(shard.path) == folder:
+                    yield from wrong_hashes(shard.path, listed.get(os.path.basename(shard.path), {}))
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         return tuple(features)

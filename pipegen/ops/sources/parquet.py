@@ -17,4 +17,3 @@ class Parquet(ParquetTable, TableSource):
     """
 
     op: ClassVar[str] = "parquet"
-    checksums: ClassVar[str | None] = "of pages, where the writer wrote them"

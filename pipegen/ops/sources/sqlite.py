@@ -22,7 +22,6 @@ class Sqlite(StoreSource):
     """
 
     op: ClassVar[str] = "sqlite"
-    checksums: ClassVar[str | None] = ""
     suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
     called: ClassVar[str] = "SQLite"
 

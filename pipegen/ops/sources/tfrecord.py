@@ -43,7 +43,7 @@ class TFRecord(RecordSource):
     """
 
     op: ClassVar[str] = "tfrecord"
-    checksums: ClassVar[str | None] = "of each record"
+    checksums: ClassVar[str] = "those of each record"
     suffixes: ClassVar[tuple[str, ...]] = (".tfrecord", ".tfrecords", ".tfrec")
 
     content: Literal["example", "bytes"] = "example"

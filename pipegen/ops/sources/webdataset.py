@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, ClassVar
 
-from pipegen.ops.sources.records.grouped import GroupedSource, endings
+from pipegen.ops.sources.records.grouped import GroupedSource
+from pipegen.ops.sources.records.members import endings
 from pipegen.ops.sources.records.tar_headers import tar_members
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class WebDataset(GroupedSource):
 
     op: ClassVar[str] = "webdataset"
     suffixes: ClassVar[tuple[str, ...]] = (".tar",)
-    checksums: ClassVar[str | None] = "of headers alone"
+    checksums: ClassVar[str] = "those of headers, since the format has no others"
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         """Walk from header to header."""

@@ -20,7 +20,7 @@ class Zarr(ArrayStoreSource):
     """
 
     op: ClassVar[str] = "zarr"
-    checksums: ClassVar[str | None] = "of chunks, where a codec such as `crc32c` writes them"
+    checksums: ClassVar[str] = "those of chunks, where a codec such as `crc32c` writes them"
     suffixes: ClassVar[tuple[str, ...]] = (".zarr",)
     marks: ClassVar[tuple[str, ...]] = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
     called: ClassVar[str] = "Zarr"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, ClassVar
 
-from pipegen.ops.sources.records.grouped import GroupedSource, endings
-from pipegen.ops.sources.records.zip_directory import unpacked_member, zip_members
+from pipegen.ops.sources.records.grouped import GroupedSource
+from pipegen.ops.sources.records.members import endings, unpacked_member
+from pipegen.ops.sources.records.zip_directory import zip_members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ class Zip(GroupedSource):
     op: ClassVar[str] = "zip"
     suffixes: ClassVar[tuple[str, ...]] = (".zip",)
     indexed_from: ClassVar[int] = 2
-    checksums: ClassVar[str | None] = "of each member"
+    checksums: ClassVar[str] = "those of each member"
 
     verify: bool = False
     """Whether the checksums of stored members are compared as well, whenever they are read."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
@@ -49,7 +49,7 @@ class AdaptedReader(Reader):
     def __init__(self, inner: Reader, changes: Changes) -> None:
         self._inner, self._changes = inner, changes
         self.numbered = inner.numbered  # type: ignore[misc]
-        self.at_once, self.called, self.starts = inner.at_once, inner.called, inner.starts
+        self.at_once, self.called, self.starts, self.checksums = inner.at_once, inner.called, inner.starts, inner.checksums
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         from pipegen.ops.lowering.adapted import renumbered, same_for_all
@@ -112,6 +112,9 @@ class AdaptedReader(Reader):
 
     def verifying(self) -> Reader:
         return AdaptedReader(self._inner.verifying(), self._changes)
+
+    def damaged_files(self) -> Iterator[tuple[str, str]]:
+        return self._inner.damaged_files()
 
     def digest(self, *, whole: bool = False) -> str:
         return self._inner.digest(whole=whole)

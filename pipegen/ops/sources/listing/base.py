@@ -219,9 +219,6 @@ class Source(Model):
     """Lists records. The registry finds subclasses by their `op`."""
 
     op: ClassVar[str]
-    checksums: ClassVar[str | None] = None
-    """What checksums the format has, in words, of which `validate --data=all` compares every one; empty where it has none, and `None` where
-    records are files of their own."""
 
     def infer(self) -> ElementType:
         """The type of one record before any step, from the arguments alone."""

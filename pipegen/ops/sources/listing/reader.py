@@ -38,6 +38,9 @@ class Reader:
     fetches: bool = False
     """Whether reading waits for other machines: what `open` and `open_together` return then has `ahead`, which takes the places of records
     `(n,)`, begins to fetch them, and gives an op that waits for nothing."""
+    checksums: str | None = None
+    """What checksums the format has, in words, of which `validate --data=all` compares every one; empty where it has none, and `None` where
+    a record is a file or a row of its own."""
     starts: Ints | None = None
     """Of numbered records that are read block by block: the first number of each block, int64 `(blocks + 1,)` with the end."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import field_validator
@@ -22,40 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.sources.listing.strings import Ints, Strings
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.members import Members
     from pipegen.ops.sources.records.paths import Found
 
 ABSENT = -1
 """The length of a member that a record lacks."""
-
-
-@dataclass(frozen=True, eq=False)
-class Members:
-    """Holds the files of an archive, in its order.
-
-    Attributes:
-        names: Their paths in there.
-        offsets: Where the bytes of each begin, int64 `(n,)`.
-        lengths: How many are stored, int64 `(n,)`.
-        checks: What is known of the bytes that are to come out, int64 `(n,)`: their CRC-32 and, above its 32 bits, how many they are; of
-            a member that is stored as it is, the complement of that (`~`). `None` where the archive knows nothing.
-    """
-
-    names: Strings
-    offsets: Ints
-    lengths: Ints
-    checks: Ints | None = None
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @property
-    def sizes(self) -> Ints:
-        """Returns the bytes that come out of each, int64 `(n,)`."""
-        import numpy as np
-
-        return self.lengths if self.checks is None else np.where(self.checks > 0, self.checks >> 32, self.lengths)
 
 
 class GroupedSource(RecordSource):
@@ -172,11 +144,6 @@ class GroupedSource(RecordSource):
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped archives."""
         return StoredReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels)
-
-
-def endings(members: Members) -> list[str]:
-    """Lists the endings of the first members of an archive, for messages."""
-    return sorted({name.rpartition("/")[2].partition(".")[2] for name in members.names[:1000]})
 
 
 def _sound(slots: Ints, lengths: Ints) -> tuple[int, str]:

@@ -59,6 +59,8 @@ class RecordSource(DescribedRecords):
     """How the names of shards end, where `path` is a folder."""
     marks: ClassVar[tuple[str, ...]] = ()
     """Names of files of which a folder holds one where it is a shard as a whole."""
+    checksums: ClassVar[str] = ""
+    """What checksums the format has; see `Reader.checksums`."""
     indexed_from: ClassVar[int] = 1
     """The version of what `index_shard` finds: raise it where that changes, and indexes that were kept are made again."""
 
@@ -135,6 +137,7 @@ class RecordSource(DescribedRecords):
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
             notes += self._scanned(name, column)
         reader = self.reader(shards, index, columns)
+        reader.checksums = self.checksums
         return Listing(
             found.root,
             [shard.key for shard in shards],  # type: ignore[arg-type]

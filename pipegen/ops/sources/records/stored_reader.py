@@ -5,8 +5,8 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.sources.records.members import unpacked_member
 from pipegen.ops.sources.records.reader import MappedReader
-from pipegen.ops.sources.records.zip_directory import unpacked_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.ahead import Ahead
-from pipegen.ops.sources.records.grouped import Members
+from pipegen.ops.sources.records.members import Members
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints

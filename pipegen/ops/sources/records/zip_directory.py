@@ -6,13 +6,12 @@ The layout is that of PKWARE's application note (APPNOTE.TXT, 4.3), with the 64-
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import TYPE_CHECKING
 
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.ahead import Ahead
-from pipegen.ops.sources.records.grouped import Members
+from pipegen.ops.sources.records.members import Members
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
@@ -74,23 +73,6 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
     plain = (entries["method"][:count] == _STORED) | (sizes[:count] == 0)
     lengths = np.where(sizes[:count] == 0, 0, stored[:count])
     return Members(names[:count], starts[:count], lengths, np.where(plain, ~checks, checks)), damage
-
-
-def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes:
-    """Returns the bytes of a member; see `Members.checks`. With `whole`, the checksum of one that is stored as it is counts as well.
-
-    Raises:
-        ValueError: Where they are damaged.
-    """
-    found, expected = content, ~check if check < 0 else check
-    if check > 0:
-        try:
-            found = zlib.decompress(content, -15, check >> 32)
-        except zlib.error as error:
-            raise ValueError(str(error)) from None
-    if (check > 0 or whole) and check and zlib.crc32(found) != expected & 0xFFFFFFFF:
-        raise ValueError(f"the checksum of a {'compressed' if check > 0 else 'stored'} member is wrong")
-    return found
 
 
 def _directory(file: Opened, size: int) -> tuple[bytes, int]:

@@ -49,6 +49,7 @@ class RowGroups(BlockReader):
 
     numbered: ClassVar[bool] = True
     called: str = "row groups"
+    checksums: str | None = "those of pages, where the writer wrote them"
 
     def __init__(self, files: Sequence[str], columns: Mapping[str, tuple[str, str | None]]) -> None:
         import numpy as np

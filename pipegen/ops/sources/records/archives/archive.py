@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
+from pipegen.ops.sources.records.members import unpacked_member
 from pipegen.ops.sources.records.paths import Found
 from pipegen.ops.sources.records.tar_headers import tar_members
-from pipegen.ops.sources.records.zip_directory import unpacked_member, zip_members
+from pipegen.ops.sources.records.zip_directory import zip_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pipegen.ops.sources.records.grouped import Members
+    from pipegen.ops.sources.records.members import Members
 
 LISTS = {".zip": zip_members, ".tar": tar_members}
 """By the ending of an archive, what lists its members."""

@@ -33,6 +33,7 @@ class MemberReader(MappedReader):
         import numpy as np
 
         self._verifies = False
+        self.checksums = "those of headers, since the format has no others" if archive.members.checks is None else "those of each member"
         self._archive, self._records = archive, np.asarray(records, np.int64)
         members, own = archive.members, self._records
         checks: Ints = np.zeros(len(own), np.int64) if members.checks is None else members.checks[own]
