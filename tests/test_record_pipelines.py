@@ -166,3 +166,17 @@ def test_what_is_derived_maps_the_files_itself(tmp_path: Path, form: str) -> Non
     assert seen(derived) == seen(pipe.dataset("train"))
     text = pipe.explain(physical=True, all=True) if form == "tfrecord" else pipe.explain(physical=True)
     assert "mapped files" in str(text)
+
+
+@pytest.mark.nightly
+def test_a_shard_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    assert len(seen(build(folder).dataset("train"))) == len(ALL)
+    path = folder / "1.tfrecord"
+    size = path.stat().st_size
+    WRITERS["tfrecord"](
+        path, [{**record, "image": examples(7, row + 1)[row]["image"]} for row, record in enumerate(examples(1, COUNTS[1]))]
+    )
+    assert path.stat().st_size == size, "TensorFlow takes a file of one name and size for the same"
+    pixels = [x.numpy()[:, 0, 0, 0].tolist() for x, _ in build(folder).dataset("train")]
+    assert sorted(value for batch in pixels for value in batch) == [0] * COUNTS[0] + [2] * COUNTS[2] + [7] * COUNTS[1]

@@ -7,6 +7,8 @@ import json
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from pipegen.mounts import Opened, content_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -17,8 +19,7 @@ _LARGEST = 1 << 28
 def listed_hashes(path: str) -> dict[str, dict[str, str]]:
     """Reads the hashes of shards by their names: of each by the algorithm, in hexadecimal. None where there is no such list."""
     try:
-        with open(path, "rb") as stream:
-            shards = [shard["raw_data"] for shard in json.loads(stream.read(_LARGEST))["shards"]]
+        shards = [shard["raw_data"] for shard in json.loads(content_of(path, _LARGEST))["shards"]]
         return {str(shard["basename"]): {str(name): str(value) for name, value in shard["hashes"].items()} for shard in shards}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
@@ -33,7 +34,7 @@ def wrong_hashes(path: str, wanted: Mapping[str, str]) -> Iterator[tuple[str, st
     running = {name: made for name in wanted if (made := _begun(name)) is not None}
     if not running:
         return
-    with open(path, "rb") as stream:
+    with Opened(path) as stream:
         while block := stream.read(_AT_ONCE):
             for one in running.values():
                 one.update(block)
