@@ -76,8 +76,8 @@ _WRITTEN: dict[str, list[int]] = {}
 def _named(path: str) -> str:
     """Returns a path of a file by which no earlier content of it was mapped.
 
-    TensorFlow maps a name once in a process, so that a file that was written anew would be read as it had been. With steps that lead nowhere
-    (`/./`) the name is another one, and the file the same.
+    TensorFlow maps a name once in a process, so that a file that was written anew would be read as it had been. With steps that lead
+    nowhere (`/./`) the name is another one, and the file the same.
     """
     times = _WRITTEN.setdefault(path, [])
     now = os.stat(path).st_mtime_ns
