@@ -147,7 +147,7 @@ def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> li
 
 
 def _place(model: PipelineSpec, locate: Locate) -> Label:
-    """Where the spec names the data."""
+    """Points to where the spec names the data."""
     return locate(argument(model, "path" if "path" in type(model.source).model_fields else None), key=True)
 
 
