@@ -43,6 +43,9 @@ class Mount(Protocol):
             OSError: Where it cannot be fetched.
         """
 
+    def read_all(self, places: Sequence[tuple[str, int, int]]) -> list[bytes]:
+        """Reads several stretches as `read`, and fetches those that are not here at the same time."""
+
     def along(self, key: str, offset: int, length: int) -> bytes:
         """Reads bytes as `read`, on the way through a file: while not much lies between two reads, what follows is fetched beforehand."""
 

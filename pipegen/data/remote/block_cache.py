@@ -91,6 +91,17 @@ class BlockCache:
                     parts[number] = block[low:high]
         return b"".join(parts[number] for number in range(first, last + 1))
 
+    def here(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> bytes | None:
+        """Reads bytes of a file that are here; `None` where some are not."""
+        name, parts = self._name(fs, file), []
+        for number in range(offset // BLOCK, (offset + length - 1) // BLOCK + 1):
+            low, high = max(offset - number * BLOCK, 0), min(offset + length - number * BLOCK, BLOCK)
+            part = self._here(name, file, number, low, high)
+            if part is None:
+                return None
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
     def ahead(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> None:
         """Begins to fetch bytes that are not here; it does not wait."""
         if length <= 0 or not self.size:

@@ -77,6 +77,11 @@ class RemoteMount:
             self._confirm(file)
         return content
 
+    def read_all(self, places: Sequence[tuple[str, int, int]]) -> list[bytes]:
+        here = [self._cache.here(self._fs, self._file(key), offset, length) for key, offset, length in places]
+        self.ahead(place for place, content in zip(places, here, strict=True) if content is None)
+        return [self.read(*place) if content is None else content for place, content in zip(places, here, strict=True)]
+
     def along(self, key: str, offset: int, length: int) -> bytes:
         file = self._file(key)
         last, block = getattr(self._read_to, "at", None), block_cache.BLOCK

@@ -3,8 +3,7 @@ fetched."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pipegen.mounts import Mount
-
-_AT_ONCE = 64
-"""Files that wait for what is fetched at a time, in this process."""
 
 
 class FetchedRecords(MappedRecords):
@@ -56,17 +52,14 @@ class FetchedRecords(MappedRecords):
         return np.True_
 
     def _read(self, columns: Sequence[int], shards: Any, offsets: Any, lengths: Any) -> Any:
-        self._mount.ahead(self._spans(columns, shards, offsets, lengths))
-        found: Any = np.empty((len(shards), len(columns)), object)
-        for i, (shard, starts, sizes) in enumerate(zip(shards.tolist(), offsets.tolist(), lengths.tolist(), strict=True)):
-            for j, column in enumerate(columns):
-                found[i, j] = self._mount.read(self._keys[shard], starts[column], max(0, sizes[column]))
-        return found
+        found: Any = np.empty(len(shards) * len(columns), object)
+        found[:] = self._mount.read_all([*self._spans(columns, shards, offsets, lengths)])
+        return found.reshape(len(shards), len(columns))
 
     def _spans(self, columns: Sequence[int], shards: Any, offsets: Any, lengths: Any) -> Iterable[tuple[str, int, int]]:
         for shard, starts, sizes in zip(shards.tolist(), offsets.tolist(), lengths.tolist(), strict=True):
             for column in columns:
-                yield self._keys[shard], starts[column], sizes[column]
+                yield self._keys[shard], starts[column], max(0, sizes[column])
 
 
 class FetchedFiles:
@@ -83,16 +76,12 @@ class FetchedFiles:
         return tf.numpy_function(_begin, [paths], tf.bool, stateful=True)
 
 
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_AT_ONCE, "pipegen-fetched")
-
-
 def _contents(paths: Any) -> Any:
     if not isinstance(paths, np.ndarray) or not paths.shape:
         return content_of(paths if isinstance(paths, bytes) else paths.item())
+    _begin(paths)
     found: Any = np.empty(len(paths), object)
-    found[:] = list(_pool().map(content_of, paths.tolist()))
+    found[:] = [content_of(path) for path in paths.tolist()]
     return found
 
 
