@@ -13,6 +13,7 @@ import pytest
 from dropping import Dropping
 
 from pipegen.data.remote import blocks
+from pipegen.mounts import content_of
 from pipegen.phases.compilation import collect_data, load
 
 if TYPE_CHECKING:
@@ -44,13 +45,13 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def data(path: str, cache: Path) -> Any:
+def data(path: str, cache: Path, fetch: str = "whole") -> Any:
     sections = {
         "pipegen": 1,
         "source": {"image_folder": {"path": path}},
         "transforms": [{"resize": {"size": 8}}],
         "batch": {"size": 2},
-        "runtime": {"remote_cache": {"path": str(cache), "fetch": "whole"}},
+        "runtime": {"remote_cache": {"path": str(cache), "fetch": fetch}},
     }
     return collect_data(load(sections))
 
@@ -88,17 +89,19 @@ def test_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dropping: Any
         server.stop()
 
 
-def test_a_page_with_links(tmp_path: Path, dropping: Any) -> None:
+@pytest.mark.parametrize("fetch", ["whole", "blocks"])
+def test_a_page_with_links(tmp_path: Path, dropping: Any, fetch: str) -> None:
     photos = write_photos(tmp_path / "flowers", per_class=4)
     handler = functools.partial(Quiet, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         front = dropping(server.server_address[1])
-        found = data(f"http://me:s3cret@127.0.0.1:{front.server_address[1]}/flowers/", tmp_path / "cache")
+        found = data(f"http://me:s3cret@127.0.0.1:{front.server_address[1]}/flowers/", tmp_path / "cache", fetch)
+        assert found.fingerprint == data(str(photos), tmp_path / "cache").fingerprint
+        for path, key in zip(found.files("train"), found.listing.keys, strict=True):
+            assert content_of(path) == (photos / key).read_bytes()
+            assert "s3cret" not in path
         server.shutdown()
-    assert found.fingerprint == data(str(photos), tmp_path / "cache").fingerprint
-    for path, key in zip(found.files("train"), found.listing.keys, strict=True):
-        assert Path(path).read_bytes() == (photos / key).read_bytes()
     assert not [path for path in (tmp_path / "cache").rglob("*") if "s3cret" in str(path)]
 
 
