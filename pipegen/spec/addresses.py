@@ -45,6 +45,18 @@ def _inside(value: Any, path: tuple[str, ...], of: Source | None, change: Change
     return None if address is None else change(address, path, of)
 
 
+def fetches_blocks(source: Source, runtime: Runtime) -> bool:
+    """Returns whether records of a source lie at an address, and what they need is fetched when they are read."""
+    found: list[bool] = []
+
+    def look(address: Address, path: tuple[str, ...], of: Source | None) -> str:
+        found.append(fetched(of, path, address, runtime) == "blocks")
+        return address.text
+
+    replaced(source, look)
+    return any(found)
+
+
 def fetched(source: Source | None, path: tuple[str, ...], address: Address, runtime: Runtime) -> Literal["blocks", "whole", "none"]:
     """Says what is fetched of an address when, as `runtime.remote_cache.fetch` does; what cannot be done is done as `auto` has it.
 

@@ -16,6 +16,7 @@ from pipegen.plan.fitting_plans import learning_steps
 from pipegen.plan.lanes import recipes
 from pipegen.plan.render import plan_json, render_plan
 from pipegen.plan.render_cost import cost_json, render_cost
+from pipegen.spec.addresses import fetches_blocks
 from pipegen.spec.models import ShardIndex
 from pipegen.terminal import visible
 from pipegen.views.stages import stages_json
@@ -175,7 +176,10 @@ def physical_plans(spec: PipelineSpec, compiled: dict[str, Compiled], threads: i
         shard = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
         extent = extent_of(spec, done.plan, assumed_examples(done.plan), shard)
         replaces = spec.errors.skip is not None and split == "train"
-        setting = Setting(extent, threads, spec.runtime.jit != "never", replaces)
+        blocks = fetches_blocks(spec.source, spec.runtime)
+        python = "files of other machines" if blocks else ""
+        ahead = blocks and not spec.source.mixed()
+        setting = Setting(extent, threads, spec.runtime.jit != "never", replaces, python, fetches=ahead)
         found[split] = decide_forms(done.plan, setting, every=every)
     return found
 

@@ -14,7 +14,7 @@ from pipegen.data.remote import block_cache, blocks
 from pipegen.data.remote.block_cache import BlockCache
 from pipegen.data.remote.blocks import DroppedError, Remote
 from pipegen.errors import DataError, SpecError
-from pipegen.phases.compilation import collect_data, load
+from pipegen.phases.compilation import collect_data, inspect, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -234,3 +234,15 @@ def test_tensorflow_says_what_it_does_not_read(memory: Any, tmp_path: Path, monk
     (finding,) = told.value.diagnostics
     assert finding.code == "PG744"
     assert any("pipegen[remote]" in line for line in finding.help)
+
+
+def test_an_explanation_says_what_python_is_called_for() -> None:
+    from pipegen.physical.render import render_physical
+    from pipegen.views.explanation import physical_plans
+
+    found = inspect(spec("s3://bucket/flowers", Path("c"), fetch="auto"))
+    assert found.spec is not None
+    (plans,) = physical_plans(found.spec.model, found.spec.compiled, 2, every=False).values()
+    text = render_physical(plans[0])
+    assert "steps whose records are being fetched" in text
+    assert "Python: files of other machines" in text

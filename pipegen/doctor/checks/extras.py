@@ -15,6 +15,8 @@ _WRITTEN = re.compile(r"^([\w-]+) = \[([^\]]*)\]", re.MULTILINE)
 _NAME = re.compile(r"[\"']([A-Za-z0-9._-]+)")
 _OURS = {"dev", "test", "docs", "benchmark"}
 """Those that pipegen itself is developed with."""
+_NARROW = {"io"}
+"""Those that fit one release of TensorFlow alone, about which another check speaks."""
 
 
 def check(_: Examination) -> Iterator[Line]:
@@ -47,7 +49,7 @@ def _declared() -> dict[str, list[str]]:
         text = project.read_text(encoding="utf-8") if project.exists() else ""
         section = text.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
         found = {match[1]: _NAME.findall(match[2]) for match in _WRITTEN.finditer(section)}
-    return {extra: names for extra, names in found.items() if extra not in _OURS}
+    return {extra: names for extra, names in found.items() if extra not in _OURS | _NARROW}
 
 
 def _installed(name: str) -> bool:
