@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
+from page_tags import Tags
 
 from pipegen.page import Html, bar, element, folded, page, picture, table
 
@@ -16,22 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOSTILE = "<script>alert(1)</script>\"' onload=x \x00\u202e & </style></table>"
-
-
-class Tags(HTMLParser):
-    """The elements of a page, with their attributes, and its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def hostile_page() -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from pipes import picture
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import looked_at
+from page_tags import Tags
 
 from pipegen.plan.render import plan_json
 
@@ -35,25 +35,6 @@ transforms:
 batch: {size: 4}
 output: {encode: {label: one_hot}}
 """
-
-
-class Tags(HTMLParser):
-    """The elements of a page, with their attributes, and its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def all(self, key: str) -> list[str | None]:
-        return [attrs[key] for _, attrs in self.found if key in attrs]
 
 
 @pytest.fixture(scope="module")
