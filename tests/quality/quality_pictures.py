@@ -6,14 +6,12 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image
 
 from pipegen.data.collect import collect
 from pipegen.phases.compilation import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pipegen.data.manifest import Manifest
     from pipegen.spec.models import PipelineSpec
 
@@ -21,14 +19,6 @@ PHOTOS = (
     "astronaut.png brick.png camera.png cell.png chelsea.png clock_motion.png coffee.png coins.png grass.png gravel.png "
     "hubble_deep_field.jpg ihc.png moon.png motorcycle_left.png page.png retina.jpg rocket.jpg text.png"
 )
-EDITS: dict[str, Callable[[Image.Image], Image.Image]] = {
-    "q50": lambda i: i,
-    "half": lambda i: i.resize((i.width // 2, i.height // 2)),
-    "cut": lambda i: i.crop((round(i.width * 0.03), round(i.height * 0.03), round(i.width * 0.97), round(i.height * 0.97))),
-    "brighter": lambda i: ImageEnhance.Brightness(i).enhance(1.3),
-    "gray": lambda i: i.convert("L"),
-    "mirrored": ImageOps.mirror,
-}
 
 
 def photos(most: int = 400) -> list[Image.Image]:

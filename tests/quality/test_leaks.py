@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
-from quality_pictures import EDITS, encoded, manifest_of, photos, put, spec_of
+from quality_pictures import encoded, manifest_of, photos, put, spec_of
 
+from benchmarks.leaks import EDITS
 from pipegen.quality import leaks as leaks_module
 from pipegen.quality.leaks import Leaks, find_leaks
 from pipegen.quality.looks import SEEN, UNREADABLE, look_at
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
 
 
-ORIGINALS = {"cut": 0, "half": 4, "q50": 6, "brighter": 2, "gray": 3, "mirrored": 5}
+ORIGINALS = {"cut 3 %": 0, "half size": 4, "JPEG, quality 50": 6, "brighter 1.3": 2, "gray": 3, "mirrored": 5}
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from browser import looked_at
+from page_tags import Tags
 from PIL import Image, ImageFilter
 from quality_pictures import encoded, photos, put
 from typer.testing import CliRunner
@@ -61,22 +61,6 @@ def seen(here: Path) -> DataReport:
     return pipegen.report(here / "animals.pipegen.yaml")
 
 
-class Reader(HTMLParser):
-    """Collects what a page holds."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_what_is_odd_is_told_and_nothing_of_it_is_an_error(seen: DataReport) -> None:
     told = {odd.name: [seen.manifest.listing.keys[int(r)] for r in odd.records] for odd in seen.survey.odd}
     assert told["dark"] == ["dog/dark.jpg"]
@@ -92,19 +76,19 @@ def test_what_is_odd_is_told_and_nothing_of_it_is_an_error(seen: DataReport) -> 
 
 def test_the_page_is_whole_escaped_and_without_scripts(seen: DataReport) -> None:
     text = str(seen.html())
-    read = Reader(text)
-    tags = [tag for tag, _ in read.tags]
+    read = Tags(text)
+    tags = [tag for tag, _ in read.found]
     assert not {"script", "iframe", "link", "i", "object"} & set(tags)
-    policy = next(about["content"] for tag, about in read.tags if about.get("http-equiv") == "Content-Security-Policy")
+    policy = next(about["content"] for tag, about in read.found if about.get("http-equiv") == "Content-Security-Policy")
     assert "default-src 'none'" in str(policy)
-    images = [about for tag, about in read.tags if tag == "img"]
+    images = [about for tag, about in read.found if tag == "img"]
     assert len(images) > 30
     assert all(about["alt"] and str(about["src"]).startswith("data:image/") for about in images)
     assert "dog/<i>blurry.jpg" in read.text
     for title in ("Splits and classes", "Samples", "Copies in two splits", "Oddities", "Sizes", "Statistics"):
         assert title in read.text
-    anchors = {about["id"] for tag, about in read.tags if tag == "h2"}
-    assert {str(about["href"])[1:] for tag, about in read.tags if tag == "a"} == anchors
+    anchors = {about["id"] for tag, about in read.found if tag == "h2"}
+    assert {str(about["href"])[1:] for tag, about in read.found if tag == "a"} == anchors
 
 
 def test_statistics_are_those_of_the_pixels(here: Path, seen: DataReport) -> None:
