@@ -219,7 +219,7 @@ def whole(photo_folder: Path) -> Any:
 @pytest.mark.parametrize(
     ("crash", "save_freq"),
     [
-        pytest.param(4, "epoch", id="boundary"),
+        pytest.param(4, "epoch", id="boundary", marks=pytest.mark.nightly),  # `test_resuming_fit.py` has it by day
         pytest.param(6, "epoch", id="middle, from the epoch's start", marks=pytest.mark.nightly),
         pytest.param(4, 3, id="boundary, from its middle", marks=pytest.mark.nightly),
         pytest.param(7, 3, id="middle"),

@@ -287,7 +287,11 @@ def test_gradient_accumulation(pipe: Any, whole: Any, tmp_path: Path) -> None:
     assert model.remembers == whole.remembers
 
 
-@pytest.mark.parametrize("ran", [0, 2])
+ENDS = {(3, 0), (4, 2), (6, 0), (8, 2), (9, 0)}
+"""After which batch a run is broken off by day, and how many batches the optimizer had trained before."""
+
+
+@pytest.mark.parametrize("ran", [pytest.param(0, marks=pytest.mark.nightly), 2])
 @pytest.mark.parametrize(
     ("crash", "save_freq"), [(("batch", 1), 1), (("batch", 6), 1), (("saved", 1), 1), (("torn", 2), "epoch"), (("batch", 7), 4)]
 )
@@ -302,8 +306,10 @@ def test_an_optimizer_that_does_not_count_batches(pipe: Any, tmp_path: Path, ran
         fit(pipe, memory(ran=ran), "finite", backup_in(tmp_path, save_freq), pipe.callback(tmp_path))
 
 
-@pytest.mark.parametrize("ran", [0, 2])
-@pytest.mark.parametrize("at", [3, 4, 6, 8, 9])
+@pytest.mark.parametrize(
+    ("at", "ran"),
+    [pytest.param(at, ran, marks=() if (at, ran) in ENDS else pytest.mark.nightly) for at in (3, 4, 6, 8, 9) for ran in (0, 2)],
+)
 def test_such_an_optimizer_resumes_at_the_ends_of_epochs(pipe: Any, whole: Any, tmp_path: Path, ran: int, at: int) -> None:
     crashed(pipe, tmp_path / "ck", at, save_freq="epoch", model=memory(ran=ran))
     model = memory(ran=ran)
