@@ -29,7 +29,7 @@ def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
         plain = next((i for i, part in enumerate(parts) if _WILD.search(part)), len(parts))
         place = "/".join(parts[:plain]) or "/"
         try:
-            if "://" in place or os.path.lexists(place):
+            if "://" in place or os.path.lexists(place) or _in_archive(place):
                 continue
         except ValueError:
             continue
@@ -37,6 +37,13 @@ def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
         message = f"there is no {what} {place!r} on this machine"
         found.append(make("PG401", message, locate(path), help=nearest_folder(place), severity=Severity.INFO))
     return found
+
+
+def _in_archive(place: str) -> bool:
+    """Tells whether a path leads into an archive that is there, which is not opened."""
+    from pipegen.ops.sources.records.archives.archive import split_path
+
+    return split_path(place) is not None
 
 
 def source_paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,15 @@ def test_files_that_a_library_reads(
     monkeypatch.chdir(tmp_path)
     WRITERS[op](tmp_path / file, [PLAIN | {"label": i % 3} for i in range(40)])
     assert init(file) == {op: {"path": file, **source}}
+
+
+def test_folders_of_classes_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("pets.zip", "w") as archive:
+        for row in range(40):
+            archive.writestr(f"data/train/{('cat', 'dog')[row % 2]}/{row}.jpg", jpeg("24x16"))
+    assert init("pets.zip") == {"image_folder": {"path": "pets.zip/data/train"}}
+    assert not inspect("pets.zip.pipegen.yaml").diagnostics.items  # also none that there is no such folder
 
 
 def test_an_lmdb_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

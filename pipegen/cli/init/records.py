@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.columns import LABELS
 from pipegen.cli.failures import CannotRun
+from pipegen.cli.init.archives import class_folders, first_archive
 from pipegen.cli.init.spec import PARTS, RESCALE, batch_for, beside, spec_text
 from pipegen.cli.init.stores import ENDINGS, LOOKS, of_example
 from pipegen.errors import OpError
@@ -61,6 +62,9 @@ def first_records(path: str, op: str, spec_folder: str) -> tuple[str, str]:
     Raises:
         CannotRun: When they cannot be read, or hold no images.
     """
+    classes = class_folders(os.path.abspath(path)) if op in ("zip", "webdataset") and os.path.isfile(path) else None
+    if classes is not None:
+        return first_archive(classes, path, spec_folder)
     try:
         _, shards = find_shards(os.getcwd(), os.path.abspath(path), sources()[op].suffixes)  # type: ignore[attr-defined]
         features, others, own = _look(op, next((shard for shard in shards if shard.size), shards[0]))
