@@ -14,6 +14,7 @@ from record_files import WRITERS, example, examples, framed
 
 import pipegen
 from benchmarks.written_stores import WRITERS as STORES
+from pipegen.errors import DataError, SpecError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,3 +149,72 @@ def test_shards_beside_a_folder(form: str, tmp_path: Path) -> None:
     other = build(parts, batch={"size": 4, "remainder": "keep"})
     other.restore(json.loads(json.dumps(pipe.state())))
     assert seen(other, other.train) == whole[24:]
+
+
+@pytest.mark.parametrize("form", [pytest.param(form, marks=pytest.mark.nightly) for form in FORMS if form != "zarr"])
+def test_damage_is_named_or_replaced_by_a_record_of_its_part(form: str, tmp_path: Path) -> None:
+    photos, shards = write_folder(tmp_path / "p"), written(tmp_path / "r", form, damaged=(1, 2))
+    parts = {"photos": {"weight": 0.5, "source": photos}, "records": {"weight": 0.5, "source": shards}}
+    raising = build(parts, epoch=40)
+    with pytest.raises(DataError, match=r"all\.parquet#10" if form == "parquet" else rf"{tmp_path}/r/1\.[\w.]+#2"):
+        seen(raising, raising.dataset("train"))
+    report = tmp_path / "damaged.jsonl"
+    skipping = build(parts, epoch=40, errors={"decode": {"skip": {"max_fraction": 0.2, "report": str(report)}}})
+    found = seen(skipping, skipping.dataset("train"))
+    assert Counter(part for part, *_ in found) == {0: 20, 1: 20}
+    assert {one[1:3] for one in found if one[0]} == {(s, r) for s, n in enumerate(COUNTS) for r in range(n)} - {(1, 2)}
+    assert json.loads(report.read_text().splitlines()[0])["file"].endswith("#10" if form == "parquet" else "#2")
+    assert seen(skipping, skipping.dataset("train", step=2)) == found[16:]
+
+
+@pytest.mark.nightly
+def test_shards_beside_shards_with_what_one_lacks(tmp_path: Path) -> None:
+    """A part that is read by blocks comes first, one has its label filled, and one its weight from a tensor of another name."""
+    first = written(tmp_path / "a", "gzip")
+    first["tfrecord"]["features"] = {"image": {"kind": "image"}}
+    second = written(tmp_path / "b", "webdataset")
+    second["webdataset"]["features"] = FEATURES | {"w": {"kind": "weight", "key": "label"}}
+    parts: dict[str, Any] = {
+        "zipped": {"weight": 1, "source": first, "fill": {"label": "other", "weight": 0.5}},
+        "tarred": {"weight": 2, "source": second, "features": {"weight": "w"}},
+    }
+    with pytest.raises(SpecError, match="there is no class 'other'"):
+        build(parts)
+    parts["zipped"]["fill"]["label"] = "c1"
+    own = {"output": {"x": {"image": "image", "part": "part"}, "sample_weight": "weight", "encode": {"label": "one_hot"}, "dtype": "uint8"}}
+    pipe = build(parts, epoch=39, **own)
+    assert pipe.class_names == CLASSES
+    found = [
+        (part, label, weight, pixel)
+        for x, y, w in pipe.train
+        for part, pixel, label, weight in zip(
+            x["part"].numpy().tolist(), x["image"].numpy()[:, 0, 0].tolist(), y.numpy().argmax(1).tolist(), w.numpy().tolist(), strict=True
+        )
+    ]
+    assert Counter(part for part, *_ in found) == {0: 13, 1: 26}
+    assert {(label, weight) for part, label, weight, _ in found if not part} == {(1, 0.5)}
+    assert all(label == weight == pixel[2] for part, label, weight, pixel in found if part)
+    assert Counter(map(tuple, (pixel for part, *_, pixel in found if part))) == {
+        (s, r, (s + r) % 4): 2 for s, n in enumerate(COUNTS) for r in range(n)
+    }
+    assert "zipped: shuffle of whole files, then in windows of 1GiB" in str(pipe.explain()).replace("1 GiB", "1GiB")
+    assert pipe.labels("train").tolist() == [1] * 13 + [(s + r) % 4 for s, n in enumerate(COUNTS) for r in range(n)]
+
+
+@pytest.mark.nightly
+def test_validation_data_of_shards_is_complete_and_caches_change_nothing(tmp_path: Path) -> None:
+    splits = {"parts": {"train": 0.7, "validation": 0.3}}
+    parts = {
+        "photos": {"weight": 0.5, "source": write_folder(tmp_path / "p"), "splits": splits},
+        "records": {"weight": 0.5, "source": written(tmp_path / "r", "tfrecord"), "splits": splits},
+    }
+    pipe = build(parts, epoch=20)
+    others = seen(pipe, pipe.validation)
+    assert [part for part, *_ in others] == sorted(part for part, *_ in others)
+    assert len(set(others)) == len(others) == pipe.num_examples("validation")
+    both = {one[1:] for one in others} | {one[1:] for epoch in range(4) for one in seen(pipe, pipe.dataset("train", epoch=epoch))}
+    assert len(both) == FOLDER + sum(COUNTS)
+    for cache in ("memory", {"disk": str(tmp_path / "cache")}):
+        cached = build(parts, epoch=20, runtime={"cache": cache})
+        for epoch in (0, 1):
+            assert seen(cached, cached.train) == seen(pipe, pipe.dataset("train", epoch=epoch))
