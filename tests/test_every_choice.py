@@ -280,7 +280,7 @@ HOW: tuple[Callable[[Plain, Path], None], ...] = (
     memory_cache, disk_cache, killed_cache, hosts, resume, stages, fixed_epoch, validation, class_weights, export, predict, eject, prepare,
     part_in_output,
 )  # fmt: skip
-QUICK = {("sampled_mix", "hosts"), ("sampled_mix", "class_weights")}
+QUICK = {("sampled_mix", "hosts")}
 CELLS = [
     pytest.param(what, how, marks=[] if (what, how.__name__) in QUICK else [pytest.mark.nightly], id=f"{what}-{how.__name__}")
     for what in WHAT

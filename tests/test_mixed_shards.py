@@ -172,11 +172,11 @@ def test_shards_beside_shards_with_what_one_lacks(tmp_path: Path) -> None:
     """A part that is read by blocks comes first, one has its label filled, and one its weight from a tensor of another name."""
     first = written(tmp_path / "a", "gzip")
     first["tfrecord"]["features"] = {"image": {"kind": "image"}}
-    second = written(tmp_path / "b", "webdataset")
-    second["webdataset"]["features"] = FEATURES | {"w": {"kind": "weight", "key": "label"}}
+    second = written(tmp_path / "b", "tfrecord")
+    second["tfrecord"]["features"] = FEATURES | {"w": {"kind": "weight", "key": "label"}}
     parts: dict[str, Any] = {
         "zipped": {"weight": 1, "source": first, "fill": {"label": "other", "weight": 0.5}},
-        "tarred": {"weight": 2, "source": second, "features": {"weight": "w"}},
+        "plain": {"weight": 2, "source": second, "features": {"weight": "w"}},
     }
     with pytest.raises(SpecError, match="there is no class 'other'"):
         build(parts)

@@ -39,7 +39,7 @@ def order(sizes: list[int], epochs: dict[int, Any], examples: int, weights: list
     return MixedOrder(examples, 4, "keep", (0, 1), None, "global", 0, 7, parts=tuple(parts), counts=counts, held=tuple(sizes))
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(
     labels=st.lists(st.integers(0, 3), min_size=2, max_size=30).map(np.array),
     rule=st.sampled_from(["balance", "repeat", "weights"]),
@@ -63,7 +63,7 @@ def test_each_pass_of_a_sampled_part_has_what_a_sampled_epoch_has(labels: Array,
     seen: dict[int, list[tuple[int, int]]] = {}
     walk = Walk(50, [[w] for w in weights])
     begin = [0, sizes[0], sum(sizes)]
-    for epoch in range(6):
+    for epoch in range(4):
         found = mixed.found(epoch, tf.range(50, dtype=tf.int64))
         record, cycle, stood = (part.numpy() for part in found)
         mine = (record >= begin[which]) & (record < begin[which + 1])
@@ -71,7 +71,7 @@ def test_each_pass_of_a_sampled_part_has_what_a_sampled_epoch_has(labels: Array,
         for r, c, o in zip(record[mine].tolist(), cycle[mine].tolist(), stood[mine].tolist(), strict=True):
             seen.setdefault(c, []).append((r - begin[which], o))
         assert not stood[~mine].any()
-    done = walk.before(6)[which]
+    done = walk.before(4)[which]
     assert sorted(seen) == list(range(-(-done // made.size)))
     for number in range(done // made.size):
         records = [record for record, _ in seen[number]]
