@@ -80,6 +80,7 @@ class FeatureType:
         ignore: For a mask: the class index of what lies outside a constant fill.
         file_channels: Of an encoded image, how many channels it is decoded to, where the source says so.
         file_bits: Likewise, how many bits a value of it has: 8 or 16.
+        file_size: Likewise, the height and the width of every image, in pixels.
         centred: Whether values of an unknown interval lie around 0, since a mean that is yet to be learned is subtracted.
         most: Of a ragged feature, whose examples have any number of items along the first axis: the most that one has, to which it
             is padded; 0 where only the data says so, and that is not there yet.
@@ -97,6 +98,7 @@ class FeatureType:
     ignore: int = 0
     file_channels: int | None = None
     file_bits: int | None = None
+    file_size: tuple[int, int] | None = None
     centred: bool = False
     most: int | None = None
     buckets: tuple[int, ...] = ()
@@ -132,6 +134,11 @@ class FeatureType:
     def encoded(self) -> bool:
         """Returns whether it is the bytes of a file, before that is decoded."""
         return self.dtype == "string"
+
+    def decoded(self, channels: int, **changes: object) -> FeatureType:
+        """The type of what the files are decoded to."""
+        shape = (*(self.file_size or (None, None)), channels)
+        return self.with_(shape=shape, file_channels=None, file_bits=None, file_size=None, **changes)
 
     def with_(self, **changes: object) -> FeatureType:
         """A copy with some attributes changed."""

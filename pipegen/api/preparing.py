@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pipegen.arguments import called_with_count, file_or_folder, whole
-from pipegen.phases.compilation import bind, collect_data, load
-from pipegen.phases.functions import allowed_modules, with_functions
-from pipegen.phases.specs import FittedSpec
-from pipegen.preparing.options import FORMATS, QUALITY, Format, Options, Prepared
+from pipegen.phases.compilation import load
+from pipegen.preparing.options import ENCODINGS, FORMATS, OF_RECORDS, QUALITY, Encoding, Format, Options, Prepared
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.phases.specs import Spec
+
+T = TypeVar("T")
+RUNNERS = ("local", "beam")
 
 
 def prepare(
@@ -26,11 +27,14 @@ def prepare(
     at: str | None = None,
     shorter_side: int | None = None,
     quality: int = QUALITY,
+    encoding: Encoding = "jpeg",
     verify: bool = False,
     params: Mapping[str, object] | None = None,
     overrides: Mapping[str, object] | None = None,
     data: Mapping[str, object] | None = None,
     allow_code: Sequence[str] = (),
+    runner: Literal["local", "beam"] = "local",
+    beam_options: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Prepared:
     """Runs a spec up to its last deterministic step, stores what comes out, and writes the spec that reads it and does the rest.
@@ -40,15 +44,20 @@ def prepare(
     Args:
         spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
         out: The folder of the store: a new or empty one, or one whose work was stopped.
-        format: `raw` stores pixels as rows of bytes, which are equal to the spec's, bit for bit; `jpeg` encodes images again.
+        format: `raw` stores pixels as rows of bytes, which are equal to the spec's, bit for bit; `jpeg` encodes images again; `tfrecord`,
+            `webdataset` and `array_record` write whole records, which other programs read, too.
         at: The name or the id of the step to stop behind; by default the last that works.
         shorter_side: Shrink images to this side first, in pixels, which changes what is computed.
         quality: Of a JPEG, from 1 to 100.
+        encoding: Of images in whole records: `jpeg`, or `png`, which keeps every bit.
         verify: Compare every checksum afterwards, and some examples with what the spec gives.
         params: Values for declared params.
         overrides: Values for anything by its path.
         data: For the source `arrays`, its arrays by name.
         allow_code: Modules whose functions the spec may call.
+        runner: `beam` shares the shards out to the workers of Apache Beam, which see the data and `out` under the same paths; it takes
+            `pip install 'pipegen[beam]'`.
+        beam_options: What Beam and its runners are told, such as `["--runner=FlinkRunner", "--parallelism=8"]`.
         progress: Called with the number of examples that are done.
 
     Raises:
@@ -58,29 +67,37 @@ def prepare(
         ValueError: For options that do not go together.
     """
     called_with_count("progress", progress)
-    options = _options(format, at, shorter_side, quality)
+    options = _options(format, at, shorter_side, quality, encoding)
+    if runner not in RUNNERS:
+        raise ValueError(f"`runner` is one of {', '.join(RUNNERS)}, got {runner!r}")
+    if beam_options and runner != "beam":
+        raise ValueError(f"`beam_options` are for the runner `beam`, and it is {runner!r}")
+    if data is not None and runner == "beam":
+        raise ValueError("workers of Apache Beam read data from files, and cannot be handed `data`")
     folder = Path(file_or_folder("out", out, "prepared/")).absolute()
-    loaded = with_functions(
-        load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides), allowed_modules(allow_code)
-    )
-    bound = bind(loaded, collect_data(loaded, None, data))
-    return prepare_bound(FittedSpec(loaded, bound.manifest, bound.plans, ()), folder, options, verify=verify, progress=progress)
-
-
-def prepare_bound(
-    fitted: FittedSpec, folder: Path, options: Options, *, verify: bool = False, progress: Callable[[int], None] | None = None
-) -> Prepared:
-    """Does what `prepare` does, with a spec whose data is listed."""
+    loaded = load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides)
+    from pipegen.preparing.beam import Beam
     from pipegen.preparing.prepare import prepare as run
+    from pipegen.preparing.work import listed
 
-    return run(fitted, folder, options, verify=verify, progress=progress)
+    on = Beam(beam_options, allow_code) if runner == "beam" else None
+    return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=progress)
 
 
-def _options(form: str, at: str | None, shorter_side: int | None, quality: int) -> Options:
-    if form not in FORMATS:
-        raise ValueError(f"`format` is one of {', '.join(FORMATS)}, got {form!r}")
+def _options(form: str, at: str | None, shorter_side: int | None, quality: int, encoding: str) -> Options:
+    format_ = _one_of("format", form, FORMATS)
     if shorter_side is not None:
         shorter_side = whole("shorter_side", shorter_side, 1)
     if not 1 <= whole("quality", quality, 1) <= 100:
         raise ValueError(f"`quality` is 1 to 100, got {quality}")
-    return Options(form, at, shorter_side, quality)  # type: ignore[arg-type]
+    encoding_ = _one_of("encoding", encoding, ENCODINGS)
+    if encoding_ != "jpeg" and format_ not in OF_RECORDS:
+        raise ValueError(f"`encoding` is of images in whole records ({', '.join(sorted(OF_RECORDS))}), and the format is {format_}")
+    return Options(format_, at, shorter_side, quality, encoding_)
+
+
+def _one_of(name: str, given: str, known: tuple[T, ...]) -> T:
+    for one in known:
+        if one == given:
+            return one
+    raise ValueError(f"`{name}` is one of {', '.join(map(str, known))}, got {given!r}")

@@ -39,6 +39,7 @@ Sets = Annotated[
     ),
 ]
 
+Quality = Annotated[int, typer.Option("--quality", min=1, max=100, help="The quality of a JPEG.")]
 StageNumber = Annotated[
     int | None,
     typer.Option("--stage", metavar="N", min=0, help="The spec as it is in this stage of training, from 0; by default as it is written."),

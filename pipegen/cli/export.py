@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, progress, say
+from pipegen.cli.common import (
+    AllowCode,
+    Quality,
+    Sets,
+    SpecFile,
+    StageNumber,
+    allowed_code,
+    choose_split,
+    load_spec,
+    open_pipeline,
+    progress,
+    say,
+)
 from pipegen.cli.failures import CannotRun
 from pipegen.ops.kinds.registry import kind_of
 
@@ -24,7 +36,7 @@ def export(
     draws: Annotated[int, typer.Option("--draws", min=1, help="Augmented versions of each, from as many epochs.")] = 1,
     epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of the first version.")] = 0,
     image_format: Annotated[Literal["png", "jpeg"], typer.Option("--format", help="What to write; a PNG keeps every pixel.")] = "png",
-    quality: Annotated[int, typer.Option("--quality", min=1, max=100, help="The quality of a JPEG.")] = 95,
+    quality: Quality = 95,
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What file names begin with.")] = "",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Take a folder that is not empty, and replace files of the same names.")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, progress, say, start_tensorflow
+from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, allowed_code, load_spec, progress, say, start_tensorflow
 from pipegen.cli.failures import CannotRun
+from pipegen.preparing.options import OF_RECORDS
 
 if TYPE_CHECKING:
     from pipegen.preparing.options import Prepared
@@ -16,15 +17,26 @@ if TYPE_CHECKING:
 def prepare(
     spec: SpecFile,
     out: Annotated[str, typer.Argument(metavar="OUT", help="The store: a new or empty folder, or one to go on with.")],
+    beam_options: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="BEAM_OPTION", help="Behind `--`, what Apache Beam and its runners are told.", show_default=False),
+    ] = None,
     form: Annotated[
-        Literal["raw", "jpeg"], typer.Option("--format", help="What to store: rows of pixels, or images encoded again.")
+        Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"],
+        typer.Option("--format", help="What to store: rows of pixels, images encoded again, or records that other programs read, too."),
     ] = "raw",
     at: Annotated[str | None, typer.Option("--at", metavar="STEP", help="Stop behind this step; by default the last that works.")] = None,
     shorter_side: Annotated[
         int | None,
         typer.Option("--shorter-side", min=1, metavar="N", help="Shrink images to this side first, which changes what is computed."),
     ] = None,
-    quality: Annotated[int, typer.Option("--quality", min=1, max=100, help="The quality of a JPEG.")] = 90,
+    quality: Quality = 90,
+    encoding: Annotated[
+        Literal["jpeg", "png"], typer.Option("--encoding", help="Of the images in such records; a PNG keeps every bit.")
+    ] = "jpeg",
+    runner: Annotated[
+        Literal["local", "beam"], typer.Option("--runner", help="Where: in this process, or on the workers of Apache Beam.")
+    ] = "local",
     verify: Annotated[bool, typer.Option("--verify", help="Compare every checksum, and some examples with what the spec gives.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
@@ -36,11 +48,22 @@ def prepare(
     stores rows of pixels, which are equal to the spec's, bit for bit; `--shorter-side` and `jpeg` take less room and change what
     is computed. What was stopped goes on when the same command runs again.
 
+    `tfrecord`, `webdataset` and `array_record` write whole records that other programs read, too: JPEGs, or with `--encoding png`
+    what the spec gives, bit for bit. `--runner beam` shares the shards out to workers that see the data and OUT under the same paths.
+
     Examples:
       pipegen prepare flowers.pipegen.yaml prepared/
       pipegen prepare flowers.pipegen.yaml prepared/ --shorter-side 256 --verify
       pipegen prepare flowers.pipegen.yaml prepared/ --format jpeg --shorter-side 256 --quality 90
+      pipegen prepare flowers.pipegen.yaml shards/ --format tfrecord --encoding png
+      pipegen prepare flowers.pipegen.yaml prepared/ --runner beam -- --runner=FlinkRunner --parallelism=8
     """
+    if beam_options and runner != "beam":
+        raise typer.BadParameter(f"{beam_options[0]!r} is one of Apache Beam's, for `--runner beam`", param_hint="'BEAM_OPTION'")
+    if encoding != "jpeg" and form not in OF_RECORDS:
+        raise typer.BadParameter(
+            f"it is of images in {', '.join(sorted(OF_RECORDS))}, and not of `--format {form}`", param_hint="'--encoding'"
+        )
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     start_tensorflow()
@@ -55,8 +78,11 @@ def prepare(
                 at=at,
                 shorter_side=shorter_side,
                 quality=quality,
+                encoding=encoding,
                 verify=verify,
                 allow_code=allowed,
+                runner=runner,
+                beam_options=beam_options or (),
                 progress=told,
             )
         except FileExistsError as error:
@@ -77,6 +103,10 @@ def _tell(done: Prepared) -> None:
             say(f"  changed: {said}; `pipegen diff` says so, too")
     else:
         say("  equal to the spec, bit for bit: the same pixels, splits, ids and draws")
+    if done.left_out:
+        say(f"  left out: {done.left_out:,} damaged, as `errors: {{decode: {{skip: …}}}}` says; training has another order without them")
+    elif done.reordered:
+        say("  another order in training: windows are of stored bytes, and a store is not read block by block")
     if done.verified is not None:
         say(f"  verified: every checksum, and {done.verified} examples compared with what the spec gives")
     say(f"wrote {done.spec}")

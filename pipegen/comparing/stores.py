@@ -21,7 +21,8 @@ def store_changes(a: Side, b: Side) -> tuple[list[Change], Draws] | None:
     source = b.spec.model.source
     if not isinstance(source, Prepared) or source.of not in a.known:
         return None
-    first = sum(step.op == "decode" for step in b.spec.model.transforms[:1]) if source.changes.jpeg is not None else 0
+    encoded = any(feature.dtype == "string" for feature in source.features.values())
+    first = sum(step.op == "decode" for step in b.spec.model.transforms[:1]) if encoded else 0
     done = len(a.meaning["transforms"]) - (len(b.meaning["transforms"]) - first)
     expected = {**a.meaning, **{name: b.meaning[name] for name in _DONE if name in b.meaning}}
     for name in ("transforms", "effects"):

@@ -57,11 +57,9 @@ class Computation:
             found = self._computed(record)
             for name, how in pixels.items():
                 image = found[name]
-                if how.form == "files":
-                    found[name] = _encoded(image, self._type[name], self._options.quality)
-                else:
+                if how.form != "files":
                     found[f"@size.{name}"] = tf.shape(image)[:2]
-                    found[name] = _row(image, how.canvas)
+                found[name] = _row(image, how.canvas) if how.form == "rows" else _encoded(image, self._type[name], self._options)
             return found
 
         return self._map(first, count, stored)
@@ -129,8 +127,8 @@ def _row(image: tf.Tensor, canvas: tuple[int, ...]) -> tf.Tensor:
     return tf.reshape(whole, [-1])
 
 
-def _encoded(image: tf.Tensor, x: FeatureType, quality: int) -> tf.Tensor:
+def _encoded(image: tf.Tensor, x: FeatureType, options: Options) -> tf.Tensor:
     """An image as a JPEG; what a JPEG cannot hold, such as a mask, as a PNG, which keeps every bit."""
-    if kind_of(x).categorical or image.dtype != tf.uint8 or image.shape[-1] not in (1, 3):
+    if not options.lossy or kind_of(x).categorical or image.dtype != tf.uint8 or image.shape[-1] not in (1, 3):
         return tf.io.encode_png(image)
-    return tf.io.encode_jpeg(image, quality=quality, chroma_downsampling=True, optimize_size=True)
+    return tf.io.encode_jpeg(image, quality=options.quality, chroma_downsampling=True, optimize_size=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.prepared_store.layout import PAGE, Shard, StoreAbout, column_file, put, shard_file, write_about
-from pipegen.preparing.rest import SPEC, as_text, rest_of, same_meaning
+from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, Shard, StoreAbout, column_file, put, shard_files, write_about
+from pipegen.preparing.rest import SPEC, as_text, fitting, rest_of, same_meaning
+from pipegen.preparing.work import checksum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,26 +31,26 @@ def finish(work: Work, shards: Sequence[Shard], source: str) -> StoreAbout:
         shards: What was written.
         source: What the spec that was prepared is called.
     """
-    columns = {**_listed(work), **_stored(work, shards)}
+    columns = {**_listed(work, shards), **_stored(work, shards)}
     sums = {}
     for name, values in columns.items():
         content = io.BytesIO()
         np.save(content, values, allow_pickle=False)
         put(column_file(work.folder, name), content.getvalue())
         sums[name] = zlib.crc32(content.getbuffer())
-    label, classes = _classes(work)
     about = StoreAbout(
         key=work.key,
         of=work.fitted.spec.hash,
         steps=steps_before(work),
         changes=work.options.in_words(),
-        splits={split: work.manifest.num_examples(split) for split in work.manifest.splits},
-        classes=classes,
-        label=label,
+        splits={split: sum(shard.count for shard in shards if shard.split == split) for split in work.manifest.splits},
+        classes=work.described.classes,
+        label=work.described.label,
         pixels=work.pixels,
         columns=sums,
         rows=work.rows,
         shards=tuple(shards),
+        suffix=work.format.suffix,
     )
     _write_spec(work, source)
     write_about(work.folder, about)
@@ -64,10 +65,19 @@ def steps_before(work: Work) -> str:
     return " → ".join(steps) or "reading"
 
 
+def rest_values(work: Work) -> dict[str, Any]:
+    """The spec of what is left, as plain values.
+
+    Raises:
+        SpecError: When it would be wrong.
+    """
+    return fitting(rest_of(work.model, work.fitted.spec.hash, work.cut, work.options, work.pixels))
+
+
 def _write_spec(work: Work, source: str) -> None:
     from pipegen.phases.compilation import load
 
-    values = rest_of(work.model, work.fitted.spec.hash, work.cut, work.options, work.pixels)
+    values = rest_values(work)
     changed = work.options.in_words()
     about = (
         f"Written by `pipegen prepare` from {source}: {steps_before(work)} is done.",
@@ -79,63 +89,49 @@ def _write_spec(work: Work, source: str) -> None:
     same_meaning(work.model, load(file).model, work.cut)
 
 
-def _listed(work: Work) -> dict[str, Array]:
+def _listed(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
     """Lists what is known of the records without their pixels: ids, and names."""
     manifest = work.manifest
-    keys = Strings.join([Strings.hold(list(manifest.keys(split))) for split in manifest.splits])
-    return {
-        "@ids": np.concatenate([np.asarray(manifest.ids(split), np.uint64) for split in manifest.splits]),
-        "@keys": np.asarray(keys.blob),
-        "@bounds": np.asarray(keys.bounds),
-    }
+    ids, keys = [], []
+    for split in manifest.splits:
+        left_out = [number for shard in shards if shard.split == split for number in shard.left_out]
+        kept: Array = np.delete(np.arange(manifest.num_examples(split)), left_out)
+        ids.append(np.asarray(manifest.ids(split), np.uint64)[kept])
+        keys.append(Strings.hold(list(manifest.keys(split))).take(kept))
+    names = Strings.join(keys)
+    return {"@ids": np.concatenate(ids), "@keys": np.asarray(names.blob), "@bounds": np.asarray(names.bounds)}
 
 
 def _stored(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
     """Joins what the shards have beside pixels, and the bytes of each record."""
     parts: dict[str, list[Array]] = {}
-    ends = dict.fromkeys(work.pictured, 0)
+    ends: Counter[str] = Counter()
     total = []
     for number, shard in enumerate(shards):
+        if not shard.count:
+            continue
         sizes: Array = np.full(shard.count, sum(own.row for own in work.pixels.values()), np.int64)
         with np.load(work.columns_file(number), allow_pickle=False) as stored:
             for name in stored.files:
                 values = stored[name]
                 if name.startswith("@place."):
-                    feature = name.partition(".")[2]
                     sizes += values[:, 1]
-                    values = values.astype(np.int64) + np.array([[ends[feature], 0]])
+                    values = values.astype(np.int64) + np.array([[ends[_held(work, name.partition(".")[2])], 0]])
                 parts.setdefault(name, []).append(values)
-        for feature, size in shard.bytes.items():
-            ends[feature] += -(-size // PAGE) * PAGE
+        for held, size in shard.bytes.items():
+            ends[held] += -(-size // PAGE) * PAGE
         total.append(sizes)
     return {name: np.concatenate(values) for name, values in parts.items()} | {"@bytes": np.concatenate(total)}
 
 
-def _classes(work: Work) -> tuple[str | None, dict[str, tuple[str, ...]]]:
-    """The label that gives the data its classes, and the names of the classes of each label."""
-    listing = work.manifest.listing
-    labels = [name for name, t in work.cut.type.items() if kind_of(t).labels]
-    single = [name for name in labels if not several_labels(work.cut.type[name])]
-    label = "label" if "label" in single else next(iter(single), None)
-    classes = {name: tuple(names) for name, names in listing.column_classes.items() if name in labels}
-    if label is not None and listing.class_names:
-        classes[label] = tuple(listing.class_names)
-    return label, classes
-
-
-def checksum(file: Path) -> int:
-    """The CRC-32 of a file, a block at a time."""
-    found = 0
-    with open(file, "rb") as stream:
-        while block := stream.read(1 << 22):
-            found = zlib.crc32(block, found)
-    return found
+def _held(work: Work, feature: str) -> str:
+    """Names what holds a feature: the file of whole records, or its own."""
+    return RECORDS if work.format.suffix else feature
 
 
 def damaged_files(root: Path, about: StoreAbout) -> list[Path]:
     """The files of a store whose bytes are not those that were written."""
     wanted: dict[Path, int] = {column_file(root, name): found for name, found in about.columns.items()}
-    for number, shard in enumerate(about.shards):
-        for name, found in shard.sums.items():
-            wanted[shard_file(root, name, about.pixels[name].form, number)] = found
+    for shard, files in zip(about.shards, shard_files(root, about.shards, about.pixels, about.suffix), strict=True):
+        wanted |= {file: shard.sums[held] for held, file in files.items()}
     return [file for file, found in wanted.items() if not file.is_file() or checksum(file) != found]

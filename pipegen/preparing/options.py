@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from pathlib import Path
 
-Format = Literal["raw", "jpeg"]
-FORMATS = ("raw", "jpeg")
+Format = Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"]
+FORMATS: tuple[Format, ...] = ("raw", "jpeg", "tfrecord", "webdataset", "array_record")
+OF_RECORDS: frozenset[Format] = frozenset({"tfrecord", "webdataset", "array_record"})
+"""Formats whose shards other programs read, too."""
+Encoding = Literal["jpeg", "png"]
+ENCODINGS: tuple[Encoding, ...] = ("jpeg", "png")
 QUALITY = 90
 
 
@@ -21,24 +25,31 @@ class Options:
     at: str | None = None
     shorter_side: int | None = None
     quality: int = QUALITY
+    encoding: Encoding = "jpeg"
+
+    @property
+    def lossy(self) -> bool:
+        """Returns whether images are encoded as JPEG."""
+        return self.format != "raw" and self.encoding == "jpeg"
 
     def changes(self) -> dict[str, int]:
         """Returns what is computed otherwise than by the spec, as the section `source` has it."""
         found = {} if self.shorter_side is None else {"shorter_side": self.shorter_side}
-        return found | ({"jpeg": self.quality} if self.format == "jpeg" else {})
+        return found | ({"jpeg": self.quality} if self.lossy else {})
 
     def in_words(self) -> tuple[str, ...]:
         """Says the same in words."""
         said = []
         if self.shorter_side is not None:
             said.append(f"images are shrunk to a shorter side of {self.shorter_side} pixels first, by `resize` with `antialias`")
-        if self.format == "jpeg":
+        if self.lossy:
             said.append(f"images are encoded again, as JPEG of quality {self.quality}")
         return tuple(said)
 
     def plain(self) -> dict[str, object]:
-        """Returns it as plain values."""
-        return asdict(self)
+        """Returns it as plain values, without an encoding that a format has by itself: stores of before there was a choice are known."""
+        values = asdict(self)
+        return values if self.encoding != "jpeg" else {name: value for name, value in values.items() if name != "encoding"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,8 @@ class Prepared:
         shards: How many shards it has.
         written: How many of them were written now; the others were there.
         changes: What is computed otherwise than by the spec that it was prepared from, in words; none where it is equal, bit for bit.
+        reordered: Whether training goes through the store in another order, as windows are of stored bytes, and blocks those of the source.
+        left_out: How many damaged records of the training split were left out, as `errors: {decode: {skip: …}}` says.
         verified: How many examples were compared with what the spec gives, beside every checksum; `None` where that was not asked for.
     """
 
@@ -67,4 +80,6 @@ class Prepared:
     shards: int
     written: int
     changes: tuple[str, ...] = ()
+    reordered: bool = False
+    left_out: int = 0
     verified: int | None = None

@@ -6,27 +6,27 @@ import errno
 import fcntl
 import shutil
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
-from pipegen.ops.sources.prepared_store.layout import ABOUT, SHARDS, put, read_about
-from pipegen.preparing.finish import damaged_files, finish, steps_before
+from pipegen.ops.sources.prepared_store.layout import ABOUT, PART, SHARDS, put, read_about
+from pipegen.ops.sources.stores.base import MissingLibrary
+from pipegen.preparing.finish import damaged_files, finish, rest_values, steps_before
+from pipegen.preparing.formats import named
 from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.rest import SPEC
 from pipegen.preparing.work import Work, make_folders
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.ops.sources.prepared_store.layout import Shard
     from pipegen.phases.specs import FittedSpec
 
-    Runner = Callable[[Work, list[int], Callable[[int], None]], None]
 
 _KEY = "key"
 _COMPARED = 64
@@ -39,7 +39,7 @@ def prepare(
     options: Options,
     *,
     verify: bool = False,
-    run: Runner | None = None,
+    runner: Runner | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Prepared:
     """Prepares data; for the arguments see `pipegen.prepare`.
@@ -49,7 +49,7 @@ def prepare(
         folder: Where the store is to be.
         options: How.
         verify: Read everything again once it is there, and compare.
-        run: Writes shards in another way than one after another.
+        runner: Writes shards in another way than one after another.
         progress: Called with the number of examples that are done.
 
     Raises:
@@ -59,29 +59,55 @@ def prepare(
         OSError: When it cannot be written.
     """
     work = Work(fitted, folder, options)
+    _check_libraries(work, runner)
     _check_folder(work)
     make_folders(folder)
     tell = progress or (lambda _done: None)
     with _alone(folder):
         _claim(work)
+        for left in (folder / SHARDS).glob(f"*{PART}"):  # by a process that was killed
+            left.unlink()
         work.measure(tell)
         missing = [number for number in range(len(work.shards)) if work.done(number) is None]
         _check_room(work)
+        rest_values(work)  # what is wrong with it is not to be found out when all is written
         if missing:
-            (run or _one_by_one)(work, missing, tell)
+            (runner or OneByOne()).run(work, missing, tell)
         shards = [_written(work, number) for number in range(len(work.shards))]
+        left_out = _left_out(work, shards)
         if missing or not (folder / ABOUT).exists():
             (folder / ABOUT).unlink(missing_ok=True)
             finish(work, shards, fitted.spec.loaded.file or "a spec in Python")
     compared = verified(work) if verify else None
-    return _said(work, shards, len(missing), compared)
+    return _said(work, shards, len(missing), left_out, compared)
 
 
-def _one_by_one(work: Work, missing: list[int], tell: Callable[[int], None]) -> None:
-    done = work.manifest_total - sum(work.shards[number].count for number in missing)
-    for number in missing:
-        work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
-        done += work.shards[number].count
+class Runner(Protocol):
+    """Writes shards. `called` is what the command line calls it."""
+
+    called: str
+
+    def check(self) -> None:
+        """Looks whether what it needs is there; `MissingLibrary` where it is not."""
+
+    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
+        """Writes those that are missing, and tells how many examples of all are done."""
+
+
+class OneByOne:
+    """Writes shards one after another, in this process."""
+
+    called = "--runner local"
+
+    def check(self) -> None:
+        """Needs nothing."""
+
+    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
+        """Writes those that are missing."""
+        done = work.manifest_total - sum(work.shards[number].count for number in missing)
+        for number in missing:
+            work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
+            done += work.shards[number].count
 
 
 def _written(work: Work, number: int) -> Shard:
@@ -89,6 +115,18 @@ def _written(work: Work, number: int) -> Shard:
     if shard is None:
         raise DataError(f"shard {number} of {work.folder} was not written")
     return shard
+
+
+def _check_libraries(work: Work, runner: Runner | None) -> None:
+    """Checks that what writes the format is there, and what runs the work, before anything is written."""
+    needed: tuple[tuple[str, Callable[[], None]], ...] = ((f"--format {work.options.format}", named(work.options.format).check),)
+    for option, check in (*needed, *([(runner.called, runner.check)] if runner is not None else [])):
+        try:
+            check()
+        except MissingLibrary as error:
+            label = work.fitted.spec.loaded.locate.label(("source",))
+            help_ = (f"pip install 'pipegen[{error.extra}]'",)
+            raise SpecError([make("PG575", f"`{option}` needs {error}", label, help=help_)]) from None
 
 
 def _check_folder(work: Work) -> None:
@@ -157,23 +195,27 @@ def verified(work: Work) -> int:
         begins.setdefault(shard.split, []).append((shard.first, number))
     for split, shards in begins.items():
         first, number = shards[len(shards) // 2]
-        shard = about.shards[number]
-        some = min(_COMPARED, shard.count)
-        streams = {name: open(work.file(name, number), "rb") for name in work.pictured}  # noqa: SIM115 - closed below
-        try:
-            for example in work.examples(split, first, some):
-                for name, stream in streams.items():
-                    content = example[name] if isinstance(example[name], bytes) else np.ascontiguousarray(example[name]).tobytes()
-                    if stream.read(len(content)) != content:
-                        raise DataError(f"{work.file(name, number)} holds other pixels than the spec gives now")
-                count += 1
-        finally:
-            for stream in streams.values():
-                stream.close()
+        some = min(_COMPARED, about.shards[number].count)
+        if not work.format.same(work.files[number], islice(work.records(split, first, work.shards[number].count), some)):
+            raise DataError(f"{next(iter(work.files[number].values()), work.folder)} holds something else than the spec gives now")
+        count += some
     return count
 
 
-def _said(work: Work, shards: list[Shard], written: int, compared: int | None) -> Prepared:
+def _left_out(work: Work, shards: list[Shard]) -> int:
+    """Counts the damaged records that were left out.
+
+    Raises:
+        DataError: Where they are more than the spec allows.
+    """
+    left = sum(len(shard.left_out) for shard in shards)
+    most = work.model.errors.skip.max_fraction if work.model.errors.skip is not None else 0.0
+    if left and left > most * work.manifest.num_examples("train"):
+        raise DataError(f"{left:,} records of the training split are damaged, and `errors.decode.skip.max_fraction` is {most:g}")
+    return left
+
+
+def _said(work: Work, shards: list[Shard], written: int, left_out: int, compared: int | None) -> Prepared:
     left = [*(step.op for step in work.model.transforms[work.cut.steps :]), *(["views"] if work.model.views != 1 else [])]
     rest = " → ".join(left) or "nothing"
     return Prepared(
@@ -181,10 +223,12 @@ def _said(work: Work, shards: list[Shard], written: int, compared: int | None) -
         spec=work.folder / SPEC,
         steps=steps_before(work),
         rest=rest,
-        examples=work.manifest_total,
+        examples=sum(shard.count for shard in shards),
         bytes=sum(size for shard in shards for size in shard.bytes.values()),
         shards=len(shards),
         written=written,
         changes=work.options.in_words(),
+        reordered=work.reordered or left_out > 0,
+        left_out=left_out,
         verified=compared,
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pipegen.errors import InternalError
+from pipegen.errors import InternalError, SpecError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.wording import step_kwargs
+from pipegen.phases.compilation import load
 from pipegen.spec.steps import ids_of
 from pipegen.types import INTEGER_RANGES
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 SPEC = "prepared.pipegen.yaml"
 _DONE = frozenset({"pipegen", "name", "params", "source", "splits", "transforms", "errors"})
 """Sections that are written apart, or whose work is done."""
+_OF_TEST = re.compile(r"tests\[(\d+)\]")
 _DECODE: dict[str, Any] = {"decode": {"scaled": "never"}}
 """Decodes the files of a store at full size: they were decoded and turned upright before."""
 
@@ -54,6 +57,7 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
         else:
             values[section] = value.model_dump(mode="json", exclude_unset=True) if hasattr(value, "model_dump") else value
     values.get("runtime", {}).pop("cache", None)
+    values.get("sampling", {}).pop("subset", None)  # only those examples are in the store
     values = {name: value for name, value in values.items() if value not in ([], {})}
     if values.get("epoch") == "pass":
         del values["epoch"]
@@ -61,6 +65,25 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
         values["transforms"] = [_DECODE, *_steps(spec, cut)]
     else:
         values["transforms"] = _steps(spec, cut)
+    return values
+
+
+def fitting(values: dict[str, Any]) -> dict[str, Any]:
+    """The spec without tests that only the originals can be asked, such as those of a column of their table.
+
+    Raises:
+        SpecError: When anything else in it is wrong.
+    """
+    try:
+        load(values)
+    except SpecError as error:
+        places = [_OF_TEST.match(finding.labels[0].path) if finding.labels else None for finding in error.diagnostics]
+        if None in places:
+            raise
+        odd = {int(place[1]) for place in places if place is not None}
+        tests = [test for i, test in enumerate(values["tests"]) if i not in odd]
+        values = {**values, "tests": tests}
+        return fitting(values if tests else {name: value for name, value in values.items() if name != "tests"})
     return values
 
 
@@ -84,8 +107,8 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
     if kind.pictured and options.shorter_side is not None:
         shape = [None, None, shape[2]]
     if files:
-        found["channels"] = t.shape[2]
-    else:
+        found |= {"channels": t.shape[2]} | ({"bits": 16} if t.dtype == "uint16" else {})
+    if not files or None not in shape[:2]:
         found["shape"] = shape
     if pixels is not None and pixels.canvas:
         found["canvas"] = list(pixels.canvas[:2])

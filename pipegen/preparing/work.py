@@ -9,38 +9,47 @@ from __future__ import annotations
 import json
 import math
 import os
+import uuid
 import zlib
-from contextlib import ExitStack, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.backend.datasets.engine import Engine
 from pipegen.cache.key import key_of, plain
 from pipegen.diagnostics.catalog import make
-from pipegen.errors import DataError, SpecError
+from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.log import log
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.resizing import shorter_side_size
-from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, SHARDS, Pixels, Shard, put, shard_file
-from pipegen.phases.compilation import of_first_view
+from pipegen.ops.sources.prepared_store.layout import PAGE, PART, RECORDS, SHARDS, Pixels, Shard, put, shard_files
+from pipegen.phases.compilation import bind, collect_data, of_first_view
+from pipegen.phases.functions import allowed_modules, with_functions
+from pipegen.phases.specs import FittedSpec
 from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
+from pipegen.preparing.formats import named
+from pipegen.preparing.formats.base import Described, Record
+from pipegen.preparing.options import OF_RECORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.phases.specs import FittedSpec
+    from pipegen.phases.specs import Spec
+    from pipegen.preparing.formats.base import ShardFormat
     from pipegen.preparing.options import Options
 
 SHARD_BYTES = 1 << 27
 """About so many bytes has a shard."""
 _LARGEST_SHARD = 1 << 30
+_LEAVE_OUT = "list it in `errors: {exclude: FILE}`, which `pipegen validate SPEC --data=all --write-exclude FILE` writes"
 _SIDE = 8
 """A canvas for images of several sizes has sides that are multiples of this, so that rows are aligned."""
+_ENCODABLE = ("uint8", "uint16")
 _TRIED = 32
 """Examples of each split that the size of encoded files is judged by."""
 
@@ -64,13 +73,22 @@ class Work:
         plans = of_first_view(fitted).plans  # what all views share is in the plan of one
         try:
             self.cut: Cut = find_cut(self.model, plans, options.at)
+            _check_encodable(self.cut, options)
         except NoCutError as error:
             raise SpecError([make("PG572", str(error), self._locate(("transforms",)), help=(error.help,))]) from None
         engine = Engine(fitted, plans)
         self._computations = {
             split: Computation(engine, plan, self.cut.stages[split], self.cut.type, options) for split, plan in plans.items()
         }
+        self._left_out: set[str] = set()
         self.pictured = [name for name, t in self.cut.type.items() if kind_of(t).pictured]
+
+    @property
+    def reordered(self) -> bool:
+        """Returns whether training goes through the store in another order: windows are of stored bytes, and blocks of the source's."""
+        if "train" not in self.manifest.splits or self.model.shuffle == "none":
+            return False
+        return self.model.shuffle != "global" or self.manifest.listing.reader("train").at_once > 1
 
     @cached_property
     def key(self) -> str:
@@ -137,7 +155,7 @@ class Work:
     def pixels(self) -> dict[str, Pixels]:
         """Says how the pixels of each feature are stored; known once they are measured."""
         if self.options.format != "raw":
-            return {name: Pixels("files") for name in self.pictured}
+            return {name: Pixels("records" if self.options.format in OF_RECORDS else "files") for name in self.pictured}
         most = json.loads(self._sizes_file.read_text()) if self._needs_sizes else {}
         found = {}
         for name in self.pictured:
@@ -149,6 +167,23 @@ class Work:
         return found
 
     # Shards
+
+    @cached_property
+    def described(self) -> Described:
+        """Describes what is stored; known once images are measured."""
+        listing, type_ = self.manifest.listing, self.cut.type
+        labels = [name for name, t in type_.items() if kind_of(t).labels]
+        single = [name for name in labels if not several_labels(type_[name])]
+        label = "label" if "label" in single else next(iter(single), None)
+        classes = {name: tuple(names) for name, names in listing.column_classes.items() if name in labels}
+        if label is not None and listing.class_names:
+            classes[label] = tuple(listing.class_names)
+        return Described(type_, self.pixels, classes, label)
+
+    @cached_property
+    def format(self) -> ShardFormat:
+        """Returns what writes shards."""
+        return named(self.options.format)(self.described)
 
     @cached_property
     def rows(self) -> int:
@@ -168,6 +203,11 @@ class Work:
             found += [Shard(split, first, min(self.rows, n - first)) for first in range(0, n, self.rows)]
         return tuple(found)
 
+    @cached_property
+    def files(self) -> list[dict[str, Path]]:
+        """The files of each shard, by what they hold."""
+        return shard_files(self.folder, self.shards, self.pixels, self.format.suffix)
+
     @property
     def manifest_total(self) -> int:
         """Counts the examples of every split."""
@@ -176,26 +216,23 @@ class Work:
     def done(self, number: int) -> Shard | None:
         """Returns the description of a shard that is there whole; `None` for one that is not."""
         try:
-            values = json.loads(self._about_shard(number).read_text())
+            values = json.loads(self.about_shard(number).read_text())
             shard = Shard(**values)
-            whole = all(os.stat(self.file(name, number)).st_size == size for name, size in shard.bytes.items())
-        except (OSError, ValueError, TypeError):
+            whole = all(os.stat(file).st_size == shard.bytes[held] for held, file in self.files[number].items())
+        except (OSError, ValueError, TypeError, KeyError):
             return None
         return shard if whole and self.columns_file(number).exists() else None
-
-    def file(self, feature: str, number: int) -> Path:
-        """Returns the file of a shard's feature."""
-        return shard_file(self.folder, feature, self.pixels[feature].form, number)
 
     def columns_file(self, number: int) -> Path:
         """Returns the file of what a shard's records have beside pixels."""
         return self.folder / SHARDS / f"{number:05d}.npz"
 
-    def _about_shard(self, number: int) -> Path:
+    def about_shard(self, number: int) -> Path:
+        """Returns the file that describes a shard, which is written last."""
         return self.folder / SHARDS / f"{number:05d}.json"
 
     def write(self, number: int, progress: Callable[[int], None] | None = None) -> Shard:
-        """Writes one shard, unless it is there.
+        """Writes one shard, unless it is there. Several processes may write the same one: the files of the last count, which are equal.
 
         Raises:
             DataError: For a record that cannot be read.
@@ -205,75 +242,64 @@ class Work:
         if shard is not None:
             return shard
         shard = self.shards[number]
-        sums, sizes = dict.fromkeys(self.pictured, 0), dict.fromkeys(self.pictured, 0)
         columns: dict[str, list[Any]] = {}
-        fresh = {name: self.file(name, number).with_suffix(f".{os.getpid()}.part") for name in self.pictured}
-        try:
-            with ExitStack() as stack:
-                streams = {name: stack.enter_context(open(file, "wb")) for name, file in fresh.items()}
-                found = self._run(self._computations[shard.split], shard.split, shard.first, shard.count, self.pixels)
-                for done, (_, example) in enumerate(found, 1):
-                    for name, stream in streams.items():
-                        content = example.pop(name)
-                        content = memoryview(content) if isinstance(content, bytes) else content.data
-                        if self.pixels[name].form == "files":
-                            columns.setdefault(f"@place.{name}", []).append((sizes[name], content.nbytes))
-                        stream.write(content)
-                        sums[name] = zlib.crc32(content, sums[name])
-                        sizes[name] += content.nbytes
-                    for name, value in example.items():
+        left = set(range(shard.first, shard.first + shard.count))
+        with _fresh(self.folder / SHARDS, self.files[number]) as fresh:
+            with self.format.writer(fresh) as add:
+                for record in self.records(shard.split, shard.first, shard.count):
+                    left.discard(record.number)
+                    places = add(record)
+                    for name, value in (self._beside(record.values) | places).items():
                         columns.setdefault(name, []).append(value)
                     if progress is not None:
-                        progress(done)
-                for stream in streams.values():
-                    _settle(stream)
-            for name, file in fresh.items():
-                os.replace(file, self.file(name, number))
-        except BaseException:
-            for file in fresh.values():
-                with suppress(OSError):
-                    file.unlink()
-            raise
+                        progress(record.number + 1 - shard.first)
+            sums = {held: checksum(file) for held, file in fresh.items()}
+            sizes = {held: file.stat().st_size for held, file in fresh.items()}
         self._keep_columns(number, columns)
-        shard = Shard(shard.split, shard.first, shard.count, sums, sizes)
-        put(self._about_shard(number), json.dumps(asdict(shard)).encode())
+        shard = Shard(shard.split, shard.first, shard.count - len(left), tuple(sorted(left)), sums, sizes)
+        put(self.about_shard(number), json.dumps(asdict(shard)).encode())
         return shard
 
-    def _keep_columns(self, number: int, columns: Mapping[str, list[Any]]) -> None:
-        file = self.columns_file(number)
-        fresh = file.with_suffix(f".{os.getpid()}.part")
-        with open(fresh, "wb") as stream:
-            np.savez(stream, **{name: np.stack(values) if values else np.zeros(0) for name, values in columns.items()})  # type: ignore[arg-type]
-            _settle(stream)
-        os.replace(fresh, file)
+    def _beside(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes what is stored of a record beside its pixels: sizes only where these lie on a canvas."""
+        sized = {f"@size.{name}" for name, own in self.pixels.items() if own.form != "rows"}
+        return {name: value for name, value in values.items() if name not in self.pixels and name not in sized}
 
-    def examples(self, split: str, first: int, count: int) -> Iterator[dict[str, Any]]:
-        """Computes anew what is stored of some examples."""
-        return (example for _, example in self._run(self._computations[split], split, first, count, self.pixels))
+    def _keep_columns(self, number: int, columns: Mapping[str, list[Any]]) -> None:
+        with _fresh(self.folder / SHARDS, {"": self.columns_file(number)}) as fresh, open(fresh[""], "wb") as stream:
+            np.savez(stream, **{name: np.stack(values) if values else np.zeros(0) for name, values in columns.items()})  # type: ignore[arg-type]
+
+    def records(self, split: str, first: int, count: int) -> Iterator[Record]:
+        """Computes what is stored of some examples."""
+        names = self._names[split]
+        for number, values in self._run(self._computations[split], split, first, count, self.pixels):
+            yield Record(number, names[number], values)
+
+    @cached_property
+    def _names(self) -> dict[str, Sequence[str]]:
+        return {split: self.manifest.keys(split) for split in self.manifest.splits}
 
     def _run(
         self, computation: Computation, split: str, first: int, count: int, pixels: dict[str, Pixels] | None
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """The numbers of examples in their split, and what is computed of each; the sizes of their images where `pixels` is not given."""
         made = computation.sizes(first, count) if pixels is None else computation.examples(first, count, pixels)
-        record = first
         iterator = made.as_numpy_iterator()
-        while True:
+        for record in range(first, first + count):
             try:
-                example = next(iterator, None)
+                example = next(iterator)
+            except StopIteration:
+                raise InternalError(f"the examples of {split} end before record {record}") from None
             except Exception as error:  # whatever TensorFlow raises for a file
-                raise self._damaged(computation, record, error) from None
-            if example is None:
-                return
+                log.debug("%s", error)
+                where, why = computation.locate(record), _reason(error)
+                if split != "train" or self.model.errors.skip is None:
+                    raise DataError(f"cannot prepare {where}: {why}; {_LEAVE_OUT}") from None
+                if where not in self._left_out:
+                    log.warning("%s is left out: %s", where, why)
+                    self._left_out.add(where)
+                continue
             yield record, example
-            record += 1
-
-    def _damaged(self, computation: Computation, record: int, error: Exception) -> DataError:
-        from pipegen.backend.reading.damage import reason
-
-        log.debug("%s", error)
-        help_ = "list it in `errors: {exclude: FILE}`, which `pipegen validate SPEC --data=all --write-exclude FILE` writes"
-        return DataError(f"cannot prepare {computation.locate(record)}: {reason(error)}; {help_}")
 
     # Room
 
@@ -286,9 +312,35 @@ class Work:
         total = 0.0
         for split in {shard.split for shard in missing}:
             left = sum(shard.count for shard in missing if shard.split == split)
-            tried = [sum(len(found[name]) for name in self.pictured) for found in self.examples(split, 0, min(left, _TRIED))]
+            tried = [self.format.num_bytes(record) for record in self.records(split, 0, min(left, _TRIED))]
             total += left * sum(tried) / max(1, len(tried))
         return int(1.1 * total)
+
+
+def _check_encodable(cut: Cut, options: Options) -> None:
+    """Checks that what is to be encoded can be; `NoCutError` where it cannot."""
+    for name, t in cut.type.items():
+        if options.format != "raw" and kind_of(t).pictured and (t.dtype not in _ENCODABLE or t.shape[2] not in (1, 3, 4)):
+            what = f"`{name}` has {t.shape[2]} channels of {t.dtype}, and an image file has 1, 3 or 4 of whole numbers of 8 or 16 bits"
+            raise NoCutError(what, "`--format raw` stores it, and `--at` may name a step before it is that")
+
+
+def listed(spec: Spec, allow_code: Iterable[str], data: Mapping[str, object] | None = None) -> FittedSpec:
+    """Lists the data of a spec; for the arguments see `pipegen.prepare`.
+
+    Raises:
+        SpecError: When the spec or its data is wrong.
+    """
+    loaded = with_functions(spec, allowed_modules(allow_code))
+    bound = bind(loaded, collect_data(loaded, None, data))
+    return FittedSpec(loaded, bound.manifest, bound.plans, ())
+
+
+def _reason(error: Exception) -> str:
+    """Says why a record cannot be computed, without where in the graph that was."""
+    from pipegen.backend.reading.damage import reason
+
+    return reason(error).rpartition("Iterator::Root::Prefetch::ParallelMapV2: ")[2]
 
 
 def make_folders(folder: Path) -> None:
@@ -297,7 +349,31 @@ def make_folders(folder: Path) -> None:
         inner.mkdir(parents=True, exist_ok=True)
 
 
-def _settle(stream: BinaryIO) -> None:
+def checksum(file: Path) -> int:
+    """The CRC-32 of a file, a block at a time."""
+    found = 0
+    with open(file, "rb") as stream:
+        while block := stream.read(1 << 22):
+            found = zlib.crc32(block, found)
+    return found
+
+
+@contextmanager
+def _fresh(folder: Path, files: Mapping[str, Path]) -> Iterator[dict[str, Path]]:
+    """Gives names to write files under that nobody else uses; once they are on the disk, they take the place of the files."""
+    fresh = {held: folder / f"{uuid.uuid4().hex}{PART}" for held in files}
+    try:
+        yield fresh
+        for file in fresh.values():
+            _settle(file)
+        for held, file in fresh.items():
+            os.replace(file, files[held])
+    finally:
+        for file in fresh.values():
+            file.unlink(missing_ok=True)
+
+
+def _settle(file: Path) -> None:
     """Waits until what was written is on the disk."""
-    stream.flush()
-    os.fsync(stream.fileno())
+    with open(file, "rb") as stream:
+        os.fsync(stream.fileno())

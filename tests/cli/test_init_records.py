@@ -39,6 +39,7 @@ def test_a_spec_is_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     label = next(key for key in record if key in ("cls", "image/class/label"))
+    (tmp_path / "d").mkdir()
     WRITERS[op](tmp_path / "d" / file, [record | {label: i % 3} for i in range(9)])
     result = CliRunner().invoke(app, ["init", "d" if whole else f"d/{file}", "-o", "a.pipegen.yaml"], prog_name="pipegen")
     assert result.exit_code == 0, result.output
@@ -138,6 +139,21 @@ def init(path: str) -> Any:
     assert not inspect(f"{path}.pipegen.yaml").diagnostics.has_errors
     assert collect_data(pipegen.load(f"{path}.pipegen.yaml")).num_examples("train")
     return yaml.safe_load(Path(f"{path}.pipegen.yaml").read_text(encoding="utf-8"))["source"]
+
+
+@pytest.mark.parametrize("op", ["tfrecord", "array_record"])
+def test_splits_are_told_by_the_names_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    for name in ("train-00000-of-00002", "train-00001-of-00002", "val-00000-of-00001"):
+        WRITERS[op](tmp_path / "d" / f"{name}.{op}", [EXAMPLE | {"image/class/label": i % 3} for i in range(6)])
+    result = CliRunner().invoke(app, ["init", "d"], prog_name="pipegen")
+    assert result.exit_code == 0, result.output
+    spec = yaml.safe_load((tmp_path / "d.pipegen.yaml").read_text())
+    parts = {"train": f"d/train-*.{op}", "validation": f"d/val-*.{op}"}
+    assert spec["source"] == {"by_split": {split: {op: {"path": path, "features": IN_EXAMPLE}} for split, path in parts.items()}}
+    assert "splits" not in spec
+    assert not inspect("d.pipegen.yaml").diagnostics.has_errors
 
 
 def test_labels_that_count_from_one_and_names_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,11 +50,11 @@ LOCKED = {"PG530", "PG531", "PG534"}
 """Found by comparing with a lock, which is that of the good spec; of `PG530` there is none for the bad one."""
 TESTING = {"PG720", "PG722"}
 """Found only by tests that look at examples, which takes TensorFlow."""
-MISSING = {"PG440": ("array_record.python.array_record_module",)}
+MISSING = dict.fromkeys(("PG440", "PG575"), ("array_record.python.array_record_module",))
 """Modules that cannot be imported meanwhile."""
 EJECTING = {"PG550", "PG551", "PG552", "PG553", "PG554"}
 """Found where datasets are ejected."""
-PREPARING = {"PG572", "PG573", "PG574"}
+PREPARING = {"PG572", "PG573", "PG574", "PG575"}
 """Found where data is prepared, which takes TensorFlow."""
 REMOTE = {"PG565", "PG566", "PG567", "PG744", "PG745"}
 """Found at addresses, of which those in memory have the same files."""
@@ -169,15 +169,23 @@ def installed(folder: Path) -> Iterator[None]:
         sys.path.remove(place)
 
 
-def unprepared(spec: Spec) -> tuple[Diagnostic, ...]:
-    """What is found where data is prepared, on a disk with 1 MiB free."""
-    from unittest import mock
+@contextmanager
+def missing(code: str) -> Iterator[None]:
+    """Lets modules be missing; those that are imported meanwhile stay, as TensorFlow cannot be imported twice."""
+    with pytest.MonkeyPatch.context() as m:
+        for name in MISSING.get(code, ()):
+            m.setitem(sys.modules, name, None)
+        yield
+
+
+def unprepared(spec: Spec, told: str) -> tuple[Diagnostic, ...]:
+    """What is found where data is prepared, in the format that the page's command says, on a disk with 1 MiB free."""
 
     import pipegen
 
     with mock.patch("shutil.disk_usage", return_value=mock.Mock(free=2**20)):
         try:
-            pipegen.prepare(spec, "prepared")
+            pipegen.prepare(spec, "prepared", **dict(re.findall(r"--(format) (\w+)", told)))
         except SpecError as error:
             return error.diagnostics
     return ()
@@ -232,8 +240,9 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
     if code == "PG543":
         return [*result, *unconvertible()]
     if code in PREPARING:
-        return [*result, *unprepared(spec)]
-    with mock.patch.dict(sys.modules, dict.fromkeys(MISSING.get(code, ()))):
+        with missing(code):
+            return [*result, *unprepared(spec, (content or b"").decode())]
+    with missing(code):
         collected = collect(spec.model, locate=found.loaded.locate.label, base=found.loaded.base)
     result += [d for d in collected.diagnostics if d not in result]
     if collected.manifest is None:

@@ -27,7 +27,7 @@ from pipegen.ops.sources.tfrecord import index_tfrecord
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.paths import Found
@@ -36,6 +36,8 @@ FILES = {
     ".tfrecord": "tfrecord", ".tfrecords": "tfrecord", ".tfrec": "tfrecord", ".tar": "webdataset", ".zip": "zip", ".mds": "mds", **ENDINGS,
 }  # fmt: skip
 """By the ending of a file, the source that reads it."""
+_OF_SPLIT = re.compile(r"(train|validation|val|test)-\d+-of-\d+\b")
+_SPLITS = {"val": "validation"}
 _LABEL_KEYS = frozenset({*LABELS, "cls", "image/class/label", "fine_label"})
 _SHOWN = 12
 _SIZE = 224
@@ -79,10 +81,28 @@ def first_records(path: str, op: str, spec_folder: str) -> tuple[str, str]:
         features["label"] |= _classes(listing)
     summary = f"{count:,} records in {len(shards):,} {'file' if len(shards) == 1 else 'files'}"
     comments = [f"The records also have {', '.join(others[:_SHOWN])}"] if others else []
-    lines = ["source:", f"  {op}:", f"    path: {beside(path, spec_folder)}", *(f"    {key}: {value}" for key, value in own.items())]
-    lines += ["    features:", *(f"      {name}: {_flow(feature)}" for name, feature in features.items())]
-    lines += [f"splits: {{{PARTS}}}", "transforms:", f"  - resize: {{size: {_SIZE}}}", RESCALE, f"batch: {{size: {batch_for(count, 32)}}}"]
+    about = [*(f"{key}: {value}" for key, value in own.items()), "features:"]
+    about += [f"  {name}: {_flow(feature)}" for name, feature in features.items()]
+    splits = _splits(shards)
+    if splits:
+        lines = ["source:", "  by_split:"]
+        for split, pattern in splits.items():
+            where = beside(os.path.join(path, pattern), spec_folder)
+            lines += [f"    {split}:", f"      {op}:", f"        path: {where}", *(f"        {line}" for line in about)]
+    else:
+        written = [f"path: {beside(path, spec_folder)}", *about]
+        lines = ["source:", f"  {op}:", *(f"    {line}" for line in written), f"splits: {{{PARTS}}}"]
+    lines += ["transforms:", f"  - resize: {{size: {_SIZE}}}", RESCALE, f"batch: {{size: {batch_for(count, 32)}}}"]
     return spec_text(summary, comments, lines), summary
+
+
+def _splits(shards: Sequence[Found]) -> dict[str, str]:
+    """The pattern of each split's files, where all are called `SPLIT-00000-of-00004` and train is among them."""
+    named = [_OF_SPLIT.match(shard.key) for shard in shards]
+    found = {match[1]: f"{match[1]}-*{os.path.splitext(shard.key)[1]}" for match, shard in zip(named, shards, strict=True) if match}
+    if None in named or "train" not in found or len(found) < 2:
+        return {}
+    return {_SPLITS.get(name, name): found[name] for name in sorted(found, key=("train", "val", "validation", "test").index)}
 
 
 def _classes(listing: Listing) -> dict[str, Any]:

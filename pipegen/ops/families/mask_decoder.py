@@ -29,7 +29,7 @@ class MaskDecoder(DecodeTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 `(height, width, 1)`."""
         indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
-        return x.with_(dtype="uint8", shape=(None, None, 1), interval=Interval(0.0, float(max(*indices, x.ignore))))
+        return x.decoded(1, dtype="uint8", interval=Interval(0.0, float(max(*indices, x.ignore))))
 
     def read_by_python(self, head: bytes) -> str | None:
         gray = head.startswith(b"\x89PNG") and head[25:26] == b"\0"

@@ -87,7 +87,8 @@ class StoredPixels:
 
         stored = self._rows(row)
         if self._dtype != "uint8":
-            stored = tf.bitcast(tf.reshape(stored, [*row.shape, -1, tf.as_dtype(self._dtype).size]), tf.as_dtype(self._dtype))
+            dtype = tf.as_dtype(self._dtype)
+            stored = tf.bitcast(tf.reshape(stored, tf.concat([tf.shape(row), [-1, dtype.size]], 0)), dtype)
         canvas = tf.reshape(stored, tf.concat([tf.shape(row), self.canvas], 0))
         canvas.set_shape([*row.shape, *self.canvas])
         return canvas

@@ -197,7 +197,7 @@ def _like(a: FeatureType, b: FeatureType) -> bool:
         and (a.encoded == b.encoded or kind.levels)
         and several_labels(a) == several_labels(b)
         and len(a.shape) == len(b.shape)
-        and (a.file_channels, a.file_bits) == (b.file_channels, b.file_bits)
+        and (a.file_channels, a.file_bits, a.file_size) == (b.file_channels, b.file_bits, b.file_size)
         and (a.of, a.ignore) == (b.of, b.ignore)
         and (not kind.categorical or a.classes == b.classes)
     )

@@ -11,6 +11,7 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import SplitName
+from pipegen.ops.families.mask_decoder import MaskDecoder
 from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.arrays import FeatureName
@@ -20,6 +21,7 @@ from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.prepared_store.layout import StoreAbout
 
@@ -36,7 +38,7 @@ class StoredFeature(Model):
     dtype: Literal["uint8", "uint16", "int32", "int64", "float32", "string"] = "uint8"
     """The dtype of a value; `string` for encoded files."""
     shape: tuple[int | None, ...] = ()
-    """The shape of an example; `null` for a side that differs between examples."""
+    """The shape of an example, or of what its encoded file holds; `null` for a side that differs between examples."""
     range: tuple[Number, Number] | None = None
     """The lowest and the highest value; integers that are pixels have that of their dtype."""
     of: str | None = None
@@ -49,15 +51,26 @@ class StoredFeature(Model):
     """For pixels: height and width of the canvas that each example lies on."""
     channels: Annotated[int, Field(ge=1)] | None = None
     """For encoded images: their channels."""
+    bits: Literal[8, 16] | None = None
+    """For encoded images: the bits of a value; by default 8."""
 
     def type(self) -> FeatureType:
         """Returns the type of an example."""
         interval = Interval(*self.range) if self.range is not None else None
         if interval is None and kind_of(self).levels:
             interval = INTEGER_RANGES.get(self.dtype)
-        return FeatureType(
-            self.kind, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore, file_channels=self.channels
-        )
+        found = FeatureType(self.kind, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore)
+        if not found.encoded:
+            return found
+        height, width = (*self.shape, None, None)[:2]
+        size = (height, width) if height is not None and width is not None else None
+        return found.with_(shape=(), file_channels=self.channels, file_bits=self.bits, file_size=size)
+
+    def decoder(self) -> MaskDecoder | None:
+        """Returns what decodes the files of a mask, which hold class indices."""
+        if self.dtype != "string" or not kind_of(self).categorical:
+            return None
+        return MaskDecoder(allowed=tuple(sorted({*range(self.classes), self.ignore})) if self.classes is not None else None)
 
 
 class Changes(Model):
@@ -92,6 +105,11 @@ class Prepared(Source):
     def infer(self) -> ElementType:
         """Infers the type of a record, which the features say in full."""
         return ElementType(tuple((name, feature.type()) for name, feature in self.features.items()))
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """Those of masks that are files."""
+        found = {name: feature.decoder() for name, feature in self.features.items()}
+        return {name: decoder for name, decoder in found.items() if decoder is not None}
 
     def split_names(self) -> tuple[str, ...]:
         """Returns the splits that the data was assigned to when it was prepared."""
@@ -143,10 +161,15 @@ class Prepared(Source):
         import numpy as np
 
         from pipegen.ops.sources.listing.strings import Strings
-        from pipegen.ops.sources.prepared_store.layout import read_column
+        from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, read_column
+        from pipegen.ops.sources.prepared_store.messages import StoredMessages
         from pipegen.ops.sources.prepared_store.rows import StoredRows, places
 
         at = places(about)
+        reader = StoredRows(root, about)
+        if about.suffix == ARRAY_RECORD and about.shards:
+            reader = StoredMessages(root, about)
+            reader.examine()
         columns = {name: np.array(read_column(root, name)) for name, f in self.features.items() if not kind_of(f).pictured}
         label = columns.pop(about.label, None) if about.label is not None else None
         blob, bounds = (np.array(read_column(root, name)) for name in ("@keys", "@bounds"))
@@ -158,7 +181,7 @@ class Prepared(Source):
             class_names=about.classes.get(about.label or "", ()),
             sizes=np.array(read_column(root, "@bytes")),
             parts=Parts(tuple(about.splits), codes),
-            readers={"": StoredRows(root, about)},
+            readers={"": reader},
             in_table=True,
             columns=columns,
             column_classes={name: classes for name, classes in about.classes.items() if name in columns},

@@ -96,8 +96,7 @@ class Decode(DecodeTransform):
                 raise OpError("PG229", message, field=name, help="say it once: for the feature, or here")
         step = self.on(x)
         dtype, interval = ("uint8", BYTE_RANGE) if step._bits == _BITS else ("uint16", WORD_RANGE)
-        shape = (None, None, step._channels)
-        return x.with_(dtype=dtype, shape=shape, interval=interval, file_channels=None, file_bits=None)
+        return x.decoded(step._channels, dtype=dtype, interval=interval)
 
     def on(self, x: FeatureType) -> Decode:
         """The step for files of type `x`: what their source says of them fills in what the step leaves open."""

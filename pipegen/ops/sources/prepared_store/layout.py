@@ -4,12 +4,15 @@ OUT/store.json              what is stored, of what, and the checksum of every f
 OUT/records/NAME.npy        a column of all records: ids, splits, labels, sizes, numbers
 OUT/shards/NAME-00000.rows  the pixels of a feature, a row of bytes for each record
 OUT/shards/NAME-00000.files encoded files, one behind the other
+OUT/SPLIT-00000-of-00004.tfrecord  whole records, as other programs read them, in place of both; also `.tar` and `.array_record`
 """
 
 from __future__ import annotations
 
 import json
 import os
+import uuid
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,14 +20,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipegen.errors import OpError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 FORMAT = 1
 ABOUT = "store.json"
 RECORDS = "records"
 SHARDS = "shards"
+PART = ".part"
+"""How the names of files end that are being written."""
+ARRAY_RECORD = ".array_record"
+"""How the names of the files end whose records only a library finds."""
 PAGE = 4096
 """Bytes of a page: a shard that is not the last one of its split is a multiple of it, so that shards can be mapped one behind the other."""
+PREPARE_AGAIN = "delete `store.json` and prepare again: what is whole is kept"
 _LARGEST = 1 << 26
 
 
@@ -33,12 +41,12 @@ class Pixels:
     """Says how the pixels of a feature are stored.
 
     Attributes:
-        form: `rows`: bytes of a canvas, the image in its upper left corner; `files`: encoded files.
+        form: `rows`: bytes of a canvas, the image in its upper left corner; `files`: encoded files; `records`: the same within records.
         dtype: Of a value.
         canvas: Height, width and channels of the canvas; of files nothing.
     """
 
-    form: Literal["rows", "files"]
+    form: Literal["rows", "files", "records"]
     dtype: str = "uint8"
     canvas: tuple[int, int, int] | tuple[()] = ()
 
@@ -56,14 +64,16 @@ class Shard:
     Attributes:
         split: The split.
         first: The number of its first record among those of the split.
-        count: How many.
-        sums: The CRC-32 of its file by feature.
-        bytes: The bytes of its file by feature.
+        count: How many are stored.
+        left_out: The numbers of those that are not, as they are damaged.
+        sums: The CRC-32 of its file by feature; of a file of whole records under `RECORDS`.
+        bytes: The bytes of its file, likewise.
     """
 
     split: str
     first: int
     count: int
+    left_out: tuple[int, ...] = ()
     sums: Mapping[str, int] = field(default_factory=dict)
     bytes: Mapping[str, int] = field(default_factory=dict)
 
@@ -84,6 +94,7 @@ class StoreAbout:
         columns: The CRC-32 of each column of the records.
         rows: Rows of a shard, but for the last of a split.
         shards: The shards.
+        suffix: How the names of files of whole records end; empty where each feature has files of its own.
     """
 
     key: str
@@ -97,6 +108,7 @@ class StoreAbout:
     columns: Mapping[str, int]
     rows: int
     shards: tuple[Shard, ...]
+    suffix: str = ""
 
     @property
     def total(self) -> int:
@@ -107,6 +119,18 @@ class StoreAbout:
 def shard_file(root: Path, feature: str, form: str, number: int) -> Path:
     """Returns the file of a shard's feature."""
     return root / SHARDS / f"{feature}-{number:05d}.{form}"
+
+
+def shard_files(root: Path, shards: Sequence[Shard], pixels: Mapping[str, Pixels], suffix: str) -> list[dict[str, Path]]:
+    """Returns the files of each shard: by feature, or the one of whole records under `RECORDS`, which is called as programs expect it."""
+    if not suffix:
+        return [{feature: shard_file(root, feature, own.form, i) for feature, own in pixels.items()} for i in range(len(shards))]
+    counts, found = Counter(shard.split for shard in shards), []
+    seen: Counter[str] = Counter()
+    for shard in shards:
+        found.append({RECORDS: root / f"{shard.split}-{seen[shard.split]:05d}-of-{counts[shard.split]:05d}{suffix}"})
+        seen[shard.split] += 1
+    return found
 
 
 def column_file(root: Path, name: str) -> Path:
@@ -121,7 +145,7 @@ def write_about(root: Path, about: StoreAbout) -> None:
 
 def put(file: Path, content: bytes) -> None:
     """Writes a file, which is there whole or not at all, whenever the process or the machine stops."""
-    fresh = file.with_name(f"{file.name}.{os.getpid()}.part")
+    fresh = file.with_name(f"{file.name}.{uuid.uuid4().hex}{PART}")
     with open(fresh, "wb") as stream:
         stream.write(content)
         stream.flush()
@@ -166,17 +190,15 @@ def check_files(root: Path, about: StoreAbout) -> None:
     Raises:
         OpError: `PG570`.
     """
-    for number, shard in enumerate(about.shards):
-        for feature, pixels in about.pixels.items():
-            file = shard_file(root, feature, pixels.form, number)
+    for shard, files in zip(about.shards, shard_files(root, about.shards, about.pixels, about.suffix), strict=True):
+        for held, file in files.items():
             try:
                 size = os.stat(file).st_size
             except OSError:
                 size = -1
-            if size != shard.bytes[feature]:
-                said = "is not there" if size < 0 else f"has {size:,} bytes, and had {shard.bytes[feature]:,} when it was written"
-                help_ = "delete `store.json` and prepare again: what is whole is kept"
-                raise OpError("PG570", f"{str(file)!r} {said}", field="path", help=help_)
+            if size != shard.bytes[held]:
+                said = "is not there" if size < 0 else f"has {size:,} bytes, and had {shard.bytes[held]:,} when it was written"
+                raise OpError("PG570", f"{str(file)!r} {said}", field="path", help=PREPARE_AGAIN)
 
 
 def read_column(root: Path, name: str) -> Any:

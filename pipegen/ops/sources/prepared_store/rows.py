@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.sources.listing.reader import Reader
-from pipegen.ops.sources.prepared_store.layout import PAGE, read_column, shard_file
+from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, read_column, shard_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,12 +128,13 @@ class StoredRows(Reader):
         return spread
 
     def _shards(self, feature: str) -> StoredShards:
-        pixels, shards = self.about.pixels[feature], self.about.shards
-        files = tuple(str(shard_file(self.root, feature, pixels.form, i)) for i in range(len(shards)))
-        sizes = tuple(shard.bytes[feature] for shard in shards)
+        about, pixels = self.about, self.about.pixels[feature]
+        held = RECORDS if pixels.form == "records" else feature
+        files = tuple(str(own[held]) for own in shard_files(self.root, about.shards, about.pixels, about.suffix))
+        sizes = tuple(shard.bytes[held] for shard in about.shards)
         if pixels.form == "rows":
-            rows = self.about.rows
-            return StoredShards(files, sizes, tuple(i * rows * pixels.row for i in range(len(shards))), pixels.row, rows)
+            rows = about.rows
+            return StoredShards(files, sizes, tuple(i * rows * pixels.row for i in range(len(files))), pixels.row, rows)
         starts, at = [], 0
         for size in sizes:
             starts.append(at)
