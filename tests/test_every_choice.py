@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cached_property
 from pathlib import Path
 from pipes import picture
 from typing import TYPE_CHECKING, Any
@@ -113,8 +114,14 @@ class Plain:
     def __init__(self, name: str, root: Path) -> None:
         self.name, self.spec, self.root = name, WHAT[name](root), root
         self.pipe = build(self.spec)
-        self.epochs = [batches(self.pipe.dataset("train", epoch=epoch)) for epoch in (0, 1)]
-        self.validation = batches(self.pipe.validation)
+
+    @cached_property
+    def epochs(self) -> list[list[tuple[Any, ...]]]:
+        return [batches(self.pipe.dataset("train", epoch=epoch)) for epoch in (0, 1)]
+
+    @cached_property
+    def validation(self) -> list[tuple[Any, ...]]:
+        return batches(self.pipe.validation)
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +287,7 @@ HOW: tuple[Callable[[Plain, Path], None], ...] = (
     memory_cache, disk_cache, killed_cache, hosts, resume, stages, fixed_epoch, validation, class_weights, export, predict, eject, prepare,
     part_in_output,
 )  # fmt: skip
-QUICK = {("sampled_mix", "hosts")}
+QUICK = {("sampled_mix", "class_weights")}
 CELLS = [
     pytest.param(what, how, marks=[] if (what, how.__name__) in QUICK else [pytest.mark.nightly], id=f"{what}-{how.__name__}")
     for what in WHAT

@@ -121,7 +121,8 @@ def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipegen.ops.sources.stores.zarr_arrays.SMALL", 0)
 
 
-@pytest.mark.parametrize("form", EVERY)
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", FORMS)
 def test_shards_beside_a_folder(form: str, tmp_path: Path) -> None:
     n = sum(COUNTS)
     photos, shards = write_folder(tmp_path / "p"), written(tmp_path / "r", form)
