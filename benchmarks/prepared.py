@@ -1,8 +1,9 @@
 """The command: `python -m benchmarks.prepared FOLDER`. What a spec gives from a prepared store, beside the originals, in one run.
 
 It prepares photographs with a shorter side of 256 pixels as `raw` and as `jpeg`, in a folder that is kept with `--stores`, and measures the
-ImageNet recipe from each; then the geometric recipe from images that were prepared behind its resize, beside the cached one. Turns are
-interleaved, and ratios are medians over the repeats.
+ImageNet recipe from each, beside FFCV on files of its own where that is installed; then the geometric recipe from images that were prepared
+behind its resize, beside the cached one. Turns are interleaved, and ratios are medians over the repeats. The processor time of an image,
+of all threads, is what other programs disturb least.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when TensorFlow is imported
 
@@ -23,10 +26,9 @@ from rich.table import Table
 
 from benchmarks.measure import ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 SIDE = 256
+QUIET_S = 0.3
+"""Without work for so long, every buffer is full."""
 STEPS = 400
 _IMAGENET: list[Any] = [{"random_resized_crop": {"size": 224}}, "random_flip", {"normalize": {"preset": "torch"}}]
 _TURNS = {"rotation": {"degrees": 20}, "translation": {"x": 0.1, "y": 0.1}, "shear": {"degrees": 10}, "zoom": {"factor": [0.8, 1.2]}}
@@ -36,8 +38,21 @@ _GEOMETRIC: list[Any] = [
     "random_flip",
     {"random_brightness": {"factor": 0.2}},
 ]
-GROUPS: dict[str, tuple[str, ...]] = {"ImageNet": ("originals", "jpeg", "raw"), "geometric": ("cached", "originals", "raw")}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "ImageNet": ("originals", "jpeg", "raw", "FFCV jpeg", "FFCV raw"),
+    "geometric": ("cached", "originals", "raw"),
+}
 """The systems of each recipe; ratios are given against the first."""
+FFCV_SIDE = 341
+"""What FFCV shrinks longer sides to: images of 4 to 3 then have a shorter side of 256."""
+TARGETS = (
+    ("ImageNet", "jpeg", "originals", 2.1),
+    ("ImageNet", "raw", "originals", 4.5),
+    ("ImageNet", "raw", "FFCV raw", 1.0),
+    ("ImageNet", "jpeg", "FFCV jpeg", 1.0),
+    ("geometric", "raw", "cached", 1.0),
+)
+"""Of a recipe, a system, what it is compared to, and the least ratio."""
 
 
 def spec(folder: Path, steps: list[Any]) -> dict[str, Any]:
@@ -72,23 +87,87 @@ def pipelines(folder: Path, stores: Path, console: Console) -> dict[str, dict[st
     return built
 
 
-def turns(batches: dict[str, Any], repeats: int, seconds: float) -> dict[str, list[float]]:
-    """Images per second of each system, a turn after another."""
-    endless: dict[str, Iterator[Any]] = {name: itertools.chain.from_iterable(itertools.repeat(data)) for name, data in batches.items()}
+def peers(folder: Path, stores: Path, console: Console) -> dict[str, Iterator[Any]]:
+    """The batches of FFCV by system, from files that it writes into `stores`; none where it is not installed."""
+    from benchmarks import steps
+    from benchmarks.data import Photos, UnavailableError
+    from benchmarks.recipes import RECIPES
+    from benchmarks.systems import ffcv_loader
+
+    imagenet = next(recipe for recipe in RECIPES if recipe.name == "imagenet")
+    normalise = imagenet.find(steps.Normalise)
+    assert normalise is not None
+    found = {}
+    try:
+        for form in ("jpeg", "raw"):
+            file = stores / f"ffcv-{form}.beton"
+            ffcv_loader.write(Photos.find(folder), file, form, FFCV_SIDE)
+            found[f"FFCV {form}"] = ffcv_loader.batches_of(file, imagenet.batch, imagenet.size, normalise)
+    except UnavailableError as error:
+        console.print(f"FFCV is left out: {error}")
+    return found
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A turn of a system.
+
+    Attributes:
+        rate: Images per second.
+        ms: Processor time of an image, in milliseconds, of all threads.
+    """
+
+    rate: float
+    ms: float
+
+
+def turns(batches: dict[str, Any], repeats: int, seconds: float) -> dict[str, list[Turn]]:
+    """Measures each system, a turn after another."""
+    endless = {
+        name: data if isinstance(data, Iterator) else itertools.chain.from_iterable(itertools.repeat(data))
+        for name, data in batches.items()
+    }
     for name, data in endless.items():
         for _ in range(64 if name == "cached" else 8):  # a cache is filled by what is seen
             next(data)
-    rates: dict[str, list[float]] = {name: [] for name in batches}
+    found: dict[str, list[Turn]] = {name: [] for name in batches}
     for repeat in range(repeats):
         names = [*batches]
         for name in names[repeat % len(names) :] + names[: repeat % len(names)]:
             for _ in range(3):
                 next(endless[name])
-            images, began = 0, time.perf_counter()
+            time.sleep(QUIET_S)  # what the one before has yet to read ahead is in no turn
+            images, began, used = 0, time.perf_counter(), time.process_time()
             while (elapsed := time.perf_counter() - began) < seconds:
                 images += len(next(endless[name])[1])
-            rates[name].append(images / elapsed)
-    return rates
+            time.sleep(QUIET_S)
+            found[name].append(Turn(images / elapsed, (time.process_time() - used) / images * 1e3))
+    return found
+
+
+def report(measured: dict[str, dict[str, list[Turn]]], console: Console) -> None:
+    """Prints a table for each recipe, and a line for each target."""
+    for recipe, found in measured.items():
+        first = GROUPS[recipe][0]
+        table = Table("", "images/s", "ms of processor", f"of {first}", title=recipe)
+        for name, turned in found.items():
+            ms = statistics.median(turn.ms for turn in turned)
+            table.add_row(
+                name, f"{statistics.median(turn.rate for turn in turned):,.0f}", f"{ms:.3f}", f"{_ratio(found, name, first):.2f} ×"
+            )
+        console.print(table)
+    for recipe, name, other, least in TARGETS:
+        found = measured[recipe]
+        if other in found:
+            reached, ms = _ratio(found, name, other), [statistics.median(t.ms for t in found[n]) for n in (other, name)]
+            said = "reached" if reached >= least else "not reached"
+            console.print(
+                f"{recipe}: {name} is {reached:.2f} × {other}, at least {least:g} is wanted: {said} ({ms[0] / ms[1]:.2f} × by processor)"
+            )
+
+
+def _ratio(found: dict[str, list[Turn]], name: str, other: str) -> float:
+    return ratio([turn.rate for turn in found[name]], [turn.rate for turn in found[other]]) or 0.0
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -101,13 +180,13 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     console = Console()
     with tempfile.TemporaryDirectory() as own:
-        built = pipelines(args.folder, args.stores or Path(own), console)
+        stores = args.stores or Path(own)
+        built = pipelines(args.folder, stores, console)
+        built["ImageNet"] |= {name: batches for name, batches in peers(args.folder, stores, console).items()}
+        measured = {}
         for recipe, names in GROUPS.items():
-            rates = turns({name: built[recipe][name] for name in names}, args.repeats, args.seconds)
-            table = Table("", "images/s", f"of {names[0]}", title=recipe)
-            for name in names:
-                table.add_row(name, f"{statistics.median(rates[name]):,.0f}", f"{ratio(rates[name], rates[names[0]]):.2f} ×")
-            console.print(table)
+            measured[recipe] = turns({name: built[recipe][name] for name in names if name in built[recipe]}, args.repeats, args.seconds)
+        report(measured, console)
     return 0
 
 

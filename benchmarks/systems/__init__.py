@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.systems.base import System
 from benchmarks.systems.dali import Dali
+from benchmarks.systems.ffcv_loader import Ffcv
 from benchmarks.systems.grain_loader import Grain
 from benchmarks.systems.image_data_generator import ImageDataGeneratorProcesses, ImageDataGeneratorSystem
 from benchmarks.systems.keras_dataset import KerasDataset
@@ -21,6 +22,7 @@ SYSTEMS: tuple[System, ...] = (
     TfDataTutorial(),
     TfDataExpert(),
     Dali(),
+    Ffcv(),
     Albumentations(),
     Torchvision(),
     Grain(),
