@@ -94,7 +94,7 @@ def peers(folder: Path, stores: Path, console: Console) -> dict[str, Iterator[An
     from benchmarks.recipes import RECIPES
     from benchmarks.systems import ffcv_loader
 
-    imagenet = next(recipe for recipe in RECIPES if recipe.name == "imagenet")
+    imagenet = RECIPES["imagenet"]
     normalise = imagenet.find(steps.Normalise)
     assert normalise is not None
     found = {}

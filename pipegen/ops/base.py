@@ -55,6 +55,7 @@ class CropTransform(Transform):
     family: ClassVar[str] = "crop"
     moves: ClassVar[bool] = True
     only_sizes: ClassVar[bool] = True
+    keeps_axes: ClassVar[bool] = True
 
     def output_size(self) -> tuple[int, int]:
         """`(height, width)` of the output, in pixels."""
@@ -110,6 +111,8 @@ class GeometricTransform(Transform):
 
     family = Family.GEOMETRIC
     moves: ClassVar[bool] = True
+    keeps_axes: ClassVar[bool] = False
+    """Whether its matrices scale, shift and mirror alone, so that rows stay rows and columns stay columns."""
 
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""

@@ -153,6 +153,11 @@ class Warp(Computes):
     def mirrors_only(self) -> bool:
         return self.mirrors
 
+    def keeps_lines(self) -> bool:
+        """Returns whether rows stay rows and columns stay columns, so that one after the other can be read between two of them."""
+        axes = all(ref.step.keeps_axes for ref in self.refs)
+        return axes and self.interpolation == "bilinear" and not self.mirrors and not self.projective
+
     def ns(self, x: FeatureType) -> float:
         return _MIRROR_NS if self.mirrors else self.ns_per_value * _OF_INTERPOLATION.get(self.interpolation, 1.0)
 

@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import acts, own_draws, step_of
-from pipegen.backend.kernels.positions import Size, around, fits_int32, fixed_homography, fixed_matrix, locate, outside, project, sides
-from pipegen.backend.kernels.warp import mirror, read
+from pipegen.backend.kernels.positions import (
+    Size,
+    around,
+    fits_int32,
+    fixed_homography,
+    fixed_matrix,
+    locate,
+    locate_lines,
+    outside,
+    project,
+    sides,
+)
+from pipegen.backend.kernels.warp import mirror, read, weigh_columns, weigh_rows
 from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.lowering.linear import multiply
 
@@ -62,11 +73,15 @@ def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
         return ()
     if stage.projective:
         return partial(_project, stage), partial(_around, stage)
+    if stage.keeps_lines():
+        return partial(_lines, stage), partial(_rows, stage)
     return (partial(_locate, stage),)
 
 
 def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
     """Reads the images once."""
+    if _in_lines(stage, value):
+        return weigh_columns(*params)
     return mirror(value, params[0]) if stage.mirrors else _read(value, params, stage)
 
 
@@ -106,6 +121,22 @@ def _locate(stage: s.Warp | s.Resample, image: tf.Tensor, params: Params) -> Par
 def _read(image: tf.Tensor, located: Params, stage: s.Warp | s.Resample) -> tf.Tensor:
     fill, constant = outside(stage.fill)
     return read(image, located, fill=fill, constant=constant, exact=stage.exact)
+
+
+def _in_lines(stage: s.Warp, image: tf.Tensor) -> bool:
+    """Returns whether rows are read and then columns, which gives the same bits of whole numbers. Other images are read as any other."""
+    return stage.keeps_lines() and image.dtype == tf.uint8
+
+
+def _lines(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
+    return locate_lines(params[0], sides(image), _size(image, stage), outside(stage.fill)[0]) if _in_lines(stage, image) else params
+
+
+def _rows(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
+    if not _in_lines(stage, image):
+        return _locate(stage, image, params)
+    row, down, column, across = params
+    return weigh_rows(image, row, down, *outside(stage.fill)), column, across
 
 
 def _project(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:

@@ -138,6 +138,31 @@ def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolati
     return tf.cond(fits, lambda: positions(tf.int32), lambda: positions(tf.int64))
 
 
+def locate_lines(fixed: tf.Tensor, canvas: Size, size: Size, fill: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Computes where each row and each column of the output reads, by matrices that keep rows rows and columns columns, `bilinear`.
+
+    Args:
+        fixed: int64 `(n, 6)` from `fixed_matrix`, whose second and fourth number are zero.
+        canvas: Height and width of the input, in pixels.
+        size: Height and width of the output, in pixels.
+        fill: As for `locate`.
+
+    Returns:
+        The first of two neighbouring rows on the image with its `margins`, and the position between them in 1/256, int32 `(n, height)`; and
+        likewise of columns, `(n, width)`.
+    """
+    eight = tf.constant(8, tf.int64)
+
+    def line(scale: int, offset: int, count: int | tf.Tensor, side: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        at = fixed[:, scale, None] * tf.range(tf.cast(count, tf.int64)) + fixed[:, offset, None]
+        position = tf.bitwise.right_shift(at, eight)
+        between = tf.bitwise.bitwise_and(position, tf.constant(255, tf.int64))
+        first, between = _pair(tf.bitwise.right_shift(position, eight), between, tf.cast(side, tf.int64), fill)
+        return tf.cast(first, tf.int32), tf.cast(between, tf.int32)
+
+    return (*line(4, 5, size[0], canvas[0]), *line(0, 2, size[1], canvas[1]))
+
+
 def _row(m: tf.Tensor, first: int, size: Size, *, counted: bool = False) -> tf.Tensor:
     """One row of the matrices at every output pixel, `(n, height, width)`; `counted` computes it in one loop over all pixels."""
     height, width = size

@@ -51,6 +51,33 @@ def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0
     return tf.cast(tf.clip_by_value(whole, image.dtype.min, image.dtype.max) if cubic else whole, image.dtype)
 
 
+def weigh_rows(image: tf.Tensor, first: tf.Tensor, between: tf.Tensor, fill: str, constant: float) -> tf.Tensor:
+    """Reads two rows for each row of the output and weighs them, which is half of `read` where rows stay rows.
+
+    Args:
+        image: uint8 `(n, height, width, channels)`.
+        first: The first row on the image with its margins, int32 `(n, rows)`.
+        between: The position between it and the next in 1/256, likewise.
+        fill: As for `read`.
+        constant: As for `read`.
+
+    Returns:
+        256 times the values, uint16 `(n, rows, width with margins, channels)`.
+    """
+    padded = _with_margins(image, fill, constant)
+    first, next_one = (tf.cast(tf.gather(padded, at, batch_dims=1), tf.uint16) for at in (first, first + 1))
+    second = tf.cast(between, tf.uint16)[:, :, None, None]
+    return first * (tf.constant(256, tf.uint16) - second) + next_one * second
+
+
+def weigh_columns(rows: tf.Tensor, first: tf.Tensor, between: tf.Tensor) -> tf.Tensor:
+    """Does the same with columns, of what `weigh_rows` gives, and rounds half to even, to uint8: sums are whole, so bits are `read`'s."""
+    shape = [*(rows.shape[i] if rows.shape[i] is not None else tf.shape(rows)[i] for i in (0, 1)), first.shape[1] or tf.shape(first)[1]]
+    left, right = (tf.cast(tf.gather(rows, tf.broadcast_to(at[:, None], shape), batch_dims=2), tf.int32) for at in (first, first + 1))
+    second = between[:, None, :, None]
+    return tf.cast(_rounded(left * (256 - second) + right * second, 2 * _LINEAR_BITS), tf.uint8)
+
+
 def _cubic_pixels(image: tf.Tensor, places: list[tf.Tensor], outside: float | None) -> list[list[tf.Tensor]]:
     """Four rows of four pixels for each output pixel, at four rows and four columns."""
     reader = _Reader(image, outside)

@@ -20,6 +20,7 @@ class Flip(DeterministicGeometric):
     """
 
     op = "flip"
+    keeps_axes = True
     examples = (
         Example("flip", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("flip: {axis: vertical}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),

@@ -22,6 +22,7 @@ class RandomFlip(GeometricTransform):
     """
 
     op = "random_flip"
+    keeps_axes = True
     random = True
     handles_probability = True
     examples = (

@@ -20,6 +20,7 @@ class RandomTranslation(UniformGeometric):
     """
 
     op = "random_translation"
+    keeps_axes = True
     examples = (
         Example("random_translation: {x: 0.1, y: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("random_translation: {x: [0, 0.25], fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),

@@ -24,6 +24,7 @@ class RandomZoom(UniformGeometric):
     """
 
     op = "random_zoom"
+    keeps_axes = True
     factors = frozenset({"factor", "x", "y"})
     examples = (
         Example("random_zoom: {factor: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),

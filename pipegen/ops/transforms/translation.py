@@ -21,6 +21,7 @@ class Translation(DeterministicGeometric):
     """
 
     op = "translation"
+    keeps_axes = True
     examples = (
         Example("translation: {x: 0.1, y: -0.05}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("translation: {y: 0.25, fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),

@@ -25,6 +25,7 @@ class Zoom(DeterministicGeometric):
     """
 
     op = "zoom"
+    keeps_axes = True
     examples = (
         Example("zoom: {factor: 1.25}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("zoom: {x: 1.1, y: 0.9, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
