@@ -52,12 +52,14 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
 
 def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -> str:
     """The same of the members of archives, which are read by their numbers: that of the unpacked files."""
+    import numpy as np
+
     digest = hashlib.sha256()
     splits = None if listing.parts is None else list(listing.parts)
     for done, record in enumerate(sorted(range(len(listing.keys)), key=lambda i: encode(listing.keys[i]))):
         reader: Any = listing.reader(splits[record] if splits is not None else "")
         if reader.archived:
-            found = hashlib.sha256(reader.content(listing.row(record))).digest()
+            found = hashlib.sha256(reader.stored("image", np.array([listing.row(record)]))[0]).digest()
         else:
             found = _file_digest(encode(listing.path(record)))
         digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))

@@ -127,7 +127,8 @@ class _InReader:
         self._splits = {split: (manifest.numbers(split), manifest.places(split)) for split in manifest.splits}
         type_ = manifest.type
         levels = [] if type_ is None else [name for name, t in type_.items() if kind_of(t).levels]
-        self._name = levels[0] if levels else None
+        # Of an archive the data says no more than the arguments do: a member is the one image of its record.
+        self._name = levels[0] if levels else "image" if type_ is None else None
         self._interval = type_[levels[0]].interval if type_ is not None and levels else None
 
     def stored(self, record: int) -> tuple[Any, Interval | None]:

@@ -104,7 +104,7 @@ def test_members_stay_below_the_folder_and_the_last_of_a_name_counts(tmp_path: P
             archive.writestr("cat/./a.png", picture(2, "cat"))
     found = listed(tmp_path, "a.zip")
     assert list(found.keys) == ["cat/a.png"]
-    assert found.reader().content(0) == picture(2, "cat")  # type: ignore[attr-defined]
+    assert found.reader().stored("image", np.array([0]))[0] == picture(2, "cat")
 
 
 def test_folders_of_splits_may_be_archives(data: Path) -> None:
@@ -171,7 +171,7 @@ def test_each_split_may_lie_in_an_archive_of_its_own(data: Path) -> None:
     for split in source:
         reader, rows = manifest.listing.reader(split), manifest.rows(split)
         assert rows is not None
-        read = [reader.content(row) for row in rows.tolist()]  # type: ignore[attr-defined]
+        read = list(reader.stored("image", rows))
         assert read == [contents()[key.partition("/")[2]] for key in manifest.keys(split)]
     leaks = find_leaks(manifest, near=False)
     assert {(pair.key, pair.other_key) for pair in leaks.pairs} == {(f"train/{name}", f"validation/{name}") for name in FILES}
