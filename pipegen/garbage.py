@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,10 +14,19 @@ def uncollected() -> Iterator[None]:
 
     Nearly all of their many objects stay. Beside TensorFlow each search among everything takes two tenths of a second.
     """
-    was = gc.isenabled()
+    was, modules = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
         if was:
+            if len(sys.modules) > modules:
+                _settle()
             gc.enable()
+
+
+def _settle() -> None:
+    """Counts all that lives among what has lived long, unsearched: modules stay, and so many new ones would have everything searched next."""
+    if not gc.get_freeze_count():  # else someone has frozen what is to stay so
+        gc.freeze()
+        gc.unfreeze()

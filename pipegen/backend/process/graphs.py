@@ -7,6 +7,16 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipegen.untraced import untraced
+
+_HERE = {"experimental_ints_on_device": True}
+"""Makes `tf.data` run a function on the one device that the dataset is on.
+
+Else it places each operation and optimises the graph anew whenever an iterator is made, as if operations might belong on several: two thirds
+of the time to a first batch that is not the first batch itself. To integers the attribute does what it says on an accelerator alone,
+which functions of ours are never on.
+"""
+
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function as it is: our code is written as graphs, and AutoGraph would only slow the tracing and complain."""
@@ -14,5 +24,46 @@ def plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plain_map(ds: tf.data.Dataset, function: Callable[..., Any], calls: int | None = None, name: str | None = None) -> tf.data.Dataset:
-    """Maps a dataset in order, on `calls` threads, without AutoGraph."""
-    return ds.map(plain(function), num_parallel_calls=calls, deterministic=None if calls is None else True, name=name)
+    """Maps a dataset of dense tensors in order, on `calls` threads, as `tf.data.Dataset.map` does, without AutoGraph and on this device."""
+    return _Mapped(ds, function, calls, name)
+
+
+@untraced
+class _Mapped(tf.data.Dataset):
+    """What a function makes of each element of a dataset."""
+
+    def __init__(self, ds: tf.data.Dataset, function: Callable[..., Any], calls: int | None, name: str | None) -> None:
+        self._pipegen_inner, self._name = ds, name
+        entry = ds.element_spec
+
+        def flat(*tensors: tf.Tensor) -> list[tf.Tensor]:
+            given = tf.nest.pack_sequence_as(entry, tensors)
+            made = function(*given) if type(given) is tuple else function(given)
+            made = tf.nest.map_structure(tf.convert_to_tensor, tuple(made) if type(made) is list else made)
+            self._pipegen_spec = tf.nest.map_structure(tf.type_spec_from_value, made)
+            return tf.nest.flatten(made)
+
+        traced = tf.function(flat, input_signature=tf.nest.flatten(entry), autograph=False, experimental_attributes=_HERE)
+        self._pipegen_function = traced.get_concrete_function()  # which lives as long as the dataset
+        if not tf.executing_eagerly():
+            self._pipegen_function.add_to_graph(tf.compat.v1.get_default_graph())
+        given = {
+            "input_dataset": ds._variant_tensor,
+            "other_arguments": self._pipegen_function.captured_inputs,
+            "f": self._pipegen_function,
+            "preserve_cardinality": True,
+            **self._common_args,
+        }
+        if calls is None:
+            super().__init__(tf.raw_ops.MapDataset(**given))
+        else:
+            threads = tf.constant(calls, tf.int64)
+            super().__init__(tf.raw_ops.ParallelMapDatasetV2(num_parallel_calls=threads, deterministic="true", **given))
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._pipegen_inner]
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of an element."""
+        return self._pipegen_spec
