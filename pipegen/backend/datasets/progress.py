@@ -90,12 +90,15 @@ class Progress:
         """Note that a batch is handed over; the last one of an epoch lets the next iterator start the next epoch."""
         last = tf.equal(step, self.steps - 1)
         follows = tf.where(last, tf.stack([epoch + 1, tf.zeros_like(step)]), tf.stack([epoch, step + 1]))
-
-        def note() -> tf.Operation:
-            with tf.control_dependencies([self.delivered.assign(follows, read_value=False)]):
-                return tf.cond(last, lambda: tf.group(self.start.assign(follows, read_value=False)), tf.no_op)
-
         # An iterator that lags behind, in an epoch that another one has ended, moves nothing back.
-        noted = tf.cond(epoch >= self.start.read_value()[0], lambda: tf.group(note()), tf.no_op)
-        with tf.control_dependencies([noted] if noted is not None else []):
+        current = epoch >= self.start.read_value()[0]
+        with tf.control_dependencies([_assign_where(current, self.delivered, follows)]):
+            noted = _assign_where(current & last, self.start, follows)
+        with tf.control_dependencies([noted]):
             return epoch, step, tf.nest.map_structure(tf.identity, batch)
+
+
+def _assign_where(condition: tf.Tensor, position: Any, value: tf.Tensor) -> tf.Operation:
+    """Assigns to a variable `(2,)`, or to no row of it: a branch would be two functions more in every graph."""
+    rows = tf.where(tf.stack([condition, condition]))
+    return tf.raw_ops.ResourceScatterNdUpdate(ref=position.handle, indices=rows, updates=tf.gather_nd(value, rows))

@@ -75,10 +75,13 @@ def orient(image: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
         The upright image; from 5 on, height and width change places.
     """
 
-    def turned(transposes: bool, mirrored: tuple[int, ...]) -> tf.Tensor:
-        y = tf.transpose(image, [1, 0, 2]) if transposes else image
-        return tf.reverse(y, mirrored) if mirrored else y
+    orders = tf.constant([[1, 0, 2] if transposes else [0, 1, 2] for transposes, _ in TURNS.values()])
+    mirrors = tf.constant([[axis in mirrored for axis in range(3)] for _, mirrored in TURNS.values()])
 
-    y = tf.switch_case(orientation - 1, [lambda case=case: turned(*case) for case in TURNS.values()])
+    def turned() -> tf.Tensor:
+        mirrored = tf.reshape(tf.where(tf.gather(mirrors, orientation - 1)), [-1])
+        return tf.reverse(tf.transpose(image, tf.gather(orders, orientation - 1)), mirrored)
+
+    y = tf.cond(orientation == 1, lambda: tf.identity(image), turned)
     y.set_shape([None, None, image.shape[-1]])
     return y
