@@ -48,6 +48,7 @@ ALONE: dict[str, dict[str, Any]] = {
         },
         "output": {"x": ["image", "loss"]},
     },
+    "views": _TABLE | {"views": {"far": {"count": 2, "transforms": ["random_flip"], "when": "train"}}},
 }
 """Specs for sections that do not go with all of the others."""
 WORDS: list[tuple[tuple[str | int, ...], list[str]]] = [

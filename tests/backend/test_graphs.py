@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pipegen.backend.process.graphs import plain_map
+
+pytestmark = pytest.mark.tf
+
+
+def halves(number: tf.Tensor) -> dict[str, Any]:
+    return {"half": number / 2, "pair": (number, tf.stack([number, number]))}
+
+
+def several(number: tf.Tensor) -> list[tf.Tensor]:
+    return [number, tf.cast(number, tf.float32)]
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+@pytest.mark.parametrize("function", [halves, several])
+def test_it_maps_as_tensorflow_does(function: Any, calls: int | None) -> None:
+    """Elements, their structure and types, the length, and a function of what a function gives."""
+    source = tf.data.Dataset.range(5)
+    for again in (lambda *given: given[-1], lambda *given: {"all": given}):
+        ours = plain_map(plain_map(source, function, calls), again, calls, name="second")
+        theirs = source.map(function, num_parallel_calls=calls).map(again, num_parallel_calls=calls)
+        assert ours.element_spec == theirs.element_spec
+        assert int(ours.cardinality()) == int(theirs.cardinality()) == 5
+        tf.nest.map_structure(np.testing.assert_array_equal, list(ours.as_numpy_iterator()), list(theirs.as_numpy_iterator()))
+
+
+def test_it_reads_variables_and_runs_inside_of_functions() -> None:
+    variable = tf.Variable(3, dtype=tf.int64)
+
+    @tf.function(autograph=False)
+    def total(factor: tf.Tensor) -> tf.Tensor:
+        return plain_map(tf.data.Dataset.range(4), lambda n: n * factor + variable).reduce(tf.constant(0, tf.int64), lambda a, b: a + b)
+
+    assert int(total(tf.constant(2, tf.int64))) == 2 * 6 + 4 * 3
+
+
+FULL_SEARCHES = """
+import gc, pathlib, sys
+import numpy as np, tensorflow as tf
+import pipegen
+gc.collect()
+before = gc.get_stats()[2]["collections"]
+images, labels = np.zeros((8, 8, 8, 3), np.uint8), np.arange(8) % 2
+features = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 2}}
+spec = {"pipegen": 1, "source": {"arrays": {"features": features}}, "transforms": ["random_flip"], "batch": {"size": 4}}
+pipe = pipegen.build(spec, data={"image": images, "label": labels})
+next(iter(pipe.train))
+print(gc.get_stats()[2]["collections"] - before, gc.get_freeze_count())
+"""
+
+
+def test_nobody_searches_all_that_lives_for_garbage_before_the_first_batch() -> None:
+    done = subprocess.run([sys.executable, "-c", FULL_SEARCHES], capture_output=True, text=True, check=True, timeout=200)
+    assert done.stdout.split() == ["0", "0"]
