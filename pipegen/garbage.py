@@ -26,7 +26,7 @@ def uncollected() -> Iterator[None]:
 
 
 def _settle() -> None:
-    """Counts all that lives among what has lived long, unsearched: modules stay, and so many new ones would have everything searched next."""
+    """Counts all that lives among what has lived long, unsearched: after so many new modules, which stay, everything would be searched."""
     if not gc.get_freeze_count():  # else someone has frozen what is to stay so
         gc.freeze()
         gc.unfreeze()

@@ -12,9 +12,8 @@ from pipegen.untraced import untraced
 _HERE = {"experimental_ints_on_device": True}
 """Makes `tf.data` run a function on the one device that the dataset is on.
 
-Else it places each operation and optimises the graph anew whenever an iterator is made, as if operations might belong on several: two thirds
-of the time to a first batch that is not the first batch itself. To integers the attribute does what it says on an accelerator alone,
-which functions of ours are never on.
+Else it places each operation and optimises the graph anew whenever an iterator is made, as if operations might belong on several: two
+thirds of what making one takes. To integers the attribute does what it says on an accelerator alone, which functions of ours are never on.
 """
 
 

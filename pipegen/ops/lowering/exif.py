@@ -74,7 +74,6 @@ def orient(image: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
     Returns:
         The upright image; from 5 on, height and width change places.
     """
-
     orders = tf.constant([[1, 0, 2] if transposes else [0, 1, 2] for transposes, _ in TURNS.values()])
     mirrors = tf.constant([[axis in mirrored for axis in range(3)] for _, mirrored in TURNS.values()])
 
