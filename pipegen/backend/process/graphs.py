@@ -29,7 +29,7 @@ def plain_map(ds: tf.data.Dataset, function: Callable[..., Any], calls: int | No
 
 @untraced
 class _Mapped(tf.data.Dataset):
-    """What a function makes of each element of a dataset."""
+    """Gives what a function makes of each element of a dataset."""
 
     def __init__(self, ds: tf.data.Dataset, function: Callable[..., Any], calls: int | None, name: str | None) -> None:
         self._pipegen_inner, self._name = ds, name
