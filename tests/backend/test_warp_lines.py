@@ -58,9 +58,10 @@ def stages(interpolation: str) -> tuple[Warp, list[Any]]:
     return Warp("image", refs, *how, False), [*apart, Resample("image", "reflect", interpolation, CANVAS)]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "interpolation"), [("uint8", "bilinear"), ("float32", "bilinear"), ("uint8", "nearest"), ("uint8", "bicubic")]
-)
+OTHERS = [pytest.param(*pair, marks=pytest.mark.nightly) for pair in (("float32", "bilinear"), ("uint8", "nearest"), ("uint8", "bicubic"))]
+
+
+@pytest.mark.parametrize(("dtype", "interpolation"), [("uint8", "bilinear"), *OTHERS])
 def test_a_fused_segment_is_what_its_steps_are(dtype: str, interpolation: str) -> None:
     """Compiled, at two sizes of the batch; masks are read at the nearest pixel."""
     warp, apart = stages(interpolation)
