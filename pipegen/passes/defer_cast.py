@@ -10,6 +10,7 @@ from pipegen.ops.base import ConstantFill
 from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
+from pipegen.types import FLOATING
 
 
 def defer_cast(plan: Plan, context: PassContext, note: Note) -> Plan:
@@ -32,6 +33,8 @@ def _commutes(first: Placed, second: Placed) -> bool:
     a, b = first.stage, second.stage
     if not isinstance(a, s.Pointwise) or a.feature != b.feature:
         return False
+    if first.before[a.feature].dtype in FLOATING and first.after[a.feature].dtype not in FLOATING:
+        return False  # what is bytes from here on is moved as bytes
     if isinstance(b, s.Warp):
         return b.mirrors and not isinstance(b.fill, ConstantFill)
     return isinstance(b, s.Crop) and b.ref.step.traits(first.after[a.feature]).moves_pixels_only

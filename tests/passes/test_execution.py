@@ -78,6 +78,8 @@ CASES: dict[str, str] = {
     "a label that nobody asks for": "{transforms: [{resize: {size: 24}}, random_flip], output: {x: image, y: image}}",
     "views": "{transforms: [{resize: {size: 24}}, {rescale: {to: [0, 1]}}, random_flip], "
     "views: {whole: {count: 2}, part: {transforms: [{random_crop: {size: 20}}]}}}",
+    "a flip behind a cast to bytes": "{transforms: [{resize: {size: 24}}, {random_contrast: {factor: 0.3}}, {cast: {dtype: uint8}}, "
+    "random_flip]}",
     "half floats": "{transforms: [{resize: {size: 24}}, {random_brightness: {factor: 0.5}}, {rescale: {to: [0, 1]}}], "
     "output: {dtype: float16}}",
 }
