@@ -13,7 +13,6 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.build import Builder
 from pipegen.plan.custom import check_functions
 from pipegen.plan.data_tests import check_data_tests
-from pipegen.plan.fetching import check_fetching
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lanes import first_view
 from pipegen.plan.lints import lint_recipe
@@ -25,6 +24,7 @@ from pipegen.plan.view_checks import check_views
 from pipegen.spec.branches import branches, of_branch
 from pipegen.spec.branches import relocated as relocated_view
 from pipegen.spec.draft import Draft
+from pipegen.spec.fetching import check_fetching
 from pipegen.spec.joined import joined, relocated
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Features, PipelineSpec, ShardIndex

@@ -105,8 +105,8 @@ def run_in(executor: Executor, made: p.Physical, progress: Any, places: list[Any
     run = Run(executor, made, progress)
     ds, functions = run.dataset(run.dataset(begin), hands_over=True), {}
     while ds is not begin:
-        if type(ds).__name__ in ("_MapDataset", "_ParallelMapDataset") and getattr(ds, "_name", None):
-            functions[ds._name] = ds._map_func.function
+        if type(ds).__name__ == "_Mapped" and getattr(ds, "_name", None):
+            functions[ds._name] = ds._pipegen_function
         (ds,) = ds._inputs()
     names = {id(handle): MEMORY for place in places for handle in place._handles}
     for function in functions.values():

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
 KINDS = {
     p.Steps: ("_FlatMapDataset",),
-    p.Map: ("_MapDataset", "_ParallelMapDataset"),
+    p.Map: ("_Mapped",),
     p.Unbatch: ("_UnbatchDataset",),
     p.Stack: ("_BatchDataset",),
     p.Prefetch: ("_PrefetchDataset",),
@@ -60,8 +60,8 @@ def test_a_dataset_has_the_operations_and_scopes_of_its_plan(
     for ds, (_, operation) in zip(made, wanted, strict=True):
         assert type(ds).__name__ in KINDS[type(operation)]
         if isinstance(operation, p.Map):
-            assert ("Parallel" in type(ds).__name__) == (operation.threads is not None)
-            scopes = {op.name.split("/")[0] for op in ds._map_func.function.graph.get_operations() if "/" in op.name}
+            assert ds._pipegen_calls == operation.threads
+            scopes = {op.name.split("/")[0] for op in ds._pipegen_function.graph.get_operations() if "/" in op.name}
             assert scopes <= {type(function).__name__.lower() for function in operation.functions}
 
 

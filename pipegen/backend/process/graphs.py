@@ -32,7 +32,7 @@ class _Mapped(tf.data.Dataset):
     """Gives what a function makes of each element of a dataset."""
 
     def __init__(self, ds: tf.data.Dataset, function: Callable[..., Any], calls: int | None, name: str | None) -> None:
-        self._pipegen_inner, self._name = ds, name
+        self._pipegen_inner, self._pipegen_calls, self._name = ds, calls, name
         entry = ds.element_spec
 
         def flat(*tensors: tf.Tensor) -> list[tf.Tensor]:

@@ -36,9 +36,10 @@ _Split = Annotated[str, Field(min_length=1)]
 
 
 class Huggingface(Arrow):
-    """A folder that `save_to_disk` of Hugging Face's library wrote, in which it prepared a data set, or that holds the Parquet files of one
-    as the Hub has them: `data/train-00000-of-00003.parquet`. Nothing is downloaded, and the library is not needed, only PyArrow:
-    `pip install 'pipegen[arrow]'`.
+    """A folder in which Hugging Face's library saved or prepared a data set, or one of Parquet files as on the Hub.
+
+    `save_to_disk` writes such a folder, and the Hub names files as in `data/train-00000-of-00003.parquet`. Nothing is downloaded, and the
+    library is not needed, only PyArrow: `pip install 'pipegen[arrow]'`.
 
     Images and the names of classes come from the metadata of the data set. The records are read as with `arrow`, those of Parquet files as
     with `parquet`.
