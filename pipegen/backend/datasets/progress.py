@@ -77,11 +77,7 @@ class Progress:
             if not first:
                 return epoch, step
             early = epoch < first
-            return (
-                (tf.where(early, tf.constant(first, tf.int64), epoch), tf.where(early, tf.zeros_like(step), step))
-                if first
-                else (epoch, step)
-            )
+            return tf.where(early, tf.constant(first, tf.int64), epoch), tf.where(early, tf.zeros_like(step), step)
 
         found = plain_map(tf.data.Dataset.from_tensors(0), start)
         return found if end is None else found.filter(plain(lambda epoch, _: epoch < end))
