@@ -73,6 +73,11 @@ def mix_of(root: Path, *sources: Spec, epoch: Any = 24, **more: Any) -> Spec:
     return {"source": {"mix": {"epoch": epoch, "parts": parts}}}
 
 
+def ordered(spec: Spec) -> Spec:
+    spec["source"]["mix"]["parts"]["part0"]["order"] = {"by": "loss", "pace": PACE}
+    return spec
+
+
 PACE = {"linear": {"from": 0.4, "to": 1, "epochs": [0, 2]}}
 HELD_OUT = {"splits": {"parts": {"train": 0.75, "validation": 0.25}, "method": "random"}}
 WHAT: dict[str, Callable[[Path], Spec]] = {
@@ -89,6 +94,7 @@ WHAT: dict[str, Callable[[Path], Spec]] = {
     "plain_shards": lambda root: {"source": shards_of(root), **HELD_OUT},
     "mix": lambda root: mix_of(root, folder_of(root), shards_of(root), **HELD_OUT),
     "sampled_mix": lambda root: mix_of(root, shards_of(root), folder_of(root), sampling={"balance": "label"}, **HELD_OUT),
+    "ordered_mix": lambda root: ordered(mix_of(root, table_of(root), shards_of(root), **HELD_OUT)),
 }
 
 

@@ -49,7 +49,7 @@ def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     first = next(iter(spec.source.mixed()))
     for section, help_ in (
         ("sampling", f"write it into a part, `source.mix.parts.{first}.sampling`: it says which examples a pass through that part has"),
-        ("order", "leave `order` out; easy data can be a part of its own, with a weight that is a schedule"),
+        ("order", f"write it into a part, `source.mix.parts.{first}.order`: it says of which of its examples that part draws"),
     ):
         if getattr(spec, section) is not None:
             message = f"the weights of a `mix` say how many examples of each part an epoch has, so `{section}` has no place beside it"

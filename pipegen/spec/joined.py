@@ -90,7 +90,7 @@ def joined(spec: PipelineSpec, name: str) -> PipelineSpec:
         "epoch": "pass",
         "sampling": part.sampling,
         "stages": (),
-        "order": None,
+        "order": part.order,
     }
     return spec.model_copy(update=changes)
 
@@ -152,4 +152,4 @@ def relocate(path: Sequence[str | int], name: str, own: int) -> KeyPath:
     if path[:1] == ("transforms",) and len(path) > 1 and isinstance(path[1], int):
         index = path[1]
         return (*part_path(name), *path) if index < own else ("transforms", index - own, *path[2:])
-    return (*part_path(name), *path) if path[:1] in (("source",), ("splits",), ("sampling",)) else path
+    return (*part_path(name), *path) if path[:1] in (("source",), ("splits",), ("sampling",), ("order",)) else path

@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from pipegen.errors import InternalError
 from pipegen.ops.base import Model, SplitName, Transform
+from pipegen.ops.curriculum import Curriculum
 from pipegen.ops.sampling import Sampling as Sampling
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.splitting import ColumnMethod as ColumnMethod
@@ -21,7 +22,6 @@ from pipegen.ops.splitting import PathGroup as PathGroup
 from pipegen.ops.splitting import Seed as Seed
 from pipegen.ops.splitting import Splits as Splits
 from pipegen.ops.testing.base import DataTest
-from pipegen.spec.curriculum import Curriculum
 from pipegen.spec.units import ByteSize
 from pipegen.spec.views import Views
 

@@ -34,8 +34,9 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         splits = {k: v for k, v in dumped["parts"][name]["splits"].items() if k != "exclude"}
         part = result["source"][spec.source.op]["parts"][name]
         part["splits"] = splits
-        sampling = part.pop("sampling") and spec.source.mixed()[name].sampling.meaning()
-        part |= {"sampling": sampling} if sampling else {}
+        for section in ("sampling", "order"):
+            said = part.pop(section) and getattr(spec.source.mixed()[name], section).meaning()
+            part |= {section: said} if said else {}
     # What is said for nothing, since it stands anyway, is left out, so that a split or a label more is one difference and not two.
     names, plain = spec.split_names(), Batch()
     rules = {name: spec.batch.remainder_for(name) for name in names}

@@ -18,35 +18,46 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipegen.data.manifest import Manifest
-    from pipegen.data.sampling.epochs import Repeats
+    from pipegen.data.sampling.epochs import Epochs, Repeats
     from pipegen.spec.models import PipelineSpec
 
 
-def visits(spec: PipelineSpec, manifest: Manifest, split: str, each: str = "epoch") -> tuple[str, ...]:
+def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...]:
     """Returns a line for each thing to say of the examples of a split's epochs; none where each is seen once.
 
     Args:
         spec: The spec.
         manifest: Its data.
         split: The split.
-        each: The word for an epoch; for a part of a mix, a pass.
     """
     if split != "train":
         return ()
     if isinstance(manifest, MixedManifest):
         parts = manifest.of(split).items()
-        said = ((name, (*_windows(spec, part), *visits(joined(spec, name), part, split, "pass"))) for name, part in parts)
+        said = ((name, (*_windows(spec, part), *_of_part(spec, manifest, name))) for name, part in parts)
         return tuple(f"{name}: {line}" for name, lines in said for line in lines)
-    lines = []
+    epochs = epochs_of(spec, manifest) if spec.samples else None
+    drawn = (epochs.size, epochs.size) if epochs is not None else (0, 0)
+    return tuple(_said(spec, manifest, epochs, "epoch", drawn))
+
+
+def _of_part(spec: PipelineSpec, mix: MixedManifest, name: str) -> Iterator[str]:
+    """Yields what there is to say of a part of a mix."""
+    made = mix.mixture("train")
+    place = list(mix.of("train")).index(name)
+    drawn = (made.counts(0)[place], made.examples * made.shares[place] / made.unit) if made is not None else (0, 0)
+    yield from _said(joined(spec, name), mix.parts[name], mix.sampled.get(name), "pass", drawn)
+
+
+def _said(spec: PipelineSpec, manifest: Manifest, epochs: Epochs | None, each: str, drawn: tuple[float, float]) -> Iterator[str]:
+    """Yields what there is to say of one source; `drawn` are the examples that epoch 0 has of it, and those of a late epoch."""
     if manifest.spared:
-        left = manifest.num_examples(split)
-        lines.append(f"the subset has {left:,} of {left + manifest.spared:,} examples, the same in every {each}")
-    if spec.samples:
-        epochs = epochs_of(spec, manifest)
-        lines += _easiest(epochs) if isinstance(epochs, Easiest) else _repeats(spec, manifest, epochs, each)
+        left = manifest.num_examples("train")
+        yield f"the subset has {left:,} of {left + manifest.spared:,} examples, the same in every {each}"
+    if epochs is not None:
+        yield from _easiest(epochs, *drawn) if isinstance(epochs, Easiest) else _repeats(spec, manifest, epochs, each)
         if manifest.listing.shards is not None:
-            lines.append(f"the labels of all {manifest.total:,} records were read for this, once for each process")
-    return tuple(lines)
+            yield f"the labels of all {manifest.total:,} records were read for this, once for each process"
 
 
 def _windows(spec: PipelineSpec, part: Manifest) -> Iterator[str]:
@@ -57,13 +68,13 @@ def _windows(spec: PipelineSpec, part: Manifest) -> Iterator[str]:
         yield order_text("window", window_bytes(asked, part, "train"), blocks=reader.called)
 
 
-def _easiest(epochs: Easiest) -> Iterator[str]:
+def _easiest(epochs: Easiest, begun: float, late: float) -> Iterator[str]:
     n, counts = len(epochs.members), epochs.counts
     first, last = int(counts[0]), int(counts[-1])
-    yield f"epoch 0 draws {epochs.size:,} examples from the {first:,} easiest of {n:,}: each is seen {_often(epochs.size / first)}"
+    yield f"epoch 0 draws {begun:,} examples from the {first:,} easiest of {n:,}: each is seen {_often(begun / first)}"
     if last != first:
         settled, which = int(np.flatnonzero(counts != last)[-1]) + 1, "all" if last == n else f"the {last:,} easiest"
-        yield f"from epoch {settled} on it draws from {which}: each is seen {_often(epochs.size / last)}"
+        yield f"from epoch {settled} on it draws from {which}: each is seen {_often(late / last)}"
 
 
 def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats, each: str) -> Iterator[str]:

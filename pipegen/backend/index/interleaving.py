@@ -85,7 +85,8 @@ class MixedOrder(Order):
     A position of a cycle, as `at` gives it, is a place in the permutation of a part, counted on from the records of the parts before.
 
     Attributes:
-        parts: The order of each part alone, whose seed is its own; of a sampled part, of the examples that a pass has.
+        parts: The order of each part alone, whose seed is its own; of a sampled part, of the examples that a pass has. One
+            that draws from its easiest examples permutes these itself.
         counts: The examples of each part in each epoch.
         held: The records of each part, where passes have others than each of them once.
     """
@@ -141,7 +142,13 @@ class MixedOrder(Order):
         firsts = tf.constant(self.firsts, tf.int64)
         first = tf.gather(firsts, part)
         size = tf.maximum(tf.gather(firsts, part + 1) - first, 1)
-        return place // size, first + place % size
+        cycle, position = place // size, place % size
+        for i, own in enumerate(self.parts):
+            if own.passes is not None:
+                here = tf.equal(part, i)
+                paced = own.passes(tf.where(here, place, 0))
+                cycle, position = tf.where(here, paced[0], cycle), tf.where(here, paced[1], position)
+        return cycle, first + position
 
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int) -> Found:
         """The examples that may take the place of a damaged one: the next of its part, whichever batch they are in themselves."""

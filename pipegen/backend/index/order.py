@@ -12,6 +12,8 @@ from pipegen.backend.index.permuted import keys, permute
 from pipegen.physical.extent import Extent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipegen.backend.reading.sampled import Sampled
 
 _WHOLE = -1
@@ -50,6 +52,8 @@ class Order(Extent):
     blocks: tf.Tensor | None = None
     sampled: Sampled | None = None
     """Of an epoch that has some examples more than once, or not all of them: which one is at each place of it."""
+    passes: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]] | None = None
+    """Of a part of a mix whose passes are not all of one length: the pass that each of its examples is of, and its place there."""
 
     def positions(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The positions of this host's block of one global batch, as `at` says them; `epoch` and `step` are int64 scalars."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.data.manifest import Manifest
     from pipegen.data.mix.counts import Mixture
-    from pipegen.data.sampling.epochs import Repeats
+    from pipegen.data.sampling.epochs import Paced, Repeats
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType
@@ -42,7 +42,7 @@ class MixedRecords(Records):
     parts: tuple[Records, ...] = ()
     reads: tuple[ElementType, ...] = ()
     mixture: Mixture | None = None
-    sampled: Mapping[str, Repeats] = field(default_factory=dict)
+    sampled: Mapping[str, Repeats | Paced] = field(default_factory=dict)
 
     @property
     def epoch_examples(self) -> int:
@@ -203,7 +203,7 @@ def records_of_plan(manifest: Manifest, split: str, plan: Plan, runtime: Runtime
         parts=records,
         reads=reads,
         mixture=mixture,
-        sampled=manifest.sampled if mixture is not None else {},
+        sampled=manifest.passes if mixture is not None else {},
     )
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from pipegen.backend.index.permuted import permuted
 from pipegen.backend.reading.columns import Column
-from pipegen.data.sampling.epochs import GOLDEN, Easiest
+from pipegen.data.sampling.epochs import GOLDEN, Easiest, Paced
 from pipegen.data.sampling.rounding import UNIT
 
 if TYPE_CHECKING:
@@ -64,9 +64,41 @@ class EasiestTensors:
         return tf.cast(self._members(place), tf.int64), slot // count
 
 
-Sampled = RepeatTensors | EasiestTensors
+class PacedTensors:
+    """`Paced` in the graph."""
+
+    def __init__(self, paced: Paced) -> None:
+        self.size = paced.size
+        self._seed = paced.seed
+        self._begins, self._counts, self._passes = (tf.constant(numbers) for numbers in (paced.begins, paced.counts, paced.passes))
+        self._members = Column(paced.members)
+
+    def found(self, place: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Finds the pass that each example of the part is of, counted from epoch 0 on, and its place there: int64, like `place`."""
+        stretch = _last(self._begins, place)
+        count, done = tf.gather(self._counts, stretch), place - tf.gather(self._begins, stretch)
+        return tf.gather(self._passes, stretch) + done // count, done % count
+
+    def visit(self, cycle: tf.Tensor, slot: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+        """Finds the records at places of passes, none of which stands in its pass twice: int64 `(n,)`, as are the arguments."""
+        count = tf.gather(self._counts, _last(self._passes, cycle))
+        place = permuted(slot, self._seed, cycle, _EASIEST, count - 1, jit=jit)
+        return tf.cast(self._members(place), tf.int64), tf.zeros_like(slot)
 
 
-def sampled(epochs: Epochs) -> Sampled:
-    """Returns sampled epochs as functions read them."""
-    return EasiestTensors(epochs) if isinstance(epochs, Easiest) else RepeatTensors(epochs)
+def _last(begins: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
+    """Finds the last stretch that begins at a number or before it: int32, like `at`."""
+    return tf.reshape(tf.searchsorted(begins, tf.reshape(at, [-1]), side="right") - 1, tf.shape(at))
+
+
+Sampled = RepeatTensors | EasiestTensors | PacedTensors
+
+
+def sampled(epochs: Epochs | Paced) -> Sampled:
+    """Returns sampled epochs, or the passes through a part of a mix, as functions read them."""
+    match epochs:
+        case Easiest():
+            return EasiestTensors(epochs)
+        case Paced():
+            return PacedTensors(epochs)
+    return RepeatTensors(epochs)

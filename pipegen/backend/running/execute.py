@@ -23,7 +23,7 @@ from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.mixed import MixedRecords, mixed_tensors, tensors_of
-from pipegen.backend.reading.sampled import sampled
+from pipegen.backend.reading.sampled import PacedTensors, sampled
 from pipegen.backend.running.walk import Run
 from pipegen.data.mix.counts import part_seed
 from pipegen.data.windows import USUAL
@@ -272,4 +272,10 @@ def _order_of_part(records: MixedRecords, number: int, extent: Extent, index: In
     name, part = records.names[number], records.parts[number]
     epochs = records.sampled.get(name)
     passes = Extent(len(part) if epochs is None else epochs.size, extent.batch, extent.remainder, extent.shard, None)
-    return replace(order_of(passes, index, part, part_seed(seed, name)), sampled=None if epochs is None else sampled(epochs))
+    order = order_of(passes, index, part, part_seed(seed, name))
+    if epochs is None:
+        return order
+    chosen = sampled(epochs)
+    if isinstance(chosen, PacedTensors):
+        return replace(order, sampled=chosen, passes=chosen.found, kind="stored")
+    return replace(order, sampled=chosen)

@@ -12,11 +12,13 @@ import numpy as np
 
 from pipegen.data.manifest import Manifest
 from pipegen.data.mix.counts import epoch_examples, mixture
+from pipegen.data.sampling.easiest import paced
+from pipegen.data.sampling.epochs import Easiest, Repeats
 from pipegen.ops.sources.listing.strings import Strings
 
 if TYPE_CHECKING:
     from pipegen.data.mix.counts import Mixture
-    from pipegen.data.sampling.epochs import Repeats
+    from pipegen.data.sampling.epochs import Epochs, Paced
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.mix import Mix
     from pipegen.types import ElementType
@@ -29,12 +31,12 @@ class MixedManifest(Manifest):
     Attributes:
         parts: The manifest of each part, by name.
         source: The mix.
-        sampled: Of parts whose training split is sampled: which examples a pass through it has.
+        sampled: Of parts whose training split is sampled: which examples it has, were it alone.
     """
 
     parts: Mapping[str, Manifest] = None  # type: ignore[assignment]
     source: Mix = None  # type: ignore[assignment]
-    sampled: Mapping[str, Repeats] = field(default_factory=dict)
+    sampled: Mapping[str, Epochs] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Leaves the members as they are."""
@@ -54,6 +56,17 @@ class MixedManifest(Manifest):
         sizes = {name: passes.get(name, part.num_examples("train")) for name, part in self.of("train").items()}
         examples = epoch_examples(self.source.epoch, sizes, {name: weights[-1] for name, weights in own.items()})
         return mixture(examples, [*own.values()])
+
+    @cached_property
+    def passes(self) -> dict[str, Repeats | Paced]:
+        """Finds which examples the passes through each sampled part have."""
+        places = {name: place for place, name in enumerate(self.of("train"))}
+        return {
+            name: paced(epochs, lambda epoch, place=places[name]: self._mixture.before(epoch)[place])  # type: ignore[misc]
+            if isinstance(epochs, Easiest)
+            else epochs
+            for name, epochs in self.sampled.items()
+        }
 
     def epoch_examples(self, split: str) -> int:
         """Counts the examples in an epoch of a split."""
@@ -147,7 +160,8 @@ class MixedManifest(Manifest):
             if labels is None:
                 return None
             if len(labels):
-                often = self.sampled[name].each(len(labels)) if name in self.sampled else np.ones(len(labels))
+                epochs = self.sampled.get(name)
+                often = epochs.each(len(labels)) if isinstance(epochs, Repeats) else np.ones(len(labels))
                 seen += share / made.unit * np.bincount(labels, often, minlength=len(seen)) / often.sum()
         present = int((seen > 0).sum())
         return {c: 1 / (present * n) if n else 0.0 for c, n in enumerate(seen.tolist())}

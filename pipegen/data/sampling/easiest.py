@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegen.data.sampling.epochs import Easiest
+from pipegen.data.sampling.epochs import Easiest, Paced
 from pipegen.ops.sources.listing.strings import as_places, shareable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Array = np.ndarray[Any, Any]
 
@@ -33,3 +33,17 @@ def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: 
     members = shareable(as_places(np.lexsort((ids, difficulty)), n))
     counts = [min(max(math.ceil(share * n - _SLACK * n), 1), n) for share in shares]
     return Easiest(size, members, np.array(counts, np.int64), seed)
+
+
+def paced(easiest: Easiest, before: Callable[[int], int]) -> Paced:
+    """Lets a part of a mix go through its easiest records.
+
+    Args:
+        easiest: Of how many records each epoch draws.
+        before: Counts the examples of the part in all epochs before one.
+    """
+    firsts = np.flatnonzero(np.diff(easiest.counts, prepend=0))
+    begins = np.array([before(int(epoch)) for epoch in firsts], np.int64)
+    counts = easiest.counts[firsts]
+    passes = np.cumsum([0, *(-(-np.diff(begins) // counts[:-1]))], dtype=np.int64)
+    return Paced(len(easiest.members), easiest.members, begins, counts, passes, easiest.seed)

@@ -84,4 +84,28 @@ class Easiest:
     seed: int
 
 
+@dataclass(frozen=True, eq=False)
+class Paced:
+    """Lets a part of a mix draw from its easiest records, through which it goes pass after pass as long as their number stays.
+
+    A stretch is a row of epochs that draw from as many records. Of m examples that the part has had in a stretch of k records, each was
+    one ⌊m/k⌋ or ⌈m/k⌉ times. A pass that the end of a stretch cuts short is not gone on with.
+
+    Attributes:
+        size: The records of the part, which are what counts as once through it.
+        members: All records, the easiest first.
+        begins: How many examples the part has had before each stretch, from 0 on: int64 `(stretches,)`.
+        counts: Of how many records each stretch draws: int64, like `begins`.
+        passes: The number of the first pass of each stretch: int64, like `begins`.
+        seed: The part's seed.
+    """
+
+    size: int
+    members: Array
+    begins: Array
+    counts: Array
+    passes: Array
+    seed: int
+
+
 Epochs = Repeats | Easiest

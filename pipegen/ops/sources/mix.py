@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, fi
 
 from pipegen.errors import InternalError, PartError
 from pipegen.ops.arguments.schedules import AnySchedule, Schedule
+from pipegen.ops.curriculum import Curriculum
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
 from pipegen.ops.sampling import Sampling
@@ -65,6 +66,9 @@ class Part(Model):
     sampling: Sampling | None = None
     """How often a pass through the part has each of its examples, as `sampling` has it for a single source: by default once. The share of
     the part stays what its weight says."""
+    order: Curriculum | None = None
+    """Easy examples of the part first, as `order` has it for a single source: the part draws from its easiest examples, and from more of
+    them as training goes on. Its share stays what its weight says."""
     transforms: tuple[InnerStep, ...] = ()
     """Steps on this part alone, before the common ones."""
     features: dict[FeatureName, FeatureName] = {}
