@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.physical.nodes import Examples, Fill, Filter, Map, Own
 from pipegen.physical.scopes import BATCH, CACHE, INDEX, READ, called, scopes
 from pipegen.plan.cost import plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Read
 from pipegen.plan.render import stage_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
+    from pipegen.physical.nodes import Physical
     from pipegen.plan.cost import Circumstances, NodeCost
     from pipegen.plan.nodes import Node, Plan
     from pipegen.plan.stages import Stage
+    from pipegen.profiling.record import Recording
 
 _OWN = {Index: (INDEX, "order and random numbers"), Read: (READ, "reading"), Cache: (CACHE, "the cache"), Batch: (BATCH, "batches")}
 """What is measured of a node beside its stages: in which scope, and what it is called."""
+
+_UNLIKE = 2.0
+"""How many times as many examples as were handed over nobody makes in the meantime: the part then runs at times of its own."""
 
 Key = tuple[object, ...]
 """What makes a stage, or a kernel, the same one in another plan of the spec."""
@@ -55,16 +62,16 @@ class Part:
         return self.stage is not None and any(isinstance(ref.step, CustomTransform) for ref in self.stage.uses())
 
 
-def measured_parts(plan: Plan, busy: Mapping[str, float], examples: int, given: Circumstances) -> list[Part]:
+def measured_parts(plan: Plan, recorded: Recording, sizes: Collection[int], given: Circumstances) -> list[Part]:
     """Returns what each node and stage took, in their order.
 
     Args:
         plan: The plan that ran.
-        busy: Seconds of threads in each scope.
-        examples: Examples that were made.
+        recorded: What was measured of it.
+        sizes: What `run_sizes` says of it.
         given: What the cost model goes by within compiled kernels.
     """
-    us = {scope: 1e6 * seconds / max(examples, 1) for scope, seconds in busy.items()}
+    us = {scope: 1e6 * seconds / max(_made(recorded, scope, sizes), 1) for scope, seconds in recorded.trace.busy.items()}
     total = sum(us.values()) or 1.0
     found: list[Part] = []
     for node, cost in zip(plan.nodes, plan_cost(plan, given).nodes, strict=True):
@@ -75,6 +82,30 @@ def measured_parts(plan: Plan, busy: Mapping[str, float], examples: int, given: 
         for stage, took, estimated, expected in _stages(plan, node, cost, us):
             found.append(Part(called(stage), stage_text(stage), took, took / total, estimated, stage, node, expected))
     return found
+
+
+def run_sizes(ran: Physical) -> tuple[int, ...]:
+    """Returns of how many examples, less than a batch, a run of a part may be.
+
+    Nothing where a plan makes more examples than it hands over, or an epoch at once: then runs do not say how many were made.
+    """
+    more = any(isinstance(o, Filter) or (isinstance(o, Map) and o.grain == "epoch") for o in ran.operations)
+    more = more or any(isinstance(function, (Fill, Own)) for function in ran.functions)
+    return () if more else tuple({1, *(function.chunk for function in ran.functions if isinstance(function, Examples))})
+
+
+def _made(found: Recording, scope: str, sizes: Collection[int]) -> float:
+    """Returns of how many examples the trace has seen a part.
+
+    They are not those that were handed over meanwhile: some of these were begun, or done, before, and what is made ahead comes later.
+    Which of the sizes a run has, and whether it has any, is plain all the same.
+    """
+    runs, handed = found.trace.runs.get(scope, 0), found.traced_examples
+    if not runs or not handed or not sizes:
+        return handed
+    possible = [runs * size for size in (*sizes, handed / max(found.traced_batches, 1))]
+    nearest = min(possible, key=lambda made: abs(math.log(made / handed)))
+    return nearest if 1 / _UNLIKE < nearest / handed < _UNLIKE else handed
 
 
 def _stages(plan: Plan, node: Node, cost: NodeCost, us: Mapping[str, float]) -> Iterator[tuple[Stage, float, bool, float]]:

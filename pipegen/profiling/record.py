@@ -40,7 +40,8 @@ class Recording:
         examples: Examples in them.
         seconds: How long they took.
         waited: How long Python waited for them.
-        traced_examples: Examples that were made while the trace ran, as many as were handed over.
+        traced_examples: Examples that were handed over while the trace ran.
+        traced_batches: Batches of them.
         trace: What its threads did meanwhile.
         model_ms: How long a training step of the model takes; `None` where nothing but the pipeline ran.
         notes: What to know about it.
@@ -56,6 +57,7 @@ class Recording:
     seconds: float = 0.0
     waited: float = 0.0
     traced_examples: int = 0
+    traced_batches: int = 0
     trace: Trace = field(default_factory=Trace)
     model_ms: float | None = None
     notes: list[str] = field(default_factory=list)
@@ -73,6 +75,10 @@ class Recording:
     def took(self, waiting: Waiting, seconds: float) -> None:
         """Notes what was measured without a trace."""
         self.batches, self.examples, self.seconds, self.waited = waiting.batches, waiting.examples, seconds, waiting.seconds
+
+    def traced(self, waiting: Waiting, trace: Trace) -> None:
+        """Notes what was measured with a trace."""
+        self.traced_batches, self.traced_examples, self.trace = waiting.batches, waiting.examples, trace
 
 
 def about(executor: Executor, spec_hash: str) -> Recording:
@@ -108,9 +114,9 @@ def record(
     _some(batches, steps)
     found.took(executor.waiting.since(before), time.perf_counter() - start)
     before = replace(executor.waiting)
-    with traced(frozenset(scopes(executor.plan).values())) as found.trace:
+    with traced(frozenset(scopes(executor.plan).values())) as trace:
         _some(batches, steps)
-    found.traced_examples = executor.waiting.since(before).examples
+    found.traced(executor.waiting.since(before), trace)
     return found
 
 

@@ -97,18 +97,17 @@ def _caches(pipe: Pipeline, found: Recording, parts: list[Part], given: Circumst
         size = example_bytes(node.out) * sum(manifest.num_examples(name) for name in pipe.splits)
         if wanted == "memory" and size > budget:
             continue
-        before, hidden = sum(part.us for part in parts), _hidden_us(found)
+        before = sum(part.us for part in parts)
+        hidden = _hidden_us(found, before)
         after = predict_us(plan, parts, given) + _STAYS * hidden
         times = _bounded(found, (before + hidden) / max(after, 1e-9))
         yield Remedy("cache: memory" if wanted == "memory" else "cache: {disk: FOLDER}", times, size)
         return
 
 
-def _hidden_us(found: Recording) -> float:
+def _hidden_us(found: Recording, measured: float) -> float:
     """Returns the microseconds of threads per example that no operation accounts for: TensorFlow between them, and other programs."""
-    trace = found.trace
-    seconds = max(0.0, trace.seconds * found.threads - sum(trace.busy.values()))
-    return 1e6 * seconds / max(found.traced_examples, 1)
+    return max(0.0, 1e6 * found.trace.seconds * found.threads / max(found.traced_examples, 1) - measured)
 
 
 def _threads(found: Recording) -> Iterator[Remedy]:

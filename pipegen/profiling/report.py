@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.page import bar, element, page, table
+from pipegen.physical.forms import forms_of
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances
-from pipegen.profiling.parts import measured_parts
+from pipegen.profiling.parts import measured_parts, run_sizes
 from pipegen.profiling.remedies import blocked_share, is_blocked, remedies
 from pipegen.terminal import aligned
 
@@ -164,11 +165,12 @@ def analyse(pipe: Pipeline, found: Recording, factors: Mapping[str, float] | Non
         found: The recording.
         factors: What is known of the machine already; see `phases/machine.py`.
     """
-    plan = pipe._engine.executor(found.split).plan
+    executor = pipe._engine.executor(found.split)
+    plan = executor.plan
     given = Circumstances(
         found.file_bytes or ASSUMED_FILE, found.threads, found.examples_in_split, assumed=not found.file_bytes, factors=factors or {}
     )
-    parts = measured_parts(plan, found.trace.busy, found.traced_examples, given)
+    parts = measured_parts(plan, found, run_sizes(executor.physical(forms_of(plan)[0])), given)
     best = remedies(pipe, found, parts, given) if found.wait_share >= STARVED else []
     return Profile(found, tuple(parts), tuple(best), is_blocked(found))
 

@@ -2,14 +2,17 @@
 
 TensorFlow notes on every thread when an operation began and how long it took. An operation's name has the scopes that it was made in
 (`physical/scopes.py`). What runs inside another operation, on the same thread, counts for the inner one alone; an operation whose name
-says nothing counts for the one around it.
+says nothing counts for the one around it. Only what begins and ends within the trace is seen, so how often each part ran is counted too:
+batches that were handed over meanwhile may have been begun before, and others wait behind them.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 import tempfile
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -34,6 +37,7 @@ class Trace:
     Attributes:
         seconds: How long it lasted.
         busy: Seconds of threads in each part of the plan, by `scope_in`.
+        runs: How often each part ran: for one example, for a few or for a batch; those that only run in branches or loops are left out.
         cpu: Seconds of processor time that the whole process took.
         queued: Seconds that its threads could have run and had no core, since others had them; 0 where the system does not tell.
     """
@@ -42,6 +46,7 @@ class Trace:
     busy: dict[str, float] = field(default_factory=dict)
     cpu: float = 0.0
     queued: float = 0.0
+    runs: dict[str, int] = field(default_factory=dict)
 
 
 class Tracing:
@@ -74,8 +79,7 @@ class Tracing:
         with self._folder:
             tf.profiler.experimental.stop()
             for file in Path(self._folder.name).rglob("*.xplane.pb"):
-                for part, seconds in busy_seconds(file.read_bytes(), self._known).items():
-                    found.busy[part] = found.busy.get(part, 0.0) + seconds
+                found.busy, found.runs = busy_seconds(file.read_bytes(), self._known)
         return found
 
 
@@ -90,23 +94,30 @@ def traced(known: Collection[str]) -> Iterator[Trace]:
         vars(found).update(vars(tracing.stop()))
 
 
-def busy_seconds(content: bytes, known: Collection[str]) -> dict[str, float]:
-    """Adds up the seconds of each part of a plan in the bytes of an `xplane.pb`; `known` are the scopes of its stages and kernels."""
+def busy_seconds(content: bytes, known: Collection[str]) -> tuple[dict[str, float], dict[str, int]]:
+    """Adds up the seconds of each part of a plan in the bytes of an `xplane.pb`, and counts how often it ran.
+
+    `known` are the scopes of the plan's stages and kernels.
+    """
     space: Any = _format().XSpace()
     space.ParseFromString(content)
     picoseconds: dict[str | None, int] = {}
+    runs: dict[str, int] = {}
     for plane in space.planes:
         if plane.name == _HOST:
             part_of = _Parts(plane, known)
             for line in plane.lines:
                 _add_up(sorted((e.offset_ps, -e.duration_ps, part_of(e)) for e in line.events), picoseconds)
-    return {part: amount / 1e12 for part, amount in picoseconds.items() if part not in (None, *_BETWEEN)}
+            runs |= part_of.runs()
+    return {part: amount / 1e12 for part, amount in picoseconds.items() if part is not None and part not in _BETWEEN}, runs
 
 
 _WAITS, _RUNS, _UNKNOWN = "-", "+", ""
 """Stand for the part of an event in which a thread waits for others, of one in which it runs one operation after another, and of one
 whose name says nothing."""
 _BETWEEN = (_WAITS, _RUNS, _UNKNOWN)
+_AT_TIMES = re.compile(r"^Iterator::|(?:^|/)(?:cond|switch_case|while|[a-z_]*map)(?:_\d+)?/")
+"""Finds names of what a run of a part does not do exactly once."""
 
 
 class _Parts:
@@ -118,14 +129,24 @@ class _Parts:
         self._parts = {number: self._part(name) for number, name in self._names.items()}
         self._texts = {number: meta.name for number, meta in plane.stat_metadata.items()}
         self._asynchronous = {number for number, name in self._names.items() if name == _ASYNCHRONOUS}
+        self._seen: Counter[tuple[str, str]] = Counter()
 
     def __call__(self, event: Any) -> str:
-        if event.metadata_id not in self._asynchronous:
-            return self._parts[event.metadata_id]
-        for stat in event.stats:  # such an operation's name is no part of the event's
-            if self._texts[stat.metadata_id] == "name":
-                return scope_in(stat.str_value or self._texts.get(stat.ref_value, ""), self._known) or _UNKNOWN
-        return _UNKNOWN
+        name, part = self._names[event.metadata_id], self._parts[event.metadata_id]
+        if event.metadata_id in self._asynchronous:  # such an operation's name is no part of the event's
+            named = (stat for stat in event.stats if self._texts[stat.metadata_id] == "name")
+            name = next((stat.str_value or self._texts.get(stat.ref_value, "") for stat in named), "")
+            part = scope_in(name, self._known) or _UNKNOWN
+        self._seen[part, name] += 1
+        return part
+
+    def runs(self) -> dict[str, int]:
+        """Returns how often each part ran, which is how often most of its operations did."""
+        counts: dict[str, Counter[int]] = {}
+        for (part, name), count in self._seen.items():
+            if part not in _BETWEEN and not _AT_TIMES.search(name):
+                counts.setdefault(part, Counter())[count] += 1
+        return {part: max(found, key=lambda count: (found[count], count)) for part, found in counts.items()}
 
     def _part(self, name: str) -> str:
         if name == _EXECUTOR:

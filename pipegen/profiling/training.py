@@ -158,8 +158,7 @@ class Watch:
         if tracing is None or found is None or pipe is None or self._before is None:
             return
         self._tracing = None
-        found.trace = tracing.stop()
-        found.traced_examples = (waiting or self._waiting).since(self._before).examples
+        found.traced((waiting or self._waiting).since(self._before), tracing.stop())
         if not found.traced_examples:
             return
         found.notes += self.notes
