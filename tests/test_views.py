@@ -186,3 +186,46 @@ def test_every_step_gives_each_view_what_it_gives_alone(step: Any, cache: str, f
                 np.testing.assert_array_equal(batch[name], other[name], err_msg=f"{name} {how}")
     for batch, other in zip(epoch(views, "validation"), epoch(apart, "validation"), strict=True):
         np.testing.assert_array_equal(batch, other["image_1"])
+
+
+@pytest.mark.nightly
+def test_an_image_without_views_is_what_it_is_without_any(folder: Path) -> None:
+    """Beside one that has some: bit for bit, on every split, resumed, and with its mask; and so is the first view."""
+    features = {"image": feature(folder), "radar": feature(folder), "mask": mask(folder, "radar")}
+    steps = [*HEAD, *LARGE]
+    output = {"x": ["image", "radar", "mask"]}
+    plain = build(features, output, transforms=steps)
+    for views in (
+        {"a": {"count": 3, "of": "image"}},
+        {"a": {"of": "image", "count": 2}, "b": {"of": ["image"], "transforms": ["random_flip"]}},
+    ):
+        pipe = build(features, output, transforms=steps, views=views)
+        for how in ({}, {"step": 1}, {"shard": (1, 2)}):
+            for (first, *_, radar, labels), wanted in zip(epoch(pipe, **how), epoch(plain, **how), strict=True):
+                for mine, other in zip((first, radar, labels), wanted, strict=True):
+                    np.testing.assert_array_equal(mine, other)
+        for mine, other in zip(epoch(pipe, "validation"), epoch(plain, "validation"), strict=True):
+            for a, b in zip(mine, other, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.nightly
+def test_jpegs_are_decoded_at_a_scale_that_all_views_have(tmp_path: Path) -> None:
+    """A `resize` of all views decides it, and then each view has the pixels of a spec without views; sizes of branches decide nothing."""
+    (tmp_path / "images").mkdir()
+    for i in range(6):
+        Image.fromarray(picture(i, 260, 340)).save(tmp_path / "images" / f"{i}.jpg")
+    image = {"image": {"kind": "image", "path": f"{tmp_path}/images/*.jpg"}}
+    whole, sides = [{"decode": {"scaled": "never"}}], {"large": 48, "small": 12}
+
+    def seen(steps: list[Any], views: Any = 1) -> list[Any]:
+        return epoch(build(image, {"x": "image"}, transforms=steps, views=views))
+
+    common = [{"resize": {"size": 40}}]
+    for batch, wanted in zip(seen(common, 2), seen(common), strict=True):
+        np.testing.assert_array_equal(batch["image_2"], wanted)
+    branches = {name: {"transforms": [{"resize": {"size": side}}]} for name, side in sides.items()}
+    alone = [seen([*whole, {"resize": {"size": side}}]) for side in sides.values()]
+    for batch, *wanted in zip(seen([], branches), *alone, strict=True):
+        for mine, other in zip(batch.values(), wanted, strict=True):
+            np.testing.assert_array_equal(mine, other)

@@ -100,6 +100,8 @@ _TABLE = (
     Code("PG244", "view-name-taken", _E, "A view of a feature would have the name of another feature"),
     Code("PG245", "nothing-to-view", _E, "There are `views`, and no image of which they could be"),
     Code("PG246", "no-view-for-output", _E, "A split has none of the views that the model takes"),
+    Code("PG247", "view-of-no-image", _E, "A branch of `views` is of a feature that is no image, or is not there"),
+    Code("PG248", "view-beside-first", _E, "A branch of `views` is of an image that the first branch is not of"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),

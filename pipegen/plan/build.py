@@ -256,7 +256,7 @@ class Builder:
         if following is None or needed is None:
             return None
         traits = following.step.traits(y)
-        if not self.lanes.scales(following, crops=traits.crops):
+        if not self.lanes.scales(following, feature, crops=traits.crops):
             return None
         return needed if self.lanes.home(feature) not in self.followed or traits.crops or traits.stretches else None
 

@@ -35,7 +35,7 @@ class Lanes:
         type_: The type of a record, padded.
 
     Attributes:
-        viewed: The features that have views: images, and what is aligned with them.
+        viewed: The features that may have views, images and what is aligned with them, each with its image.
         spec: The spec, with the output of this split.
         draws: What the steps draw, in the order of the vector of draws.
     """
@@ -53,6 +53,8 @@ class Lanes:
         for lane in self._lanes:
             made = each[lane.branch]
             for image in followers.anchors(type_):
+                if not self._in(lane, image):
+                    continue
                 name = self._name(lane, image)
                 self._places[name] = place = (offset, name if self._places else "")
                 draws += [followers.own_draws(ref, *place) for ref in made.draws]
@@ -68,8 +70,10 @@ class Lanes:
         """Yields what makes the views of each feature."""
         for name in self.viewed if self.several else ():
             of = self._type[name].of
-            homes = tuple(self._name(lane, of) for lane in self._lanes) if of in self.viewed and of is not None else ()
-            yield s.Fork(name, tuple(self._name(lane, name) for lane in self._lanes), homes)
+            having = [lane for lane in self._lanes if lane.shows(self.viewed[name])]
+            homes = tuple(self._name(lane, of) for lane in having) if of in self.viewed and of is not None else ()
+            if having:
+                yield s.Fork(name, tuple(self._name(lane, name) for lane in having), homes)
 
     def home(self, feature: str) -> str:
         """The feature of a record that one is a view of; itself where it is none."""
@@ -79,9 +83,9 @@ class Lanes:
         """The use of a step on an image, or on what is aligned with it, which reads its own draws."""
         return followers.own_draws(ref, *self._places.get(anchor, (0, "")))
 
-    def scales(self, ref: StepRef, *, crops: bool) -> bool:
-        """Returns whether a step decides how small a file may be decoded: all views have to need the same."""
-        return not self.several or (ref.path[:1] == ("transforms",) and not crops and not ref.is_random)
+    def scales(self, ref: StepRef, feature: str, *, crops: bool) -> bool:
+        """Returns whether a step decides how small the file of a feature may be decoded: all of its views have to need the same."""
+        return not self.several or feature == self.home(feature) or (ref.path[:1] == ("transforms",) and not crops and not ref.is_random)
 
     def runs(self, chosen: Chosen) -> Iterator[tuple[list[Act], tuple[Act, tuple[StepRef, ...]] | None]]:
         """Yields the steps of all views up to the next one that mixes examples, and that one, with all steps behind it.
@@ -103,10 +107,17 @@ class Lanes:
 
     def _of(self, lane: Lane, features: tuple[str, ...]) -> tuple[str, ...]:
         """The features of one view; what has no views goes with the first."""
-        return tuple(self._name(lane, name) for name in features if name in self.viewed or lane is self._lanes[0])
+        return tuple(self._name(lane, name) for name in features if self._in(lane, name))
+
+    def _in(self, lane: Lane, feature: str) -> bool:
+        """Returns whether a feature goes through the steps of a view: its own, or the first where it has none."""
+        image = self.viewed.get(feature)
+        if image is not None and lane.shows(image):
+            return True
+        return lane is self._lanes[0] and (image is None or not any(other.shows(image) for other in self._lanes))
 
     def _name(self, lane: Lane, feature: str) -> str:
-        if feature not in self.viewed:
+        if feature not in self.viewed or not lane.shows(self.viewed[feature]):
             return feature
         of = self._type[feature].of
         return valid_name(lane.name(of)) if kind_of(self._type[feature]).valid and of is not None else lane.name(feature)
@@ -132,14 +143,15 @@ def recipes(spec: PipelineSpec, split: str) -> list[Recipe]:
     return [recipe(of_branch(spec, name), split, partial(relocate, spec=spec, name=name)) for name in named]
 
 
-def viewed(type_: ElementType) -> tuple[str, ...]:
-    """The features of a record that have views: images, and what is aligned with them."""
+def viewed(type_: ElementType) -> dict[str, str]:
+    """The features of a record that may have views, images and what is aligned with them, each with its image."""
 
     def root(name: str) -> str:
         above = followers.anchor(type_, name)
         return name if above == name else root(above)
 
-    return tuple(name for name, _ in type_.items() if kind_of(type_[root(name)]).pictured)
+    images = {name: root(name) for name, _ in type_.items()}
+    return {name: image for name, image in images.items() if kind_of(type_[image]).pictured}
 
 
 def _runs(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef | None]]:

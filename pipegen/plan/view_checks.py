@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import Transform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
@@ -18,6 +19,7 @@ from pipegen.spec.branches import arranged, branches, every_lane, lanes, of_bran
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.steps import collisions, every_id
+from pipegen.spec.words import one_of
 from pipegen.types import ElementType
 
 
@@ -30,16 +32,18 @@ def check_views(spec: PipelineSpec, record: ElementType, locate: Locate) -> Iter
         message = "`views` are of images, and no feature of the source is one"
         yield make("PG245", message, at, help="leave `views` out")
         return
-    known = Counter([*record.padded(), *(lane.name(feature) for feature in features for lane in every_lane(spec) if lane.suffix)])
+    views = (lane.name(name) for name, image in features.items() for lane in every_lane(spec) if lane.suffix and lane.shows(image))
+    known = Counter([*record.padded(), *views])
     twice = next((name for name, times in known.items() if times > 1), None)
     if twice is not None:
         message = f"there would be two features `{twice}`, since the views of a feature have its name and their own"
         yield make("PG244", message, at, help="give the feature, or the branch of `views`, another name")
+    yield from _chosen(spec, features, locate)
     yield from _lacking(spec, features, locate)
     yield from _branches(spec, locate)
 
 
-def _lacking(spec: PipelineSpec, features: tuple[str, ...], locate: Locate) -> Iterator[Diagnostic]:
+def _lacking(spec: PipelineSpec, features: Mapping[str, str], locate: Locate) -> Iterator[Diagnostic]:
     """Reports splits of which the model would receive nothing, since they have none of the views that it takes."""
     for split in spec.split_names():
         output = arranged(spec, lanes(spec, split), features)
@@ -55,6 +59,25 @@ def _lacking(spec: PipelineSpec, features: tuple[str, ...], locate: Locate) -> I
                 )
                 yield make("PG246", message, locate(("output", key)), help=help_)
                 return
+
+
+def _chosen(spec: PipelineSpec, features: Mapping[str, str], locate: Locate) -> Iterator[Diagnostic]:
+    """Reports branches that are of what is no image, or of an image whose first view there is not."""
+    images, first = sorted({*features.values()}), next(iter(branches(spec).items()))
+    for name, view in branches(spec).items():
+        for chosen in view.images() or ():
+            at = locate(("views", str(name), "of"))
+            if chosen in features and chosen not in images:
+                message = f"`{chosen}` is aligned with `{features[chosen]}`, and has the views of that"
+                yield make("PG247", message, at, help=f"write `of: {features[chosen]}`")
+            elif chosen not in images:
+                near = closest(chosen, images)
+                message = f"`{name}` is of `{chosen}`, and there is no image of that name"
+                yield make("PG247", message, at, help=f"did you mean `{near}`?" if near else f"images are {one_of(images, 'and')}")
+            elif (own := first[1].images()) is not None and chosen not in own and {*own} <= {*images}:
+                message = f"`{name}` is of `{chosen}`, and the first branch, `{first[0]}`, is not: other splits have the view of that one"
+                help_ = (f"let `{first[0]}` be of `{chosen}` as well", "or write first the branch that is of both")
+                yield make("PG248", message, at, locate(("views", str(first[0]), "of"), "not of that image"), help=help_)
 
 
 def _branches(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:

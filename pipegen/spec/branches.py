@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipegen.diagnostics.diagnostic import Label
@@ -20,10 +20,16 @@ class Lane:
     Attributes:
         suffix: What stands behind the name of a feature, after an underscore; empty for the only view.
         branch: The branch of `views` whose steps it has; `None` where there are no branches.
+        images: The images that have it; `None` where all have.
     """
 
     suffix: str
     branch: str | None
+    images: tuple[str, ...] | None = None
+
+    def shows(self, image: str) -> bool:
+        """Returns whether an image, and what is aligned with it, has this view."""
+        return self.images is None or image in self.images
 
     def name(self, feature: str) -> str:
         """Returns the name of a feature in this view."""
@@ -38,7 +44,13 @@ def branches(spec: PipelineSpec) -> dict[str | None, View]:
 def lanes(spec: PipelineSpec, split: str) -> tuple[Lane, ...]:
     """The views of an example of a split, the first one first. A split that no branch runs on has one view, that of the first branch."""
     found = [lane for name, view in branches(spec).items() if named_by(view.when, split) for lane in _numbered(name, view)]
-    return tuple(found) or (Lane("", next(iter(branches(spec)))),)
+    return tuple(found) or (_first(spec),)
+
+
+def _first(spec: PipelineSpec) -> Lane:
+    """The view of a split that has no others."""
+    name, view = next(iter(branches(spec).items()))
+    return Lane("", name, view.images())
 
 
 def every_lane(spec: PipelineSpec) -> tuple[Lane, ...]:
@@ -48,7 +60,7 @@ def every_lane(spec: PipelineSpec) -> tuple[Lane, ...]:
 
 def _numbered(name: str | None, view: View) -> list[Lane]:
     numbers = [str(i + 1) for i in range(view.count)] if view.count > 1 else [""]
-    return [Lane("_".join(part for part in (name, number) if part), name) for number in numbers]
+    return [Lane("_".join(part for part in (name, number) if part), name, view.images()) for number in numbers]
 
 
 def of_branch(spec: PipelineSpec, name: str | None) -> PipelineSpec:
@@ -57,18 +69,17 @@ def of_branch(spec: PipelineSpec, name: str | None) -> PipelineSpec:
     return spec.model_copy(update={"views": 1, "transforms": (*spec.transforms, *own)})
 
 
-def single(spec: PipelineSpec, features: Iterable[str] = ()) -> PipelineSpec:
+def single(spec: PipelineSpec, features: Mapping[str, str] | None = None) -> PipelineSpec:
     """The spec of an example's first view alone, without `views`.
 
     Args:
         spec: The spec.
-        features: Those that have views, where the output is to be that of one view.
+        features: Those that may have views, each with its image, where the output is to be that of one view.
     """
     if spec.views == 1:
         return spec
-    first = next(iter(branches(spec)))
-    made = of_branch(spec, first)
-    return made.model_copy(update={"output": arranged(spec, (Lane("", first),), features)})
+    first = _first(spec)
+    return of_branch(spec, first.branch).model_copy(update={"output": arranged(spec, (first,), features or {})})
 
 
 def relocated(locate: Locate, spec: PipelineSpec, name: str | None) -> Locate:
@@ -90,15 +101,15 @@ def relocate(path: Sequence[str | int], spec: PipelineSpec, name: str | None) ->
     return path
 
 
-def arranged(spec: PipelineSpec, present: Sequence[Lane], features: Iterable[str]) -> Output:
+def arranged(spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str, str]) -> Output:
     """The output of a split, in which a feature, or a branch of it, stands for its views there, and views that are not there are left out.
 
     Args:
         spec: The spec.
         present: The views of the split.
-        features: Those that have views.
+        features: Those that may have views, each with the image that it is aligned with, or that it is.
     """
-    names = _Names(spec, present, tuple(features))
+    names = _Names(spec, present, features)
     output = spec.output
     encode = {own: how for name, how in output.encode.items() for own in names.of(name)}
     changes = {"x": names.arrange(output.x), "y": None if output.y is None else names.arrange(output.y), "encode": encode}
@@ -109,20 +120,22 @@ def arranged(spec: PipelineSpec, present: Sequence[Lane], features: Iterable[str
 class _Names:
     """Maps what an output names to the features of one split."""
 
-    def __init__(self, spec: PipelineSpec, present: Sequence[Lane], features: tuple[str, ...]) -> None:
+    def __init__(self, spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str, str]) -> None:
         self._known: dict[str, tuple[str, ...]] = {}
         here = {lane.suffix for lane in present}
         every = every_lane(spec)
         first = next(lane for lane in every if lane.branch == present[0].branch)
-        for feature in features:
-            for lane in every:
+        for feature, image in features.items():
+            if not any(lane.shows(image) for lane in every):
+                continue
+            for lane in (lane for lane in every if lane.shows(image)):
                 only = here == {""} and lane == first  # the only view of a split is the first one of its branch
                 own = (lane.name(feature),) if lane.suffix in here else (feature,) if only else ()
                 self._known[lane.name(feature)] = own
                 if lane.branch is not None:
                     group = f"{feature}_{lane.branch}"
                     self._known[group] = own if group == lane.name(feature) else (*self._known.get(group, ()), *own)
-            self._known[feature] = tuple(lane.name(feature) for lane in present)
+            self._known[feature] = tuple(lane.name(feature) for lane in present if lane.shows(image)) or (feature,)
 
     def of(self, name: str) -> tuple[str, ...]:
         """The features that a name stands for; itself where it has no views."""

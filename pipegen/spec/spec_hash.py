@@ -72,6 +72,7 @@ def _view(spec: PipelineSpec, name: str) -> dict[str, Any]:
     steps = list(zip(own, ids_of(own), strict=True))[len(spec.transforms) :]
     return {
         "count": view.count,
+        **({"of": list(images)} if (images := view.images()) is not None else {}),
         "when": when,
         "transforms": {own: {"at": i, step.op: step.meaning()} for i, (step, own) in enumerate(steps)},
     }

@@ -102,3 +102,31 @@ def test_prediction_has_the_first_view() -> None:
 def test_what_cannot_run_is_a_finding(sections: dict[str, Any], codes: set[str]) -> None:
     found = checked(**{"transforms": STEPS, **sections})
     assert {d.code for d in found.diagnostics if d.severity.value == "error"} == codes, [d.message for d in found.diagnostics]
+
+
+TWO = {"files": {"features": {name: {"kind": "image", "path": f"{name}/"} for name in ("image", "radar")}}}
+
+
+def test_a_branch_is_of_the_images_that_it_names() -> None:
+    views = {"far": {"of": ["image", "radar"]}, "near": {"count": 2, "of": "image"}}
+    own = {"source": TWO, "transforms": [*STEPS, "random_flip"], "output": {"x": ["image", "radar"], "y": None}}
+    plan = built(views=views, **own)
+    assert plan.emit.output.x == ["image_far", "image_near_1", "image_near_2", "radar_far"]
+    single = built(views={"near": {"count": 2, "of": "image"}}, **own)
+    assert single.emit.output.x == ["image_near_1", "image_near_2", "radar"]
+    assert [ref.id for ref in single.index.draws] == ["random_flip", "random_flip@radar", "random_flip@image_near_2"]
+    one, many = (load_spec(views={"a": {"of": of}}, **own) for of in ("image", ["image"]))
+    assert spec_hash(one) == spec_hash(many) != spec_hash(load_spec(views={"a": {}}, **own))
+
+
+@pytest.mark.parametrize(
+    ("views", "code", "path"),
+    [
+        ({"a": {"of": "foto"}}, "PG247", "views.a.of"),
+        ({"a": {}, "b": {"of": "label"}}, "PG247", "views.b.of"),
+        ({"a": {"of": "image"}, "b": {"of": "radar"}}, "PG248", "views.b.of"),
+    ],
+)
+def test_a_branch_is_of_images_alone(views: Any, code: str, path: str) -> None:
+    found = checked(source=TWO, transforms=STEPS, views=views, output={"x": ["image", "radar"], "y": None})
+    assert [(d.code, d.labels[0].path) for d in found.diagnostics if d.severity.value == "error"] == [(code, path)]
