@@ -105,6 +105,34 @@ def test_tar_archives_are_those_of_the_standard_library(tmp_path: Path, form: in
     assert size
 
 
+def test_members_that_lie_close_together_are_found_all_at_once(tmp_path: Path) -> None:
+    draw, path = random.Random(5), tmp_path / "a.tar"
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for i in range(1500):
+            info = tarfile.TarInfo(f"{'a/' * draw.randrange(3)}{i}.cls")
+            info.size = draw.choice([0, 1, 511, 512, 513, draw.randrange(3000)])
+            info.type = draw.choice([tarfile.REGTYPE, tarfile.AREGTYPE])
+            # What looks like a header is none where it lies in a member.
+            archive.addfile(info, io.BytesIO((tarfile.TarInfo("no").tobuf() * 6)[: info.size]))
+    with tarfile.open(path) as archive:
+        due = [(info.name, info.offset_data, info.size) for info in archive.getmembers()]
+    content = bytearray(path.read_bytes())
+    for at in (-1, 400, 1499, 1000):  # nothing, then a length that needs a look of its own, and one that is none
+        if at >= 0:
+            begin = due[at][1] - 512
+            content[begin + 124 : begin + 136] = b"           " + b"7" if at == 400 else content[begin + 124 : begin + 135] + b"x"
+            path.write_bytes(content)
+        members, damage = tar_members(str(path), path.stat().st_size)
+        found = list(zip(members.names, members.offsets.tolist(), members.lengths.tolist(), strict=True))
+        until = len(due) if at < 0 else min(at, 400)
+        assert found == due[:until]
+        assert ("member 400: the checksum" in damage) == (at >= 0), damage
+    for cut in draw.sample(range(due[399][1]), 60):
+        members, damage = tar_members(str(path), cut)
+        assert len(members) == sum(offset + length <= cut for _, offset, length in due[:400])
+        assert "ends with" in damage
+
+
 def zipped(path: Path, draw: random.Random) -> Path:
     """An archive with whatever one can have: folders, comments, extra fields, names in other letters, 64-bit fields, bytes before it."""
     made = io.BytesIO()

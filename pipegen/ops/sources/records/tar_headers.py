@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from array import array
 from typing import TYPE_CHECKING
 
 from pipegen.mounts import Opened
@@ -11,12 +12,20 @@ from pipegen.ops.sources.records.ahead import Ahead
 from pipegen.ops.sources.records.members import Members
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pipegen.ops.sources.listing.strings import Ints
 
 _BLOCK = 512
 _FOLDER = ord("5")
 _READ = [0, ord("0"), _FOLDER]
 """Types of members: files, by two names for them, and folders. What else there is makes a name longer, or is a link."""
+_USTAR = tuple(b"ustar")
+_POWERS = tuple(8**digit for digit in range(10, -1, -1))
+_MANY = 1 << 16
+"""Bytes of a block from which on lengths are read together: members are small there, and most of its 512 bytes are looked at anyway."""
+_AT_ONCE = 1 << 11
+"""Headers that are taken apart together."""
 _ENDS_WITHIN = "the archive ends within it"
 _ENDS_OPEN = "the archive ends without the empty blocks that close one"
 
@@ -29,55 +38,120 @@ def tar_members(path: str, size: int) -> tuple[Members, str]:
     """
     import numpy as np
 
+    walk, found, count, damage = _Walk(size), [], 0, ""
     with Opened(path) as file:
-        headers, starts, lengths, at, damage = _headers(file, size)
-    table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
-    posix = (table[:, 257:262] == list(b"ustar")).all(1)
-    if (posix & (~np.isin(table[:, 156], _READ) | (table[:, 124] >= 128))).any():
-        return _by_library(path, size)
-    count = len(table)
-    wrong = _octals(table[:, 148:156]) != table.sum(1, dtype=np.uint32) - table[:, 148:156].sum(1, dtype=np.uint32) + 8 * 32
-    if wrong.any():
-        count, damage = int(wrong.argmax()), "the checksum of its header is wrong"
-    elif damage == _ENDS_WITHIN:
-        count -= 1
-    where = f"at byte {starts[count] if count < len(starts) else min(at, size):,}, member {count:,}: " if damage else ""
+        for headers, starts, lengths in walk.headers(file):
+            table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
+            posix = (table[:, 257:262] == _USTAR).all(1)
+            if (posix & (~np.isin(table[:, 156], _READ) | (table[:, 124] >= 128))).any():
+                return _by_library(path, size)
+            wrong = _octals(table[:, 148:156]) != _sums(table)
+            sound = int(wrong.argmax()) if wrong.any() else len(table) - (walk.damage == _ENDS_WITHIN)
+            files = np.flatnonzero(table[:sound, 156] != _FOLDER)
+            found.append((*_names(table, posix, files), np.array(starts, np.int64)[files] + _BLOCK, np.array(lengths, np.int64)[files]))
+            count += sound
+            if wrong.any():
+                damage, walk.at = "the checksum of its header is wrong", starts[sound]
+                break
+    damage = damage or walk.damage
+    where = f"at byte {min(walk.at, size):,}, member {count:,}: " if damage else ""
     if count == 0 and damage:
         damage = f"{damage}; it is no tar archive, or a compressed one"
-    files = np.flatnonzero(table[:count, 156] != _FOLDER)
-    begins, sizes = np.array(starts, np.int64)[files] + _BLOCK, np.array(lengths, np.int64)[files]
-    return Members(_names(table, posix, files), begins, sizes), where + damage
+    none: Ints = np.zeros(0, np.int64)
+    blob, widths, begins, sizes = (np.concatenate(part) for part in zip((none.view(np.uint8), none, none, none), *found, strict=True))
+    return Members(Strings.of_bytes(blob, widths), begins, sizes), where + damage
 
 
-def _headers(file: Opened, size: int) -> tuple[bytes, list[int], list[int], int, str]:
-    """Walks from header to header: all of them, where they begin and the lengths they say, where the walk ends, and what is wrong there."""
-    ahead, found, starts, lengths = Ahead(file), [], [], []
-    block, begin, at, damage = b"", 0, 0, _ENDS_OPEN
-    while at + _BLOCK <= size:
-        here = at - begin
-        if here + _BLOCK > len(block):
-            block, begin, here = ahead.block(at), at, 0
+class _Walk:
+    """Walks from header to header, and hands out some at a time: an archive of many members has more bytes of headers than of names.
+
+    Attributes:
+        at: Where the walk has come to; in the end, where it ends.
+        damage: What is wrong there.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.at, self.damage = 0, _ENDS_OPEN
+        self._size = size
+        self._headers, self._starts, self._lengths = bytearray(), array("q"), array("q")
+
+    def headers(self, file: Opened) -> Iterator[tuple[bytearray, array[int], array[int]]]:
+        """Yields headers that are whole, where they begin, and the lengths of what follows them."""
+        ahead, goes_on = Ahead(file), True
+        while goes_on and self.at + _BLOCK <= self._size:
+            block = ahead.block(self.at)
             if len(block) < _BLOCK:
                 break  # the file was cut meanwhile
-        header = block[here : here + _BLOCK]
-        if not header[0] and not header.strip(b"\0"):
-            damage = ""
-            break
-        try:
-            length = int(header[124:136].rstrip(b" \0"), 8)
-        except ValueError:
-            length = _unusual(header[124:136], size)
-        if length < 0:
-            damage = "the length in its header is no number"
-            break
-        found.append(header)
-        starts.append(at)
-        lengths.append(length)
-        if at + _BLOCK + length > size:
-            damage = _ENDS_WITHIN
-            break
-        at += _BLOCK + (length + _BLOCK - 1 & -_BLOCK)
-    return b"".join(found), starts, lengths, at, damage
+            goes_on = self._through(block)
+            if len(self._starts) >= _AT_ONCE or not goes_on:
+                yield self._headers, self._starts, self._lengths
+                self._headers, self._starts, self._lengths = bytearray(), array("q"), array("q")
+        yield self._headers, self._starts, self._lengths
+
+    def _through(self, block: bytes) -> bool:
+        """Takes the headers in a block that begins with one; returns whether others follow behind it."""
+        size, begin, here, last = self._size, self.at, 0, len(block) - _BLOCK
+        known = _plain_lengths(block) if len(block) >= _MANY else None
+        while here <= last:
+            if known is not None and (there := self._plain(block, known, begin, here)) > here:
+                here = there
+                continue
+            at, header = begin + here, block[here : here + _BLOCK]
+            self.at = at
+            if not header[0] and not header.strip(b"\0"):
+                self.damage = ""
+                return False
+            try:
+                length = int(header[124:136].rstrip(b" \0"), 8)
+            except ValueError:
+                length = _unusual(header[124:136], size)
+            if length < 0:
+                self.damage = "the length in its header is no number"
+                return False
+            self._headers += header
+            self._starts.append(at)
+            self._lengths.append(length)
+            if at + _BLOCK + length > size:
+                self.damage = _ENDS_WITHIN
+                return False
+            here += _BLOCK + (length + _BLOCK - 1 & -_BLOCK)
+        self.at = begin + here
+        return True
+
+    def _plain(self, block: bytes, lengths: Ints, begin: int, here: int) -> int:
+        """Takes the headers from a place in a block on whose lengths are known, up to the last that the archive has room for; returns the
+        place behind them.
+
+        Args:
+            block: Bytes of the archive.
+            lengths: From `_plain_lengths`.
+            begin: Where the block begins.
+            here: The place, in the block.
+        """
+        import numpy as np
+
+        rows, row = list[int](), here // _BLOCK
+        ends = np.arange(len(lengths)) + (lengths + 2 * _BLOCK - 1) // _BLOCK
+        following = np.where((lengths >= 0) & (ends <= (self._size - begin) // _BLOCK), ends, 0).tolist()
+        while row < len(following) and (after := following[row]):
+            rows.append(row)
+            row = after
+        table, taken = np.frombuffer(block, np.uint8, len(lengths) * _BLOCK).reshape(-1, _BLOCK), np.array(rows, np.int64)
+        self._headers += table[taken].data
+        self._starts.frombytes((taken * _BLOCK + begin).tobytes())
+        self._lengths.frombytes(lengths[taken].tobytes())
+        return row * _BLOCK
+
+
+def _plain_lengths(block: bytes) -> Ints:
+    """Reads each 512 bytes as if they were a header: the length in it, -1 where that is not written as eleven octal digits and an end."""
+    import numpy as np
+
+    table = np.frombuffer(block, np.uint8, len(block) // _BLOCK * _BLOCK).reshape(-1, _BLOCK)
+    digits = table[:, 124:135] - np.uint8(ord("0"))  # what is less comes out above 7
+    plain = (digits < 8).all(1) & ((table[:, 135] == 0) | (table[:, 135] == ord(" "))) & (table[:, 0] != 0)
+    found: Ints = np.where(plain, digits @ np.array(_POWERS), -1)
+    return found
 
 
 def _unusual(field: bytes, size: int) -> int:
@@ -85,31 +159,45 @@ def _unusual(field: bytes, size: int) -> int:
     return size if field[0] >= 128 else -1 if field.strip(b" \0") else 0
 
 
-def _names(table: Ints, posix: Ints, files: Ints) -> Strings:
-    """The names in some headers; in front of a long one stand a part that lies elsewhere, up to 155 bytes, and a slash."""
+def _names(table: Ints, posix: Ints, files: Ints) -> tuple[Ints, Ints]:
+    """The bytes of the names in some headers, and how many each has; in front of a long one stand a part that lies elsewhere, up to 155
+    bytes, and a slash."""
     import numpy as np
 
-    names = table[files, :100]
+    used = np.flatnonzero(table[:, :100].any(0))
+    names = table[files, : int(used[-1]) + 1 if len(used) else 0]
     prefixed = np.flatnonzero((posix & (table[:, 345] != 0))[files])
     there = _text_of(names)
     if len(prefixed):
         parts = table[files[prefixed], 345:500]
-        wide: Ints = np.zeros((len(files), 256), np.uint8)
-        before: Ints = np.zeros((len(files), 256), bool)
+        wide: Ints = np.zeros((len(files), 156 + names.shape[1]), np.uint8)
+        before: Ints = np.zeros(wide.shape, bool)
         wide[:, 156:], wide[prefixed, :155], wide[prefixed, 155] = names, parts, ord("/")
         before[:, 156:], before[prefixed, :155], before[prefixed, 155] = there, _text_of(parts), True
         names, there = wide, before
-    return Strings.of_bytes(names[there], there.sum(1))
+    return names[there], there.sum(1)
 
 
 def _text_of(table: Ints) -> Ints:
     """Tells which bytes of fields are before the first zero."""
     import numpy as np
 
-    zero = table == 0
-    lengths = np.where(zero.any(1), zero.argmax(1), table.shape[1])
-    found: Ints = np.arange(table.shape[1]) < lengths[:, None]
+    found: Ints = np.logical_and.accumulate(table != 0, axis=1)
     return found
+
+
+def _sums(table: Ints) -> Ints:
+    """The sum of the bytes of each header, where those of the checksum itself count as spaces: int64 `(n,)`.
+
+    Eight bytes are added at a time, as four numbers of 16 bits: 64 words of at most 2 · 255 stay below 2¹⁶.
+    """
+    import numpy as np
+
+    words: Ints = table.view(np.uint64)
+    low = np.uint64(0x00FF00FF00FF00FF)
+    lanes = ((words & low) + (words >> np.uint64(8) & low)).sum(1).view(np.uint16)
+    own: Ints = table[:, 148:156].sum(1, dtype=np.int64)
+    return lanes.reshape(-1, 4).sum(1, dtype=np.int64) - own + 8 * ord(" ")
 
 
 def _octals(table: Ints) -> Ints:

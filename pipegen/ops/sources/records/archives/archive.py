@@ -94,7 +94,7 @@ def open_archive(path: str, field: str = "path") -> Archive | None:
     if not every and damage:
         raise OpError("PG430", f"{file!r} is damaged {damage}", field=field, help="copy or download the archive again")
     before = f"{inner}/" if inner else ""
-    numbers = {name[len(before) :]: number for name, number in every.items() if name.startswith(before)}
+    numbers = {name[len(before) :]: number for name, number in every.items() if name.startswith(before)} if before else every
     if inner and not numbers:
         tops = sorted({name.split("/")[0] for name in every if "/" in name})
         help_ = f"it holds the folders {', '.join(map(repr, tops[:5]))}" if tops else "it holds no folders"
@@ -105,6 +105,10 @@ def open_archive(path: str, field: str = "path") -> Archive | None:
 def _clean(names: Iterable[str]) -> Iterator[tuple[str, int]]:
     """Yields the paths of the members that stay in the folder that they would be unpacked to, with their numbers."""
     for number, name in enumerate(names):
+        inside = f"/{name}/"
+        if "//" not in inside and "/." not in inside:
+            yield name, number
+            continue
         parts = [part for part in name.split("/") if part != "."]
         if parts and not any(part in _UP for part in parts):
             yield "/".join(parts), number

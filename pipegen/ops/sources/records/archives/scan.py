@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from contextlib import nullcontext
 from functools import cached_property
@@ -32,13 +31,9 @@ class ArchiveScan(Scan):
         sizes = self.archive.members.sizes.tolist()
         for path, number in self.archive.numbers.items():
             folder, _, name = path.rpartition("/")
-            found.setdefault(folder, {})[name] = _Entry(name, path, sizes[number])
-            while folder:
-                upper, _, name = folder.rpartition("/")
-                if name in found.setdefault(upper, {}):
-                    break
-                found[upper][name] = _Entry(name, folder, None)
-                folder = upper
+            if folder not in found:
+                _add_folder(found, folder)
+            found[folder][name] = _Entry(name, path, sizes[number])
         return found
 
     def entries(self, folder: str) -> Any:
@@ -56,6 +51,25 @@ class ArchiveScan(Scan):
         return MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
 
 
+def _add_folder(found: dict[str, dict[str, _Entry]], folder: str) -> None:
+    """Adds a folder, and those that it lies in, to what lies in each."""
+    missing = []
+    while folder not in found:
+        missing.append(folder)
+        folder = folder.rpartition("/")[0]
+    for own in reversed(missing):
+        upper, _, name = own.rpartition("/")
+        found[own] = {}
+        found[upper].setdefault(name, _Entry(name, own, None))
+
+
+class _Stat(NamedTuple):
+    """Says of a member what `os.stat` says of a file, as far as a walk asks."""
+
+    st_size: int
+    st_mode: int = stat.S_IFREG
+
+
 class _Entry(NamedTuple):
     """Says of a member, or of a folder that members lie in, what `os.DirEntry` says of a file."""
 
@@ -69,5 +83,5 @@ class _Entry(NamedTuple):
     def is_symlink(self) -> bool:
         return False
 
-    def stat(self) -> os.stat_result:
-        return os.stat_result((stat.S_IFREG, 0, 0, 1, 0, 0, self.size or 0, 0, 0, 0))
+    def stat(self) -> _Stat:
+        return _Stat(self.size or 0)
