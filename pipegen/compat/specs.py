@@ -12,6 +12,7 @@ from pipegen.compat.functions import handing
 from pipegen.compat.images import RESAMPLING
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.steps import fixed_steps, image_steps
+from pipegen.ops.lowering.pillow_resizing import CHOOSES_PASS
 
 if TYPE_CHECKING:
     from pipegen.compat.arguments import Arguments
@@ -134,7 +135,9 @@ def channels_of(color_mode: str) -> int:
 def reading_steps(
     size: tuple[int, int], color_mode: str, interpolation: str, keep_aspect_ratio: bool, files: Iterable[str] = ()
 ) -> list[Any]:
-    """Decoding and resizing as Pillow does it for Keras: whole, and as stored. Gray keeps the 16 bits that the first of `files` has."""
+    """Returns how to decode and resize as the installed Pillow does it for Keras: whole, and as stored. Gray keeps the 16 bits that the
+    first of `files` has.
+    """
     if interpolation not in RESAMPLING:
         raise ValueError(f"`interpolation` is 'nearest', 'bilinear', 'bicubic', 'hamming', 'box' or 'lanczos', got {interpolation!r}")
     decode: dict[str, Any] = {"exif": "ignore", "jpeg": "accurate"}
@@ -144,9 +147,17 @@ def reading_steps(
         decode["bits"] = 16
     height, width = size
     plain = interpolation == "nearest" and not keep_aspect_ratio  # a spec's own `nearest` is Pillow's
-    method = "nearest" if plain else {"pillow": interpolation}
+    method = "nearest" if plain else {"pillow": _as_installed(interpolation)}
     resize = {"size": [int(height), int(width)], **({"mode": "crop"} if keep_aspect_ratio else {}), "method": method}
     return [{"decode": decode}, {"resize": resize}]
+
+
+def _as_installed(interpolation: str) -> str | dict[str, Any]:
+    """Returns the filter as a spec names what the installed Pillow computes."""
+    import PIL
+
+    earlier = interpolation != "nearest" and int(PIL.__version__.partition(".")[0]) < CHOOSES_PASS
+    return {"filter": interpolation, "before": CHOOSES_PASS} if earlier else interpolation
 
 
 def write_spec(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:

@@ -181,7 +181,9 @@ def _model(model: type[BaseModel]) -> str:
 def _placeholder(name: str, annotation: Any) -> str:
     s = shape(annotation)
     fixed = {"size": "SIZE", "int": "N", "float": "VALUE", "model": "{…}", "list": "[…]"}
-    return fixed.get(s.kind, "WORD" if s.kind == "literal" else name.upper())
+    if s.kind == "literal" and len(s.items) == 1:
+        return str(s.items[0])
+    return fixed.get(s.kind) or ("WORD" if words_of(annotation) else name.upper())
 
 
 def _plural(annotation: Any) -> str:

@@ -206,7 +206,17 @@ def test_keras3_shifts_are_swapped_in_square_images() -> None:
     assert spec["transforms"][2] == {"random_translation": {"y": 0.1, **NEAREST}}
 
 
-def test_what_a_flow_is_asked_for() -> None:
+@pytest.mark.parametrize(("installed", "method"), [("13.0.0", "box"), ("12.3.0", {"filter": "box", "before": 13}), ("14.1", "box")])
+def test_a_filter_is_that_of_the_installed_pillow(installed: str, method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("PIL.__version__", installed)
+    asked: dict[str, Any] = {"keep_aspect_ratio": True}
+    box, nearest = (ImageDataGenerator().to_spec("photos", interpolation=name, **asked) for name in ("box", "nearest"))
+    pipegen.load(box)
+    assert [spec["transforms"][1]["resize"]["method"] for spec in (box, nearest)] == [{"pillow": method}, {"pillow": "nearest"}]
+
+
+def test_what_a_flow_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("PIL.__version__", "13.0.0")
     generator = ImageDataGenerator(validation_split=0.15, data_format="channels_first", dtype="float16")
     asked = {"color_mode": "grayscale", "interpolation": "lanczos", "keep_aspect_ratio": True, "follow_links": True}
     spec = generator.to_spec("photos", classes=["b", "a"], class_mode="sparse", batch_size=7, shuffle=False, seed=3, **asked)

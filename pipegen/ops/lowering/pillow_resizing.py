@@ -3,6 +3,9 @@
 The filters, how far they reach, how they are rounded and which pass comes first are those of `Image.resize` (Pillow's
 `Resample.c`); weights of bytes are whole numbers in 2^-22, those of other values float64. Each pass is a product with a sparse
 matrix, which adds up whole lines of memory.
+
+From version 10 to 13 bytes and floats changed in one thing alone, which pass comes first. Values of 16 bits are those of Pillow 12.3
+and newer: 10 cannot resize them, and from 11 to 12.2 overshoot by `bicubic` and `lanczos` is not clipped, but wraps around within a byte.
 """
 
 from __future__ import annotations
@@ -21,8 +24,12 @@ if TYPE_CHECKING:
     Span: TypeAlias = tuple[Side, Side]
     Box: TypeAlias = tuple[Side, Side, Side, Side]
 
-Filter = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
-"""Pillow's filters, by its own names."""
+Weighting = Literal["box", "bilinear", "hamming", "bicubic", "lanczos"]
+"""Pillow's filters of several pixels, by its own names."""
+Filter = Literal["nearest", Weighting]
+"""All of Pillow's filters."""
+CHOOSES_PASS = 13
+"""The version of Pillow since which an image that loses many more rows than columns is resized along its columns first."""
 
 WEIGHT = 25.0
 """What such a resize costs, of a bilinear one; `nearest` costs what it costs elsewhere."""
@@ -34,7 +41,9 @@ _BITS = 22
 _OPAQUE = 255
 
 
-def resize_as_pillow(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box | None = None) -> tf.Tensor:
+def resize_as_pillow(
+    image: tf.Tensor, height: Side, width: Side, name: Filter, *, box: Box | None = None, chooses_pass: bool = True
+) -> tf.Tensor:
     """Resizes one image, or a part of it.
 
     Args:
@@ -44,6 +53,7 @@ def resize_as_pillow(image: tf.Tensor, height: Side, width: Side, name: Filter, 
         width: The output's width likewise.
         name: The filter.
         box: Top, left, height and width in whole pixels of the part that is shown, all by default. A filter reads beyond it.
+        chooses_pass: Whether the sizes decide which pass comes first, as since Pillow 13. Before, the one along rows always did.
 
     Returns:
         `(height, width, channels)` of the same dtype.
@@ -51,7 +61,7 @@ def resize_as_pillow(image: tf.Tensor, height: Side, width: Side, name: Filter, 
     given = tf.unstack(tf.shape(image)[:2])
     box = box or (0, 0, *given)
     as_it_is = tf.reduce_all(tf.stack([height, width, box[2], box[3]]) == tf.stack([*given, *given]))
-    y = tf.cond(as_it_is, lambda: image, lambda: _resized(image, height, width, name, box))
+    y = tf.cond(as_it_is, lambda: image, lambda: _resized(image, height, width, name, box, chooses_pass))
     y.set_shape([*(d if isinstance(d, int) else None for d in (height, width)), image.shape[-1]])
     return y
 
@@ -63,7 +73,7 @@ def centred_box(height: Side, width: Side, size: tuple[int, int]) -> Box:
     return (height - rows) // 2, (width - columns) // 2, rows, columns
 
 
-def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box) -> tf.Tensor:
+def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box, chooses_pass: bool) -> tf.Tensor:
     top, left, rows, columns = box
     if name == "nearest":
         shown = nearest_indices(tf.shape(image)[0], height, (top, rows)), nearest_indices(tf.shape(image)[1], width, (left, columns))
@@ -78,9 +88,11 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
     def across(x: tf.Tensor) -> tf.Tensor:
         return tf.transpose(_weighted(tf.transpose(x, [1, 0, 2]), (left, columns), width, name, image.dtype), [1, 0, 2])
 
-    # As Pillow chooses since version 13; before, columns always came first.
-    rows_first = (height < h) & (h - height > 2 * (w - width))
-    x = tf.cond(rows_first, lambda: across(down(x)), lambda: down(across(x)))
+    if chooses_pass:
+        loses_rows = (height < h) & (h - height > 2 * (w - width))
+        x = tf.cond(loses_rows, lambda: across(down(x)), lambda: down(across(x)))
+    else:
+        x = down(across(x))
     return tf.cast(_unveiled(x) if veiled else x, image.dtype)
 
 

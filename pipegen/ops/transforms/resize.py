@@ -43,14 +43,38 @@ if TYPE_CHECKING:
 LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
 
 
+class EarlierPillow(Model):
+    """A filter as earlier versions of Pillow compute it."""
+
+    filter: pillow.Weighting
+    """Pillow's name of it: `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`."""
+    before: Literal[13]
+    """The version before which Pillow gives these pixels: 13."""
+
+
 class PillowMethod(Model):
     """A filter as Pillow computes it."""
 
-    pillow: pillow.Filter
-    """Pillow's name of it: `nearest`, `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`."""
+    pillow: pillow.Filter | EarlierPillow
+    """Pillow's name of it: `nearest`, `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`; or `{filter: FILTER, before: 13}`."""
 
     def __str__(self) -> str:
-        return f"{{pillow: {self.pillow}}}"
+        earlier = self.pillow
+        return (
+            f"{{pillow: {{filter: {earlier.filter}, before: {earlier.before}}}}}"
+            if isinstance(earlier, EarlierPillow)
+            else f"{{pillow: {earlier}}}"
+        )
+
+    @property
+    def filter(self) -> pillow.Filter:
+        """Pillow's name of the filter."""
+        return self.pillow.filter if isinstance(self.pillow, EarlierPillow) else self.pillow
+
+    def resize(self, image: tf.Tensor, height: Side, width: Side, box: Box | None = None) -> tf.Tensor:
+        """Resizes an image, or the part of it in `box`."""
+        chooses_pass = not isinstance(self.pillow, EarlierPillow)
+        return pillow.resize_as_pillow(image, height, width, self.filter, box=box, chooses_pass=chooses_pass)
 
 
 class Resize(ElementTransform):
@@ -69,7 +93,10 @@ class Resize(ElementTransform):
 
     `method: {pillow: FILTER}` gives what Pillow 13 gives, bit for bit, and so what Keras' `load_img` does: its filters widen by
     themselves where they shrink, values are whole between the two passes, and `mode: crop` cuts whole pixels before it resizes. It is
-    for parity, with `decode: {jpeg: accurate}`, and takes several times as long as `antialias: true`.
+    for parity, with `decode: {jpeg: accurate}`, and takes several times as long as `antialias: true`. Pillow 10 to 12 give
+    `{pillow: {filter: FILTER, before: 13}}`: they resize along rows first and then along columns, and Pillow 13 the other way round an
+    image that loses more than twice as many rows as columns. Values then differ by a level or so, by more where a filter overshoots or
+    an image is transparent. Which Pillow is installed changes nothing.
 
     A mask takes the nearest pixels whatever the `method` is, and `pad` puts its `ignore` around it.
     """
@@ -92,7 +119,8 @@ class Resize(ElementTransform):
     mode: Literal["stretch", "crop", "pad"] = "stretch"
     """How `size` is reached: `stretch` both sides, cover and `crop`, or fit inside and `pad`."""
     method: Method | PillowMethod = "bilinear"
-    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`; or `{pillow: FILTER}`."""
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`; or `{pillow: FILTER}`,
+    or `{pillow: {filter: FILTER, before: 13}}`."""
     antialias: bool = False
     """Let every input pixel count when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
     fill: ConstantFill = ConstantFill()
@@ -113,7 +141,7 @@ class Resize(ElementTransform):
     def traits(self, x: FeatureType) -> Traits:
         stretches = self.size is not None and self.mode == "stretch"
         weight = ANTIALIAS_WEIGHT if self.antialias else 1.0
-        if isinstance(self.method, PillowMethod) and self.method.pillow != "nearest":
+        if isinstance(self.method, PillowMethod) and self.method.filter != "nearest":
             weight = pillow.WEIGHT
         return Traits(Family.ELEMENT, resizes=True, stretches=stretches, weight=weight)
 
@@ -131,7 +159,7 @@ class Resize(ElementTransform):
 
     @property
     def _overshoots(self) -> bool:
-        return self.method.pillow in pillow.OVERSHOOTS if isinstance(self.method, PillowMethod) else self.method in OVERSHOOTS
+        return self.method.filter in pillow.OVERSHOOTS if isinstance(self.method, PillowMethod) else self.method in OVERSHOOTS
 
     def _output(self, x: FeatureType) -> tuple[int | None, int | None]:
         if self.size is not None:
@@ -172,7 +200,7 @@ class Resize(ElementTransform):
         assert self.size is not None  # noqa: S101 - the validator has checked it
         size = height_width(self.size)
         if isinstance(self.method, PillowMethod) and self.mode == "crop":
-            return pillow.resize_as_pillow(image, *size, self.method.pillow, pillow.centred_box(height, width, size))
+            return self.method.resize(image, *size, box=pillow.centred_box(height, width, size))
         rows, columns = (cover_size if self.mode == "crop" else fit_size)(height, width, size)
         y = self._resized(image, rows, columns)
         if self.mode == "crop":
@@ -203,5 +231,5 @@ class Resize(ElementTransform):
 
     def _resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
         if isinstance(self.method, PillowMethod):
-            return pillow.resize_as_pillow(image, height, width, self.method.pillow)
+            return self.method.resize(image, height, width)
         return resize(image, height, width, self.method, antialias=self.antialias)
