@@ -37,6 +37,7 @@ from pipegen.ops.model import Model
 from pipegen.types import INTEGER_RANGES, FeatureType, Interval
 
 if TYPE_CHECKING:
+    from pipegen.ops.lowering.pillow_resizing import Filter
     from pipegen.ops.lowering.resizing import Side
     from pipegen.ops.lowering.windows import Box, Sides
 
@@ -67,7 +68,7 @@ class PillowMethod(Model):
         )
 
     @property
-    def filter(self) -> pillow.Filter:
+    def filter(self) -> Filter:
         """Pillow's name of the filter."""
         return self.pillow.filter if isinstance(self.pillow, EarlierPillow) else self.pillow
 
