@@ -243,7 +243,8 @@ class _Choice:
     def _name(self) -> p.Index:
         index = self.plan.index
         ordered: Index | Shuffle = self.shuffle or index
-        permuted = ordered.order != "stored" and self.extent.num_examples > 1
+        once = ordered.order == "global" and self.extent.epoch_steps is None and not index.parts and not self.form.single
+        keyed = ordered.order != "stored" and self.extent.num_examples > 1 and not once
         return p.Index(
             ordered.order,
             ordered.window_bytes,
@@ -252,7 +253,7 @@ class _Choice:
             index.num_draws,
             self.wide,
             self.mixing is not None,
-            self.setting.jit and self.shuffle is None and (permuted or index.num_draws > 0),
+            self.setting.jit and self.shuffle is None and (keyed or index.num_draws > 0),
             self.shuffle is not None,
             index.sampled,
             index.names,

@@ -131,7 +131,8 @@ class Order(Extent):
             return position
         key, size = keys(self.seed, jit=jit), self.window
         if self.kind == "global":
-            return permute(position, key(cycle, tf.zeros_like(cycle)), tf.constant(self.num_examples - 1, tf.int64))
+            (own,) = laid or (key(cycle, tf.zeros_like(cycle)),)
+            return permute(position, own, tf.constant(self.num_examples - 1, tf.int64))
         window = position // size
         first = window * size
         last = tf.minimum(first + size, self.num_examples) - 1
@@ -146,13 +147,18 @@ class Order(Extent):
         return tf.gather(starts, at) + place - tf.gather(begins, at)
 
     def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The blocks of an epoch in their order, for `records` of its steps, each of which then takes the logarithm of their number.
+        """Returns what `records` of an epoch's steps have in common, worked out once: where the order has two levels, a step then takes the
+        logarithm of the number of the blocks.
 
         Returns:
-            The first example of each block and the place where it begins, int64 `(blocks,)`. Nothing where there are no blocks, or where an
-            epoch is not one cycle.
+            Of the global order its key, uint32 `(3,)`; of blocks the first example of each and the place where it begins, in their order,
+            int64 `(blocks,)`. Nothing of other orders, or where an epoch is not one cycle.
         """
-        if self.blocks is None or self.kind != "window" or self.epoch_steps is not None:
+        if self.epoch_steps is not None:
+            return ()
+        if self.kind == "global":
+            return (keys(self.seed)(epoch[None], tf.zeros([1], tf.int64))[0],)
+        if self.blocks is None or self.kind != "window":
             return ()
         return self._lay(self.blocks, epoch[None], False)
 

@@ -42,9 +42,9 @@ def geometric_matrix(
             [tf.stack([one, zero, window[:, 1]], -1), tf.stack([zero, one, window[:, 0]], -1), tf.stack([zero, zero, one], -1)], -2
         )
     matrix = step_of(ref.of(GeometricTransform), draws).matrix(u, height, width)
-    eye = tf.eye(3, batch_shape=[tf.shape(draws)[0]], dtype=tf.float64)
-    matrix = tf.broadcast_to(matrix, tf.shape(eye))
-    return tf.where(acts(ref, draws)[:, None, None], matrix, eye) if ref.conditional else matrix
+    if matrix.shape[:1] != draws.shape[:1] or matrix.shape[0] is None:
+        matrix = tf.broadcast_to(matrix, [tf.shape(draws)[0], 3, 3])
+    return tf.where(acts(ref, draws)[:, None, None], matrix, tf.eye(3, dtype=tf.float64)) if ref.conditional else matrix
 
 
 def _canvas(stage: s.Compose | s.Warp, image: tf.Tensor) -> tuple[tf.Tensor, ...]:

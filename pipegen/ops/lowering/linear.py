@@ -36,14 +36,20 @@ def stack(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> tf.Tensor:
         rows: The entries by row: numbers, or tensors that broadcast to `like`.
         like: A float64 tensor of the batch's shape `(...)`.
     """
-    zero = tf.zeros_like(like, dtype=tf.float64)
-    return tf.stack([tf.stack([zero + entry for entry in row], axis=-1) for row in rows], axis=-2)
+    return tf.stack([tf.stack(row, axis=-1) for row in _filled(rows, like)], axis=-2)
 
 
 def vector(entries: Sequence[Scalar], like: tf.Tensor) -> tf.Tensor:
     """A float64 vector `(..., n)` from its entries, broadcast to the shape of `like`."""
+    (filled,) = _filled([entries], like)
+    return tf.stack(filled, axis=-1)
+
+
+def _filled(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> list[list[tf.Tensor]]:
+    """The entries, each of the shape of `like`; a number that stands there several times is one operation."""
     zero = tf.zeros_like(like, dtype=tf.float64)
-    return tf.stack([zero + entry for entry in entries], axis=-1)
+    numbers = {entry: zero + entry if entry else zero for row in rows for entry in row if isinstance(entry, float)}
+    return [[numbers[entry] if isinstance(entry, float) else zero + entry for entry in row] for row in rows]
 
 
 def about_centre(
@@ -67,7 +73,7 @@ def about_centre(
 
 def multiply(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     """`first @ second` for `(..., n, n)`, as sums in a fixed order."""
-    return tf.reduce_sum(first[..., :, :, None] * second[..., None, :, :], -2)
+    return tf.reduce_sum(tf.expand_dims(first, -1) * tf.expand_dims(second, -3), -2)
 
 
 def diagonal(values: Sequence[Scalar], like: tf.Tensor) -> tf.Tensor:

@@ -203,6 +203,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         columns={name: values[numbers] for name, values in columns.items()} if staying else columns,
         column_classes=classes,
         type=type_,
+        rows=numbers,
     )
 
 

@@ -141,7 +141,7 @@ class Listing:
     """The type of a record, where the data says more of it than the arguments."""
 
     rows: Ints | None = None
-    """The row that each record is read by, int64, where records are `numbered` and their keys do not say it."""
+    """The row that each record is read by, int64, where records are `numbered`; otherwise their keys say it."""
     ids: Ints | None = None
     """The 64-bit id of each record, where it does not follow from the source's name and the key, uint64."""
 

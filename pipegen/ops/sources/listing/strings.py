@@ -18,6 +18,8 @@ _BLOCK = 1 << 14
 """Texts worked on at a time."""
 ALIGNED = 64
 """Bytes of which the address of an array that tensors share is a multiple."""
+_LARGE = 1 << 22
+"""Bytes for which NumPy asks the system for huge pages."""
 _PIECE = 1 << 26
 """Bytes collected in one piece: what is as large is given back to the system, and leaves no holes."""
 _WORD = 8
@@ -293,6 +295,17 @@ def aligned(parts: Sequence[Ints]) -> Ints:
     import numpy as np
 
     size, dtype = sum(part.nbytes for part in parts), parts[0].dtype
-    memory: Ints = np.empty(size + ALIGNED, np.uint8)
+    memory = _memory(size + ALIGNED)
     start = -memory.ctypes.data % ALIGNED
     return np.concatenate(parts, out=memory[start : start + size].view(dtype).reshape(-1, *parts[0].shape[1:]))
+
+
+def _memory(size: int) -> Ints:
+    """Returns bytes to be filled, of small pages: to make room for the huge ones that NumPy asks for can take longer than to fill them."""
+    import mmap
+
+    import numpy as np
+
+    if size < _LARGE or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return np.empty(size, np.uint8)
+    return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
