@@ -176,3 +176,24 @@ def test_what_holds_no_image_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
         result = CliRunner().invoke(app, ["init", f"{file}.tfrecord"], prog_name="pipegen")
         assert result.exit_code != 0
         assert said in result.output + str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("op", "file"),
+    [
+        ("tfrecord", "a.tfrecord"),
+        pytest.param("sqlite", "a.sqlite", marks=pytest.mark.nightly),
+    ],
+)
+def test_what_is_chosen_among_several_keys_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op: str, file: str) -> None:
+    """An id is in each record another, and a species in many; the picture called so is before the thumbnail."""
+    monkeypatch.chdir(tmp_path)
+    names = ("pug", "chow", "husky")
+    record = {"thumb": jpeg("8x6"), "photo": jpeg("24x16")}
+    WRITERS[op](tmp_path / file, [record | {"id": i, "species": names[i % 3], "site": i % 2} for i in range(24)])
+    features = {"image": {"kind": "image", "key": "photo"}, "label": {"kind": "label", "key": "species", "classes": sorted(names)}}
+    assert init(file)[op]["features"] == features
+    text = Path(f"{file}.pipegen.yaml").read_text(encoding="utf-8")
+    assert "# `image` reads `photo`; `thumb` is an image, too: `thumb: {kind: image, key: thumb}` adds one" in text
+    assert "# `label` reads `species`, which has 3 values in 24 records: no key is called like a label\n" in text
+    assert "# `site` may be labels, too: `key` takes another\n" in text

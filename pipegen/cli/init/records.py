@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipegen.cli.columns import LABELS
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.archives import class_folders, first_archive
+from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.spec import PARTS, RESCALE, batch_for, beside, spec_text
-from pipegen.cli.init.stores import ENDINGS, LOOKS, of_example
+from pipegen.cli.init.stores import ENDINGS, IMAGE, LOOKS, of_example
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
@@ -27,8 +27,9 @@ from pipegen.ops.sources.tfrecord import index_tfrecord
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from pipegen.cli.init.stores import Held
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.paths import Found
 
@@ -38,7 +39,10 @@ FILES = {
 """By the ending of a file, the source that reads it."""
 _OF_SPLIT = re.compile(r"(train|validation|val|test)-\d+-of-\d+\b")
 _SPLITS = {"val": "validation"}
-_LABEL_KEYS = frozenset({*LABELS, "cls", "image/class/label", "fine_label"})
+_TEXTS = ("cls", "class", "label", "id", "index", "txt", "text")
+"""What members of archives end in that may be labels."""
+_MOST_TRIED = 8
+"""Keys of which every value is read, to find labels that are not called so."""
 _SHOWN = 12
 _SIZE = 224
 
@@ -69,8 +73,12 @@ def first_records(path: str, op: str, spec_folder: str) -> tuple[str, str]:
         return first_archive(classes, path, spec_folder)
     try:
         _, shards = find_shards(os.getcwd(), os.path.abspath(path), sources()[op].suffixes)  # type: ignore[attr-defined]
-        features, others, own = _look(op, next((shard for shard in shards if shard.size), shards[0]))
-        if not any(feature["kind"] == "image" for feature in features.values()):
+        shard = next((shard for shard in shards if shard.size), shards[0])
+        held, whole, own = _look(op, shard)
+        features, remarks = _chosen(op, shard, held, whole, own)
+        read = {feature.get("key", name) for name, feature in features.items()}
+        others = [f"{json.dumps(key)} ({what})" for key, what in held.items() if key not in read and (what != IMAGE or not features)]
+        if not features:
             raise CannotRun(f"{path}: the first record holds no image, but {', '.join(others) or 'nothing'}")
         arguments = {"path": os.path.abspath(path), "features": features, **own}
         listing = sources()[op].model_validate(arguments).list(Path.cwd())
@@ -80,7 +88,7 @@ def first_records(path: str, op: str, spec_folder: str) -> tuple[str, str]:
     if "label" in features:
         features["label"] |= _classes(listing)
     summary = f"{count:,} records in {len(shards):,} {'file' if len(shards) == 1 else 'files'}"
-    comments = [f"The records also have {', '.join(others[:_SHOWN])}"] if others else []
+    comments = remarks + ([f"The records also have {', '.join(others[:_SHOWN])}"] if others else [])
     about = [*(f"{key}: {value}" for key, value in own.items()), "features:"]
     about += [f"  {name}: {_flow(feature)}" for name, feature in features.items()]
     splits = _splits(shards)
@@ -125,27 +133,25 @@ def _value(value: Any) -> str:
     return str(value) if isinstance(value, int) else flow_scalar(str(value))
 
 
-def _look(op: str, shard: Found) -> tuple[Features, list[str], dict[str, Any]]:
-    """The features of the first record, what else it holds, in words, and other arguments of the source."""
+def _look(op: str, shard: Found) -> Held:
+    """What the keys of the first record hold."""
     if op in LOOKS:
-        held, whole, own = LOOKS[op](shard.path)
-        return (*_features(held, whole), own)
+        return LOOKS[op](shard.path)
     if op == "tfrecord":
         return _example(shard)
     if op == "mds":
         with Opened(shard.path) as stream:
             columns, _ = read_columns(stream, shard.size)
         pictured = {"jpeg", "png"}
-        held = {name: "image" if how in pictured else how for name, how in zip(columns.names, columns.encodings, strict=True)}
-        whole = {name for name, how in held.items() if how == "int" or how.startswith(("int", "uint")) or how == "str"}
-        return (*_features(held, whole), {})
+        held = {name: IMAGE if how in pictured else how for name, how in zip(columns.names, columns.encodings, strict=True)}
+        return held, {name for name, how in held.items() if how == "int" or how.startswith(("int", "uint")) or how == "str"}, {}
     members, damage = (tar_members if op == "webdataset" else zip_members)(shard.path, shard.size)
     if not members:
         raise ValueError(damage or "the archive is empty")
     return (*_members(members.names), {})
 
 
-def _example(shard: Found) -> tuple[Features, list[str], dict[str, Any]]:
+def _example(shard: Found) -> Held:
     index = index_tfrecord(shard.path, shard.size)
     if not len(index.offsets):
         raise ValueError(index.damage or "the file holds no record")
@@ -153,11 +159,11 @@ def _example(shard: Found) -> tuple[Features, list[str], dict[str, Any]]:
         stream.seek(int(index.offsets[0, 0]))
         record = stream.read(int(index.lengths[0, 0]))
     if sniff(record) is not None:
-        return {"image": {"kind": "image"}}, [], {"content": "bytes"}
-    return (*_features(*of_example(read_example(record))), {})
+        return {"image": IMAGE}, set(), {"content": "bytes"}
+    return (*of_example(read_example(record)), {})
 
 
-def _members(names: Iterable[str]) -> tuple[Features, list[str]]:
+def _members(names: Iterable[str]) -> tuple[dict[str, str], set[str]]:
     stem, held, whole = None, {}, set()
     for path in names:
         folder, _, name = path.rpartition("/")
@@ -167,25 +173,37 @@ def _members(names: Iterable[str]) -> tuple[Features, list[str]]:
         stem = stem or (folder, own)
         if (folder, own) != stem:
             break
-        held[key] = "image" if key.lower() in IMAGE_EXTENSIONS else key.rpartition(".")[2]
-        if key.lower() in _LABEL_KEYS:
+        held[key] = IMAGE if key.lower() in IMAGE_EXTENSIONS else key.rpartition(".")[2]
+        if key.lower() in LABEL_KEYS or held[key].lower() in _TEXTS:
             whole.add(key)
-    return _features(held, whole)
+    return held, whole
 
 
-def _last(key: str) -> str:
-    """The name that a key ends in: of a path all that counts in `tf.Example`, and of others its last part; less what stands for numbers."""
-    name = key.lower().removesuffix("*").rstrip("-_:/.")
-    return name if name in _LABEL_KEYS else re.split(r"[/.]", name)[-1]
-
-
-def _features(held: dict[str, str], whole: set[str]) -> tuple[Features, list[str]]:
-    """From what each key holds, and the keys that may be labels, to features."""
-    features: Features = {}
-    image = next((key for key, what in held.items() if what == "image"), None)
-    if image is not None:
-        features["image"] = {"kind": "image"} | ({"key": image} if image != "image" else {})
-    label = next((key for key in held if key in whole and _last(key) in _LABEL_KEYS), None)
+def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own: Mapping[str, Any]) -> tuple[Features, list[str]]:
+    """From what each key holds, and the keys that may be labels, to features, and comments on the choice."""
+    images = [key for key, what in held.items() if what == IMAGE]
+    if not images:
+        return {}, []
+    image, remarks = image_among(images)
+    features: Features = {"image": {"kind": "image"} | ({"key": image} if image != "image" else {})}
+    likely = [key for key in held if key in whole]
+    usual = [key for key in likely if last_of(key) in LABEL_KEYS]
+    seen = {} if len(usual) == 1 else dict(_counted(op, shard, features, key, own) for key in (usual or likely)[:_MOST_TRIED])
+    label, more = label_among(seen, usual)
     if label is not None:
         features["label"] = {"kind": "label"} | ({"key": label} if label != "label" else {})
-    return features, [f"{json.dumps(key)} ({what})" for key, what in held.items() if key not in (image, label)]
+    return features, [*remarks, *more]
+
+
+def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:
+    """What a key holds in a shard, read as labels."""
+    import numpy as np
+
+    arguments = {"path": shard.path, "features": features | {"label": {"kind": "label", "key": key}}, **own}
+    try:
+        listing = sources()[op].model_validate(arguments).list(Path.cwd())
+        labels = listing.reader().labels(shards_of(listing).numbers)
+    except (OpError, OSError, ValueError):
+        return key, Values(0, 0, named=False)
+    named = not all(name.isdigit() for name in listing.class_names)
+    return key, Values(0 if labels is None else len(np.unique(labels)), shards_of(listing).total, named)

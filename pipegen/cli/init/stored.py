@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipegen.cli.columns import LABELS
 from pipegen.cli.failures import CannotRun
+from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, pixels_of, size_for, spec_text
 from pipegen.cli.init.survey import Sample, spread
 from pipegen.errors import OpError
@@ -19,9 +19,11 @@ from pipegen.spec.scalars import flow_scalar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pipegen.ops.sources.dataset_folders.hub import Saved
+
 _SAMPLE = 50
-_MOST_CLASSES = 1000
-_IMAGES = ("image", "img", "picture", "photo", "jpg", "png")
+_COUNTED = 2000
+"""Records whose values are counted, to see which columns may be labels."""
 _VALIDATION = ("validation", "val", "valid", "dev", "test")
 
 
@@ -46,21 +48,23 @@ def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
     paths = [i for i, cells in texts.items() if cells and all(_is_image(cell) for cell in cells)]
     if not (pictures or paths) or not table.num_rows:
         raise CannotRun(f"no column of {file} holds pictures", "one is needed of the bytes of image files, or of their paths")
-    image = _called(_IMAGES, names, pictures or paths)
+    column, remarks = image_among([names[i] for i in pictures or paths], "column")
     sample = Sample()
     if pictures:
-        reader = table.reader({"image": image})
+        reader = table.reader({"image": names.index(column)})
         sample = sample_of_bytes(reader.take("image", row) for row in spread(table.num_rows, _SAMPLE))
-    classes = {i: set(cells) for i, cells in texts.items() if i not in paths}
-    likely = [i for i, values in classes.items() if 1 < len(values) <= min(_MOST_CLASSES, table.num_rows // 2) and "" not in values]
-    label = _called(LABELS, names, likely) if likely else None
-    columns = {"image": names[image], "label": names[label] if label is not None else None}
-    about = f"{table.num_rows:,} rows" + (f", in {len(classes[label])} classes" if label is not None else "")
-    return _text("parquet", file, spec_folder, columns, "column", sample, table.num_rows, about), about
+    values = {names[i]: set(cells) for i, cells in texts.items() if i not in paths}
+    seen = {name: Values(len(found), table.num_rows, not all(map(_is_number, found))) for name, found in values.items() if "" not in found}
+    label, more = _label(seen, "column")
+    about = f"{table.num_rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else "")
+    columns = {"image": column, "label": label}
+    return _text("parquet", file, spec_folder, columns, "column", sample, table.num_rows, about, [*remarks, *more]), about
 
 
 def first_zarr(folder: str, spec_folder: str) -> tuple[str, str]:
     """Writes the spec of a Zarr group; as `first_parquet`."""
+    import numpy as np
+
     from pipegen.ops.sources.stores.base import StoreError
     from pipegen.ops.sources.stores.zarr_arrays import ZarrArrays
 
@@ -72,19 +76,19 @@ def first_zarr(folder: str, spec_folder: str) -> tuple[str, str]:
     pictures = [key for key, held in columns.items() if held.dtype == "bytes" or len(held.shape) in (2, 3)]
     if not pictures:
         raise CannotRun(f"no array of {folder} holds pictures", "one is needed of the shape (n, height, width, channels)")
-    image = _named(_IMAGES, pictures)
+    image, remarks = image_among(pictures)
     labels = [key for key, held in columns.items() if not held.shape and held.dtype[:1] in "iu"]
-    label = _named(LABELS, labels) if labels else None
+    looked = np.array(spread(store.rows, _COUNTED), np.int64)
+    seen = {key: Values(len(np.unique(np.asarray(store.read((key,), looked)[0]))), len(looked), named=False) for key in labels}
+    label, more = _label(seen)
     shape, sample = columns[image].shape, Sample()
     if shape:
         sample.sizes.append((shape[1], shape[0]))
         sample.formats["arrays"] += 1
     else:
-        import numpy as np
-
         sample = sample_of_bytes(store.read((image,), np.array(spread(store.rows, _SAMPLE)))[0])
     about = f"{store.rows:,} records"
-    return _text("zarr", folder, spec_folder, {"image": image, "label": label}, "key", sample, store.rows, about), about
+    return _text("zarr", folder, spec_folder, {"image": image, "label": label}, "key", sample, store.rows, about, [*remarks, *more]), about
 
 
 def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:
@@ -98,9 +102,9 @@ def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:
     pictures = [key for key, about in prepared.features.items() if "image" in about and "label" not in about["image"]]
     if not pictures or not prepared.splits:
         raise CannotRun(f"{folder} has no feature that is an image", f"its features are {', '.join(prepared.features)}")
-    image = _named(_IMAGES, pictures)
+    image, remarks = image_among(pictures)
     labels = [key for key, about in prepared.features.items() if "classLabel" in about]
-    label = _named(LABELS, labels) if labels else None
+    label, more = label_among({}, sorted(labels, key=lambda key: last_of(key) not in LABEL_KEYS))
     first = next((name for name in prepared.splits if name == "train"), next(iter(prepared.splits)))
     second = next((name for name in _VALIDATION if name in prepared.splits and name != first), None)
     split = {"train": first, "validation": second} if second is not None else {"train": f"{first}[:80%]", "validation": f"{first}[80%:]"}
@@ -118,20 +122,22 @@ def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:
     lines += ["transforms:", f"  - resize: {{size: {size_for(_declared(prepared.features[image]))}}}", RESCALE, *_without(label)]
     counted = f" in {len(class_names(prepared, label)):,} classes" if label is not None else ", without labels"
     about = f"{rows:,} records of `{first}`{counted}"
-    return spec_text(about, [], [*lines, f"batch: {{size: {batch_for(rows)}}}"]), about
+    return spec_text(about, [*remarks, *more], [*lines, f"batch: {{size: {batch_for(rows)}}}"]), about
 
 
 def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
     """Writes the spec of a data set that Hugging Face's library saved, or that the Hub holds; as `first_parquet`."""
     from pipegen.ops.registry import sources
-    from pipegen.ops.sources.dataset_folders.hub import find_saved, key_for
+    from pipegen.ops.sources.dataset_folders.hub import find_saved
 
     try:
         saved = find_saved(os.getcwd(), folder)
-        image = key_for(saved, "image", "image")
-        if image is None:
-            raise CannotRun(f"{folder} has no one column of images", f"its columns are {', '.join(saved.features)}")
-        label = key_for(saved, "label", "label")
+        pictures = _of_type(saved, "Image") or [name for name in ("image",) if name in saved.features]
+        if not pictures:
+            raise CannotRun(f"{folder} has no column of images", f"its columns are {', '.join(saved.features)}")
+        image, remarks = image_among(pictures)
+        labels = _of_type(saved, "ClassLabel") or [name for name in ("label",) if name in saved.features]
+        label, more = label_among({}, sorted(labels, key=lambda key: last_of(key) not in LABEL_KEYS))
         first = next((name for name in saved.files if name == "train"), next(iter(saved.files)))
         second = next((name for name in _VALIDATION if name in saved.files and name != first), None)
         features: dict[str, dict[str, str]] = {"image": {"kind": "image", "key": image}}
@@ -154,7 +160,17 @@ def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
     lines += ["transforms:", f"  - resize: {{size: {size_for(Sample())}}}", RESCALE, *_without(label)]
     counted = f" in {len(rows.class_names):,} classes" if rows.class_names else ", without labels"
     about = f"{count:,} records of `{first}`{counted}"
-    return spec_text(about, [], [*lines, f"batch: {{size: {batch_for(count)}}}"]), about
+    return spec_text(about, [*remarks, *more], [*lines, f"batch: {{size: {batch_for(count)}}}"]), about
+
+
+def _of_type(saved: Saved, kind: str) -> list[str]:
+    """The columns that the metadata says are of a type of Hugging Face's library."""
+    return [column for column, about in saved.features.items() if about.get("_type") == kind]
+
+
+def _label(seen: Mapping[str, Values], argument: str = "key") -> tuple[str | None, list[str]]:
+    """Chooses the labels among columns by their names, where these have few values, or else by their values."""
+    return label_among(seen, [name for name, values in seen.items() if values.likely and last_of(name) in LABEL_KEYS], argument)
 
 
 def _declared(about: Mapping[str, Any]) -> Sample:
@@ -167,7 +183,15 @@ def _declared(about: Mapping[str, Any]) -> Sample:
 
 
 def _text(
-    op: str, path: str, spec_folder: str, columns: Mapping[str, str | None], argument: str, sample: Sample, rows: int, about: str
+    op: str,
+    path: str,
+    spec_folder: str,
+    columns: Mapping[str, str | None],
+    argument: str,
+    sample: Sample,
+    rows: int,
+    about: str,
+    remarks: Sequence[str],
 ) -> str:
     """The spec of files whose features stand in columns or under keys."""
     label = columns["label"]
@@ -179,7 +203,7 @@ def _text(
     if label is not None:
         lines.append("  # - random_flip  # where a mirrored image means the same")
     lines += [RESCALE, *_without(label), f"batch: {{size: {batch_for(rows)}}}"]
-    return spec_text(about, about_sample(sample) if op == "parquet" else [], lines)
+    return spec_text(about, [*(about_sample(sample) if op == "parquet" else []), *remarks], lines)
 
 
 def _without(label: str | None) -> list[str]:
@@ -191,17 +215,12 @@ def _feature(name: str, kind: str, argument: str, stored: str, more: str = "") -
     return f"      {name}: {{kind: {kind}{where}{more}}}"
 
 
+def _is_number(cell: str) -> bool:
+    return cell.lstrip("-").replace(".", "", 1).isdigit()
+
+
 def _is_image(cell: str) -> bool:
     return os.path.splitext(cell.lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
-
-
-def _called(wanted: Sequence[str], names: Sequence[str], columns: Sequence[int]) -> int:
-    """The column that is called what is wanted, or the first."""
-    return next((i for i in columns if names[i].lower() in wanted), columns[0])
-
-
-def _named(wanted: Sequence[str], names: Sequence[str]) -> str:
-    return names[_called(wanted, [name.rpartition("/")[2] for name in names], range(len(names)))]
 
 
 def sample_of_bytes(contents: Iterable[bytes]) -> Sample:
