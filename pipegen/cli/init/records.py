@@ -134,7 +134,7 @@ def _value(value: Any) -> str:
 
 
 def _look(op: str, shard: Found) -> Held:
-    """What the keys of the first record hold."""
+    """Reads what the keys of the first record hold."""
     if op in LOOKS:
         return LOOKS[op](shard.path)
     if op == "tfrecord":
@@ -196,7 +196,7 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
 
 
 def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:
-    """What a key holds in a shard, read as labels."""
+    """Counts the values of a key in a shard, read as labels."""
     import numpy as np
 
     arguments = {"path": shard.path, "features": features | {"label": {"kind": "label", "key": key}}, **own}
