@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pipegen.arguments import called_with_count, file_or_folder, whole
 from pipegen.phases.compilation import load
-from pipegen.preparing.options import ENCODINGS, FORMATS, OF_RECORDS, QUALITY, Encoding, Format, Options, Prepared
+from pipegen.preparing.options import ENCODINGS, FORMATS, OF_RECORDS, QUALITY, Encoding, Format, Options, Prepared, not_here
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.phases.specs import Spec
@@ -27,7 +27,7 @@ def prepare(
     at: str | None = None,
     shorter_side: int | None = None,
     quality: int = QUALITY,
-    encoding: Encoding = "jpeg",
+    encoding: Encoding | None = None,
     verify: bool = False,
     params: Mapping[str, object] | None = None,
     overrides: Mapping[str, object] | None = None,
@@ -49,7 +49,8 @@ def prepare(
         at: The name or the id of the step to stop behind; by default the last that works.
         shorter_side: Shrink images to this side first, in pixels, which changes what is computed.
         quality: Of a JPEG, from 1 to 100.
-        encoding: Of images in whole records: `jpeg`, or `png`, which keeps every bit.
+        encoding: Of images in whole records: `original` keeps their files as they are, `jpeg` encodes them again, and `png` does so with
+            every bit. By default `original` where nothing but decoding comes before the cut and `quality` is not given, else `jpeg`.
         verify: Compare every checksum afterwards, and some examples with what the spec gives.
         params: Values for declared params.
         overrides: Values for anything by its path.
@@ -64,17 +65,20 @@ def prepare(
         SpecError: When the spec is wrong or cannot be prepared so, or the disk has no room.
         FileExistsError: When the folder holds something else.
         DataError: For a record that cannot be read, or a store that is damaged.
-        ValueError: For options that do not go together.
+        ValueError: For options that do not go together, and for an address in place of a folder.
     """
     called_with_count("progress", progress)
     options = _options(format, at, shorter_side, quality, encoding)
+    folder = Path(file_or_folder("out", out, "prepared/")).absolute()
     if runner not in RUNNERS:
         raise ValueError(f"`runner` is one of {', '.join(RUNNERS)}, got {runner!r}")
     if beam_options and runner != "beam":
         raise ValueError(f"`beam_options` are for the runner `beam`, and it is {runner!r}")
     if data is not None and runner == "beam":
         raise ValueError("workers of Apache Beam read data from files, and cannot be handed `data`")
-    folder = Path(file_or_folder("out", out, "prepared/")).absolute()
+    elsewhere = not_here(os.fspath(out))
+    if elsewhere is not None:
+        raise ValueError(elsewhere)
     loaded = load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides)
     from pipegen.preparing.beam import Beam
     from pipegen.preparing.prepare import prepare as run
@@ -84,14 +88,14 @@ def prepare(
     return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=progress)
 
 
-def _options(form: str, at: str | None, shorter_side: int | None, quality: int, encoding: str) -> Options:
+def _options(form: str, at: str | None, shorter_side: int | None, quality: int, encoding: str | None) -> Options:
     format_ = _one_of("format", form, FORMATS)
     if shorter_side is not None:
         shorter_side = whole("shorter_side", shorter_side, 1)
     if not 1 <= whole("quality", quality, 1) <= 100:
         raise ValueError(f"`quality` is 1 to 100, got {quality}")
-    encoding_ = _one_of("encoding", encoding, ENCODINGS)
-    if encoding_ != "jpeg" and format_ not in OF_RECORDS:
+    encoding_ = None if encoding is None else _one_of("encoding", encoding, ENCODINGS)
+    if encoding_ not in (None, "jpeg") and format_ not in OF_RECORDS:
         raise ValueError(f"`encoding` is of images in whole records ({', '.join(sorted(OF_RECORDS))}), and the format is {format_}")
     return Options(format_, at, shorter_side, quality, encoding_)
 

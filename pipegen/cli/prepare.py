@@ -8,7 +8,7 @@ import typer
 
 from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, allowed_code, load_spec, progress, say, start_tensorflow
 from pipegen.cli.failures import CannotRun
-from pipegen.preparing.options import OF_RECORDS
+from pipegen.preparing.options import OF_RECORDS, not_here
 
 if TYPE_CHECKING:
     from pipegen.preparing.options import Prepared
@@ -32,8 +32,14 @@ def prepare(
     ] = None,
     quality: Quality = 90,
     encoding: Annotated[
-        Literal["jpeg", "png"], typer.Option("--encoding", help="Of the images in such records; a PNG keeps every bit.")
-    ] = "jpeg",
+        Literal["jpeg", "png", "original"] | None,
+        typer.Option(
+            "--encoding",
+            help="Of images in such records: files as they are, JPEG, or PNG, which keeps every bit. By default their files as they are"
+            " where nothing but decoding comes before the cut, else JPEG.",
+            show_default=False,
+        ),
+    ] = None,
     runner: Annotated[
         Literal["local", "beam"], typer.Option("--runner", help="Where: in this process, or on the workers of Apache Beam.")
     ] = "local",
@@ -48,8 +54,9 @@ def prepare(
     stores rows of pixels, which are equal to the spec's, bit for bit; `--shorter-side` and `jpeg` take less room and change what
     is computed. What was stopped goes on when the same command runs again.
 
-    `tfrecord`, `webdataset` and `array_record` write whole records that other programs read, too: JPEGs, or with `--encoding png`
-    what the spec gives, bit for bit. `--runner beam` shares the shards out to workers that see the data and OUT under the same paths.
+    `tfrecord`, `webdataset` and `array_record` write whole records that other programs read, too: files as they are where they are
+    only decoded before the cut, else JPEGs, or with `--encoding png` what the spec gives, bit for bit. `--runner beam` shares the
+    shards out to workers that see the data and OUT under the same paths.
 
     Examples:
       pipegen prepare flowers.pipegen.yaml prepared/
@@ -60,7 +67,10 @@ def prepare(
     """
     if beam_options and runner != "beam":
         raise typer.BadParameter(f"{beam_options[0]!r} is one of Apache Beam's, for `--runner beam`", param_hint="'BEAM_OPTION'")
-    if encoding != "jpeg" and form not in OF_RECORDS:
+    elsewhere = not_here(out)
+    if elsewhere is not None:
+        raise typer.BadParameter(elsewhere, param_hint="'OUT'")
+    if encoding not in (None, "jpeg") and form not in OF_RECORDS:
         raise typer.BadParameter(
             f"it is of images in {', '.join(sorted(OF_RECORDS))}, and not of `--format {form}`", param_hint="'--encoding'"
         )

@@ -215,6 +215,8 @@ _TABLE = (
     Code("PG573", "prepare-scaled", _E, "Files are decoded at a size that depends on steps behind those that are stored"),
     Code("PG574", "prepare-room", _E, "A store does not fit the disk"),
     Code("PG575", "prepare-library", _E, "A library is missing that is needed for preparing data so"),
+    Code("PG576", "prepare-shrunk", _E, "Images are stored behind the step that fixes their size, and are to be shrunk"),
+    Code("PG577", "prepare-original", _E, "Files are to be stored as they are, and steps before the cut change them"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

@@ -54,11 +54,16 @@ class Computation:
         """The examples from one on, in order: `NAME` is a row of bytes or an encoded file, `@size.NAME` its height and width."""
 
         def stored(record: tf.Tensor) -> Features:
-            found = self._computed(record)
+            read = self._stored(record)
+            found = self._computed(read)
             for name, how in pixels.items():
                 image = found[name]
                 if how.form != "files":
                     found[f"@size.{name}"] = tf.shape(image)[:2]
+                if self._options.keeps_files and kind_of(self._type[name]).levels:
+                    # The image is decoded all the same: a file that cannot be is damaged.
+                    found[name] = read[name]
+                    continue
                 found[name] = _row(image, how.canvas) if how.form == "rows" else _encoded(image, self._type[name], self._options)
             return found
 
@@ -72,10 +77,10 @@ class Computation:
 
         def measured(record: tf.Tensor) -> Features:
             if alone:
-                stored = self._executor.compute([self._read])({"@record": record, "@draws": tf.zeros([self._draws], tf.float64)})
+                stored = self._stored(record)
                 sizes = {name: decodes[name].stored_size(stored[name]) for name in pictured}
             else:
-                done = self._plain(record)
+                done = self._plain(self._stored(record))
                 sizes = {name: tf.shape(done[name])[:2] for name in pictured}
             return {name: tf.ensure_shape(size, [2]) for name, size in sizes.items()}
 
@@ -86,13 +91,16 @@ class Computation:
         records = tf.data.Dataset.range(first, first + count)
         return plain_map(records, function, self.threads).prefetch(self.threads)
 
-    def _plain(self, record: tf.Tensor) -> Features:
-        nodes: list[Read | Element] = [self._read, Element(ElementType(()), self._stages)]
-        return self._executor.compute(nodes)({"@record": record, "@draws": tf.zeros([self._draws], tf.float64)})
+    def _stored(self, record: tf.Tensor) -> Features:
+        """What the source has of a record."""
+        return self._executor.compute([self._read])({"@record": record, "@draws": tf.zeros([self._draws], tf.float64)})
 
-    def _computed(self, record: tf.Tensor) -> Features:
+    def _plain(self, read: Features) -> Features:
+        return self._executor.compute([Element(ElementType(()), self._stages)])(read)
+
+    def _computed(self, read: Features) -> Features:
         """The features of an example at the cut."""
-        done = self._plain(record)
+        done = self._plain(read)
         side = self._options.shorter_side
         found = {}
         for name, t in self._type.items():

@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import zlib
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, Shard, StoreAbout, column_file, put, shard_files, write_about
+from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, Shard, StoreAbout, column_file, put, write_about
 from pipegen.preparing.rest import SPEC, as_text, fitting, rest_of, same_meaning
-from pipegen.preparing.work import checksum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +57,8 @@ def finish(work: Work, shards: Sequence[Shard], source: str) -> StoreAbout:
 
 def steps_before(work: Work) -> str:
     """The steps whose work is done, in words."""
+    if work.options.keeps_files:
+        return "reading"
     first = [] if any(step.op == "decode" for step in work.model.transforms[: work.cut.steps]) else ["decode"]
     encoded = any(t.encoded for t in (plan.read[name] for plan in work.fitted.plans.values() for name in work.pictured))
     steps = [*(first if encoded else []), *(step.op for step in work.model.transforms[: work.cut.steps])]
@@ -86,7 +86,7 @@ def _write_spec(work: Work, source: str) -> None:
     )
     file = work.folder / SPEC
     put(file, as_text(values, about).encode())
-    same_meaning(work.model, load(file).model, work.cut)
+    same_meaning(work.model, load(file).model, work.done_steps)
 
 
 def _listed(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
@@ -127,11 +127,3 @@ def _stored(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
 def _held(work: Work, feature: str) -> str:
     """Names what holds a feature: the file of whole records, or its own."""
     return RECORDS if work.format.suffix else feature
-
-
-def damaged_files(root: Path, about: StoreAbout) -> list[Path]:
-    """The files of a store whose bytes are not those that were written."""
-    wanted: dict[Path, int] = {column_file(root, name): found for name, found in about.columns.items()}
-    for shard, files in zip(about.shards, shard_files(root, about.shards, about.pixels, about.suffix), strict=True):
-        wanted |= {file: shard.sums[held] for held, file in files.items()}
-    return [file for file, found in wanted.items() if not file.is_file() or checksum(file) != found]

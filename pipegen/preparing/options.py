@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pipegen.masking import masked
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -12,25 +14,43 @@ Format = Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"]
 FORMATS: tuple[Format, ...] = ("raw", "jpeg", "tfrecord", "webdataset", "array_record")
 OF_RECORDS: frozenset[Format] = frozenset({"tfrecord", "webdataset", "array_record"})
 """Formats whose shards other programs read, too."""
-Encoding = Literal["jpeg", "png"]
-ENCODINGS: tuple[Encoding, ...] = ("jpeg", "png")
+Encoding = Literal["jpeg", "png", "original"]
+ENCODINGS: tuple[Encoding, ...] = ("jpeg", "png", "original")
 QUALITY = 90
+
+
+def not_here(out: str) -> str | None:
+    """Says why a store cannot be written to an address, or nothing of a folder of this machine."""
+    if "://" not in out:
+        return None
+    return (
+        f"a store is written into a folder, and {masked(out)} is an address: prepare into a folder, then copy it there, or mount the bucket"
+    )
 
 
 @dataclass(frozen=True)
 class Options:
-    """Says how to prepare; for the arguments see `pipegen.prepare`."""
+    """Says how to prepare; for the arguments see `pipegen.prepare`.
+
+    Attributes:
+        encoding: Of images in whole records; `None` where it is yet to be decided, by `preparing/originals.py`.
+    """
 
     format: Format = "raw"
     at: str | None = None
     shorter_side: int | None = None
     quality: int = QUALITY
-    encoding: Encoding = "jpeg"
+    encoding: Encoding | None = None
 
     @property
     def lossy(self) -> bool:
         """Returns whether images are encoded as JPEG."""
         return self.format != "raw" and self.encoding == "jpeg"
+
+    @property
+    def keeps_files(self) -> bool:
+        """Returns whether the files of images are stored as they are."""
+        return self.encoding == "original"
 
     def changes(self) -> dict[str, int]:
         """Returns what is computed otherwise than by the spec, as the section `source` has it."""

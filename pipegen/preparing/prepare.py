@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
+from pipegen.ops.sources.prepared_store.checksums import damaged_files
 from pipegen.ops.sources.prepared_store.layout import ABOUT, PART, SHARDS, put, read_about
 from pipegen.ops.sources.stores.base import MissingLibrary
-from pipegen.preparing.finish import damaged_files, finish, rest_values, steps_before
+from pipegen.preparing.finish import finish, rest_values, steps_before
 from pipegen.preparing.formats import named
 from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.rest import SPEC
@@ -53,7 +54,7 @@ def prepare(
         progress: Called with the number of examples that are done.
 
     Raises:
-        SpecError: `PG572` and `PG573` where the spec cannot be prepared so, `PG574` where the disk has no room.
+        SpecError: `PG572`, `PG573`, `PG576` and `PG577` where the spec cannot be prepared so, `PG574` where the disk has no room.
         FileExistsError: When the folder holds something else.
         DataError: For a record that cannot be read, and for a store that is damaged.
         OSError: When it cannot be written.
@@ -185,10 +186,10 @@ def verified(work: Work) -> int:
         about = read_about(work.folder)
     except OpError as error:
         raise DataError(error.message) from None
-    wrong = damaged_files(work.folder, about)
+    wrong = list(damaged_files(work.folder, about))
     if wrong:
         more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        raise DataError(f"{wrong[0]}{more} is damaged: its checksum is another; delete it and {work.folder / ABOUT}, and prepare again")
+        raise DataError(f"{wrong[0][0]}{more} is damaged: {wrong[0][1]}; delete it and {work.folder / ABOUT}, and prepare again")
     count = 0
     begins: dict[str, list[tuple[int, int]]] = {}
     for number, shard in enumerate(about.shards):
@@ -216,7 +217,7 @@ def _left_out(work: Work, shards: list[Shard]) -> int:
 
 
 def _said(work: Work, shards: list[Shard], written: int, left_out: int, compared: int | None) -> Prepared:
-    left = [*(step.op for step in work.model.transforms[work.cut.steps :]), *(["views"] if work.model.views != 1 else [])]
+    left = [*(step.op for step in work.model.transforms[work.done_steps :]), *(["views"] if work.model.views != 1 else [])]
     rest = " → ".join(left) or "nothing"
     return Prepared(
         folder=work.folder,

@@ -61,10 +61,8 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
     values = {name: value for name, value in values.items() if value not in ([], {})}
     if values.get("epoch") == "pass":
         del values["epoch"]
-    if options.format != "raw":
-        values["transforms"] = [_DECODE, *_steps(spec, cut)]
-    else:
-        values["transforms"] = _steps(spec, cut)
+    first = [] if options.format == "raw" or options.keeps_files else [_DECODE]
+    values["transforms"] = [*first, *_steps(spec, 0 if options.keeps_files else cut.steps)]
     return values
 
 
@@ -87,10 +85,10 @@ def fitting(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _steps(spec: PipelineSpec, cut: Cut) -> list[dict[str, Any]]:
-    """The steps behind the cut; where a step that draws would be counted anew, its id is written."""
-    ids = ids_of(spec.transforms)[cut.steps :]
-    left = spec.transforms[cut.steps :]
+def _steps(spec: PipelineSpec, done: int) -> list[dict[str, Any]]:
+    """The steps behind those that are done; where a step that draws would be counted anew, its id is written."""
+    ids = ids_of(spec.transforms)[done:]
+    left = spec.transforms[done:]
     found = []
     for step, own, now in zip(left, ids, ids_of(left), strict=True):
         arguments = step_kwargs(step)
@@ -138,13 +136,13 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def same_meaning(spec: PipelineSpec, rest: PipelineSpec, cut: Cut) -> None:
-    """Checks that the steps that are left are the same, with the same ids.
+def same_meaning(spec: PipelineSpec, rest: PipelineSpec, done: int) -> None:
+    """Checks that the steps that are left behind those that are done are the same, with the same ids.
 
     Raises:
         InternalError: Where they are not.
     """
-    left = list(zip(spec.transforms, ids_of(spec.transforms), strict=True))[cut.steps :]
+    left = list(zip(spec.transforms, ids_of(spec.transforms), strict=True))[done:]
     now = list(zip(rest.transforms, ids_of(rest.transforms), strict=True))[len(rest.transforms) - len(left) :]
     before, after = ([(s.op, s.meaning(), i if s.random else "") for s, i in steps] for steps in (left, now))
     if before != after:

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import uuid
-import zlib
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
@@ -26,6 +25,7 @@ from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.log import log
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.resizing import shorter_side_size
+from pipegen.ops.sources.prepared_store.checksums import checksum
 from pipegen.ops.sources.prepared_store.layout import PAGE, PART, RECORDS, SHARDS, Pixels, Shard, put, shard_files
 from pipegen.phases.compilation import bind, collect_data, of_first_view
 from pipegen.phases.functions import allowed_modules, with_functions
@@ -35,6 +35,8 @@ from pipegen.preparing.cut import Cut, NoCutError, find_cut
 from pipegen.preparing.formats import named
 from pipegen.preparing.formats.base import Described, Record
 from pipegen.preparing.options import OF_RECORDS
+from pipegen.preparing.originals import ChangedFilesError, with_encoding
+from pipegen.preparing.shrinking import check_shrinking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +51,10 @@ _LARGEST_SHARD = 1 << 30
 _LEAVE_OUT = "list it in `errors: {exclude: FILE}`, which `pipegen validate SPEC --data=all --write-exclude FILE` writes"
 _SIDE = 8
 """A canvas for images of several sizes has sides that are multiples of this, so that rows are aligned."""
+_ENCODE = (
+    "leave `--encoding` out: images are encoded as JPEG then",
+    "or say `--encoding png`, which keeps every bit; `--at` may name a step before those that change them",
+)
 _ENCODABLE = ("uint8", "uint16")
 _TRIED = 32
 """Examples of each split that the size of encoded files is judged by."""
@@ -63,25 +69,34 @@ class Work:
         options: How to prepare.
 
     Raises:
-        SpecError: `PG572` where nothing can be prepared.
+        SpecError: `PG572` where nothing can be prepared, `PG576` and `PG577` where not in this way.
     """
 
     def __init__(self, fitted: FittedSpec, folder: Path, options: Options) -> None:
         self.fitted, self.folder, self.options = fitted, folder, options
         self.model, self.manifest = fitted.spec.model, fitted.manifest
-        self._locate = fitted.spec.loaded.locate.label
+        self.label = fitted.spec.loaded.locate.label
         plans = of_first_view(fitted).plans  # what all views share is in the plan of one
         try:
             self.cut: Cut = find_cut(self.model, plans, options.at)
             _check_encodable(self.cut, options)
+            self.options = options = with_encoding(options, self.model, plans, self.cut)
         except NoCutError as error:
-            raise SpecError([make("PG572", str(error), self._locate(("transforms",)), help=(error.help,))]) from None
+            raise SpecError([make("PG572", str(error), self.label(("transforms",)), help=(error.help,))]) from None
+        except ChangedFilesError as error:
+            raise SpecError([make("PG577", f"{error}", self.label(("transforms",)), help=_ENCODE)]) from None
         engine = Engine(fitted, plans)
         self._computations = {
             split: Computation(engine, plan, self.cut.stages[split], self.cut.type, options) for split, plan in plans.items()
         }
         self._left_out: set[str] = set()
         self.pictured = [name for name, t in self.cut.type.items() if kind_of(t).pictured]
+        check_shrinking(self, plans)
+
+    @property
+    def done_steps(self) -> int:
+        """Counts the spec's steps whose work is done in the store: none where files are kept as they are."""
+        return 0 if self.options.keeps_files else self.cut.steps
 
     @property
     def reordered(self) -> bool:
@@ -139,13 +154,14 @@ class Work:
             "say `decode: {scaled: never}` in the spec: then the store is equal to it, bit for bit",
             "or store less on purpose: `--shorter-side 256` shrinks the images first, which changes what is computed",
         )
-        raise SpecError([make("PG573", message, self._locate(("transforms",)), help=help_)])
+        raise SpecError([make("PG573", message, self.label(("transforms",)), help=help_)])
 
     @property
     def _needs_sizes(self) -> bool:
         known = all(None not in self.cut.type[name].shape for name in self.pictured) and self.options.shorter_side is None
         canvas = self.options.format == "raw" and not known
-        return canvas or (self.cut.least is not None and not self.options.changes())
+        whole = not self.options.changes() and not self.options.keeps_files
+        return canvas or (self.cut.least is not None and whole)
 
     @property
     def _sizes_file(self) -> Path:
@@ -347,15 +363,6 @@ def make_folders(folder: Path) -> None:
     """Makes the folders of a store."""
     for inner in (folder / RECORDS, folder / SHARDS):
         inner.mkdir(parents=True, exist_ok=True)
-
-
-def checksum(file: Path) -> int:
-    """The CRC-32 of a file, a block at a time."""
-    found = 0
-    with open(file, "rb") as stream:
-        while block := stream.read(1 << 22):
-            found = zlib.crc32(block, found)
-    return found
 
 
 @contextmanager

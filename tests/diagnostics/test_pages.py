@@ -54,7 +54,7 @@ MISSING = dict.fromkeys(("PG440", "PG575"), ("array_record.python.array_record_m
 """Modules that cannot be imported meanwhile."""
 EJECTING = {"PG550", "PG551", "PG552", "PG553", "PG554"}
 """Found where datasets are ejected."""
-PREPARING = {"PG572", "PG573", "PG574", "PG575"}
+PREPARING = {"PG572", "PG573", "PG574", "PG575", "PG576", "PG577"}
 """Found where data is prepared, which takes TensorFlow."""
 REMOTE = {"PG565", "PG566", "PG567", "PG744", "PG745"}
 """Found at addresses, of which those in memory have the same files."""
@@ -179,13 +179,16 @@ def missing(code: str) -> Iterator[None]:
 
 
 def unprepared(spec: Spec, told: str) -> tuple[Diagnostic, ...]:
-    """What is found where data is prepared, in the format that the page's command says, on a disk with 1 MiB free."""
+    """What is found where data is prepared as the page's command says, on a disk with 1 MiB free."""
 
     import pipegen
 
     with mock.patch("shutil.disk_usage", return_value=mock.Mock(free=2**20)):
         try:
-            pipegen.prepare(spec, "prepared", **dict(re.findall(r"--(format) (\w+)", told)))
+            options: dict[str, Any] = dict(re.findall(r"--(format|encoding|at) (\w+)", told))
+            side = re.search(r"--shorter-side (\d+)", told)
+            options |= {} if side is None else {"shorter_side": int(side[1])}
+            pipegen.prepare(spec, "prepared", **options)
         except SpecError as error:
             return error.diagnostics
     return ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 import tarfile
@@ -95,16 +94,39 @@ READ = {"tfrecord": tfrecords, "array_record": array_records, "webdataset": tars
 def test_any_program_reads_them(drawings: Path, tmp_path: Path, form: str) -> None:
     """What other readers find in the shards are the files that were prepared, with their classes."""
     original = spec(drawings, ["decode", {"random_resized_crop": {"size": 8}}, "random_flip"])
-    done = pipegen.prepare(original, tmp_path, format=form, encoding="png", verify=True)  # type: ignore[arg-type]
+    done = pipegen.prepare(original, tmp_path, format=form, verify=True)  # type: ignore[arg-type]
     assert (done.changes, done.verified, done.reordered) == ((), 12, False)
     found = list(READ[form](tmp_path))
     assert [record["name"] for record in found] == list(pipegen.build(original)._manifest.keys("train"))
     for record in found:
-        with Image.open(drawings / record["name"]) as wanted, Image.open(io.BytesIO(record["image"])) as got:
-            np.testing.assert_array_equal(np.asarray(got), np.asarray(wanted))
+        assert record["image"] == (drawings / record["name"]).read_bytes(), "files that are only decoded are kept"
+        with Image.open(drawings / record["name"]) as wanted:
             assert record["size"] == (wanted.height, wanted.width)
         assert record["class"] == Path(record["name"]).parent.name == "ab"[record["label"]]
     same(original, done.spec, 2)
+
+
+@NIGHTLY
+@pytest.mark.parametrize("form", ["tfrecord", "webdataset", "array_record"])
+def test_files_are_kept_whatever_they_are(tmp_path: Path, form: str) -> None:
+    """JPEGs, one of them to be turned upright, one large enough to be decoded at a fraction, and a GIF are stored byte for byte."""
+    folder = tmp_path / "photos" / "a"
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for i in range(6):
+        picture = Image.fromarray(rng.integers(0, 256, (6 + i, 5, 3), np.uint8)).resize((40 + 60 * (i == 3), 30 + 60 * (i == 3)))
+        exif = Image.Exif()
+        exif[0x0112] = 6 if i == 1 else 1
+        picture.save(folder / (f"{i}.gif" if i == 5 else f"{i}.jpg"), **({} if i == 5 else {"exif": exif, "quality": 60}))
+    steps = [{"decode": {"scaled": "auto"}}, {"random_resized_crop": {"size": 12}}, "random_flip"]
+    original = {key: value for key, value in spec(folder.parent, steps).items() if key != "splits"}
+    done = pipegen.prepare(original, tmp_path / "store", format=form, verify=True)  # type: ignore[arg-type]
+    assert (done.changes, done.steps, done.rest) == ((), "reading", "decode → random_resized_crop → random_flip")
+    stored = b"".join(file.read_bytes() for file in sorted((tmp_path / "store").glob(f"train-*{SUFFIXES[form]}")))
+    assert all(file.read_bytes() in stored for file in folder.iterdir())
+    same(original, done.spec, 0, 1)
+    changed = pipegen.prepare(original, tmp_path / "small", format=form, shorter_side=20)  # type: ignore[arg-type]
+    assert len(changed.changes) == 2
 
 
 @NIGHTLY
@@ -268,13 +290,16 @@ def test_what_goes_together_is_checked_first(drawings: Path, tmp_path: Path) -> 
     original = spec(drawings, [{"resize": {"size": 8}}])
     for wrong, about in (
         ({"encoding": "png"}, "whole records"),
-        ({"format": "tfrecord", "encoding": "gif"}, "`encoding` is one of jpeg, png"),
+        ({"format": "tfrecord", "encoding": "gif"}, "`encoding` is one of jpeg, png, original"),
         ({"format": "csv"}, "`format` is one of"),
         ({"beam_options": ["--x"]}, "for the runner `beam`"),
         ({"runner": "spark"}, "`runner` is one of"),
     ):
         with pytest.raises(ValueError, match=about):
             pipegen.prepare(original, tmp_path / "store", **wrong)
+    for address in ("gs://bucket/store", "s3://bucket/store", "file:///store"):
+        with pytest.raises(ValueError, match=f"{address} is an address"):
+            pipegen.prepare(original, address)
     assert not (tmp_path / "store").exists()
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,10 @@ import tensorflow as tf
 from PIL import Image
 
 import pipegen
+from pipegen.data.damaged_files import damaged_files
 from pipegen.errors import DataError, SpecError
 from pipegen.ops.sources.prepared_store.layout import read_about
+from pipegen.phases.compilation import collect_data
 from pipegen.preparing import work
 
 if TYPE_CHECKING:
@@ -147,6 +150,26 @@ def test_a_changed_store_says_so(photos: Path, tmp_path: Path) -> None:
     assert about.pixels["image"].canvas[:2] == (56, 48)
 
 
+def test_shrinking_behind_a_fixed_size_is_refused(photos: Path, tmp_path: Path) -> None:
+    steps = [{"resize": {"size": 24}}, "random_flip"]
+    with pytest.raises(SpecError, match=r"(?s)PG576.*24×24.*write `- decode` as the first step and say `--at decode`"):
+        pipegen.prepare(spec(photos, steps), tmp_path / "store", shorter_side=12)
+    with pytest.raises(SpecError, match=r"(?s)PG576.*`--at decode`, which shrinks them before `resize`"):
+        pipegen.prepare(spec(photos, ["decode", *steps]), tmp_path / "store", shorter_side=12)
+    assert not (tmp_path / "store").exists()
+
+
+@NIGHTLY
+def test_shrinking_where_it_is_advised(photos: Path, tmp_path: Path) -> None:
+    steps = ["decode", {"resize": {"size": 24}}, "random_flip"]
+    done = pipegen.prepare(spec(photos, steps), tmp_path / "store", shorter_side=12, at="decode")
+    assert (done.steps, done.rest) == ("decode", "resize → random_flip")
+    assert next(iter(pipegen.build(done.spec, runtime=RUNTIME).dataset("train")))[0].shape == (4, 24, 24, 3)
+    # Behind a step that takes images of any size, shrinking is what was asked for.
+    crop = [{"resize": {"size": [30, 40]}}, {"random_crop": {"size": 8}}]
+    assert pipegen.prepare(spec(photos, crop), tmp_path / "crop", shorter_side=12).steps == "decode → resize"
+
+
 def test_what_stopped_goes_on_and_no_shard_is_written_twice(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "SHARD_BYTES", 1)
     write, written = work.Work.write, []
@@ -187,6 +210,17 @@ def test_damage_is_found(photos: Path, tmp_path: Path) -> None:
     shard.write_bytes(content)
     with pytest.raises(DataError, match=r"image-00001\.rows is damaged"):
         pipegen.prepare(spec(photos), tmp_path / "store", verify=True)
+    label = tmp_path / "store" / "records" / "label.npy"
+    whole = label.read_bytes()
+    label.write_bytes(bytes([*whole[:-8], *reversed(whole[-8:])]))
+    # Zlib by itself says what `validate --data=all` compares.
+    sums = {file: f"{zlib.crc32(file.read_bytes()):08x}" for file in (label, shard)}
+    found = list(damaged_files(collect_data(pipegen.load(str(done.spec)))))
+    assert len(found) == 2
+    for (file, sum_), said in zip(sums.items(), found, strict=True):
+        assert str(file) in said
+        assert f"its CRC-32 is {sum_}" in said
+    label.write_bytes(whole)
     shard.write_bytes(content[:-10])
     with pytest.raises(SpecError, match="PG570"):
         pipegen.build(done.spec)

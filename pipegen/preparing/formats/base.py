@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pipegen.ops.families.decoder import HEAD, format_of
 from pipegen.ops.kinds.registry import kind_of, several_labels
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
     Add: TypeAlias = Callable[["Record"], dict[str, tuple[int, int]]]
     """Writes a record, and returns where its encoded files begin and how long they are: `@place.NAME`."""
+
+
+_ENDINGS = {"JPEG": "jpg", "TIFF": "tif", "PPM, PGM or PBM": "ppm", "JPEG XL": "jxl"}
+"""The endings of files whose format is called otherwise."""
 
 
 @dataclass(frozen=True)
@@ -107,4 +112,9 @@ class ShardFormat:
 
 def picture_format(content: bytes) -> str:
     """Names the format of an encoded image by its first bytes, as the endings of files do."""
-    return "png" if content.startswith(b"\x89PNG") else "jpg"
+    if content.startswith(b"\x89PNG"):
+        return "png"
+    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
+        return "webp"
+    named = format_of(content[:HEAD]) or "JPEG"
+    return _ENDINGS.get(named, named.lower())

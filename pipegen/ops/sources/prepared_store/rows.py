@@ -12,7 +12,7 @@ from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, read_column, shard_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pipegen.ops.sources.listing.reader import Hold, Read
@@ -86,6 +86,7 @@ class StoredRows(Reader):
     def __init__(self, root: Path, about: StoreAbout) -> None:
         self.root = root
         self.about = about
+        self.checksums = "those of each file of the store"
         self._open: dict[str, Read] = {}
         self._mapped: dict[str, tuple[int, Any, Any]] = {}
 
@@ -145,6 +146,13 @@ class StoredRows(Reader):
         """Returns height, width and channels of the canvas of a feature, if it is stored on one."""
         pixels = self.about.pixels.get(feature)
         return pixels.canvas if pixels is not None and len(pixels.canvas) == 3 else None
+
+    def damaged_files(self) -> Iterator[tuple[str, str]]:
+        """Compares the checksums that `pipegen prepare` has written down."""
+        from pipegen.ops.sources.prepared_store.checksums import damaged_files
+
+        for file, problem in damaged_files(self.root, self.about):
+            yield str(file), f"{problem}; delete it and `store.json`, and prepare again"
 
     def digest(self, *, whole: bool = False) -> str:
         """Identifies what is stored, by the checksums that were made when it was written."""
