@@ -92,7 +92,7 @@ class Computation:
         return plain_map(records, function, self.threads).prefetch(self.threads)
 
     def _stored(self, record: tf.Tensor) -> Features:
-        """What the source has of a record."""
+        """Reads what the source has of a record."""
         return self._executor.compute([self._read])({"@record": record, "@draws": tf.zeros([self._draws], tf.float64)})
 
     def _plain(self, read: Features) -> Features:
