@@ -75,23 +75,23 @@ class Work:
     def __init__(self, fitted: FittedSpec, folder: Path, options: Options) -> None:
         self.fitted, self.folder, self.options = fitted, folder, options
         self.model, self.manifest = fitted.spec.model, fitted.manifest
-        self.label = fitted.spec.loaded.locate.label
+        self._locate = fitted.spec.loaded.locate.label
         plans = of_first_view(fitted).plans  # what all views share is in the plan of one
         try:
             self.cut: Cut = find_cut(self.model, plans, options.at)
             _check_encodable(self.cut, options)
             self.options = options = with_encoding(options, self.model, plans, self.cut)
         except NoCutError as error:
-            raise SpecError([make("PG572", str(error), self.label(("transforms",)), help=(error.help,))]) from None
+            raise SpecError([make("PG572", str(error), self._locate(("transforms",)), help=(error.help,))]) from None
         except ChangedFilesError as error:
-            raise SpecError([make("PG577", f"{error}", self.label(("transforms",)), help=_ENCODE)]) from None
+            raise SpecError([make("PG577", f"{error}", self._locate(("transforms",)), help=_ENCODE)]) from None
         engine = Engine(fitted, plans)
         self._computations = {
             split: Computation(engine, plan, self.cut.stages[split], self.cut.type, options) for split, plan in plans.items()
         }
         self._left_out: set[str] = set()
         self.pictured = [name for name, t in self.cut.type.items() if kind_of(t).pictured]
-        check_shrinking(self, plans)
+        check_shrinking(fitted.spec, plans, self.cut, options)
 
     @property
     def done_steps(self) -> int:
@@ -154,7 +154,7 @@ class Work:
             "say `decode: {scaled: never}` in the spec: then the store is equal to it, bit for bit",
             "or store less on purpose: `--shorter-side 256` shrinks the images first, which changes what is computed",
         )
-        raise SpecError([make("PG573", message, self.label(("transforms",)), help=help_)])
+        raise SpecError([make("PG573", message, self._locate(("transforms",)), help=help_)])
 
     @property
     def _needs_sizes(self) -> bool:
