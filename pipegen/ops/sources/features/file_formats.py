@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _Count = Annotated[int, Field(ge=1)]
 _Place = Annotated[int, Field(ge=0)]
+_Column = Annotated[str, Field(min_length=1)]
 
 
 class Npy(Model):
@@ -46,8 +47,14 @@ class GeoTiff(Model):
 
     bands: Annotated[tuple[_Count, ...], Field(min_length=1)] = (1,)
     """The bands that are read, counted from 1: they are the channels of the image, in this order."""
-    window: tuple[_Place, _Place, _Count, _Count] | None = None
-    """The first row and column, counted from 0, and the height and width of the part that is read, in pixels."""
+    window: tuple[_Place | _Column, _Place | _Column, _Count | _Column, _Count | _Column] | None = None
+    """The first row and column, counted from 0, and the height and width of the part that is read, in pixels. In a table each may be the
+    name of a column, `[top, left, 256, 256]`: every row then has a window of its own, of which alone is read from the file."""
+
+    @property
+    def by_row(self) -> bool:
+        """Returns whether each row of a table has a window of its own."""
+        return self.window is not None and any(isinstance(side, str) for side in self.window)
 
 
 class ArrayFile(Model):
@@ -82,8 +89,10 @@ class ArrayFile(Model):
         if self.nifti is not None:
             return _decoder("nifti", self.nifti.slices or 1, index=self.nifti.slice)
         if self.geotiff is not None:
-            found = _decoder("geotiff", len(self.geotiff.bands), bands=self.geotiff.bands, window=self.geotiff.window)
-            size = self.geotiff.window[2:] if self.geotiff.window is not None else (None, None)
+            window = self.geotiff.window
+            cut = None if self.geotiff.by_row else window  # a window of a row's own is what is stored of it
+            found = _decoder("geotiff", len(self.geotiff.bands), bands=self.geotiff.bands, window=cut)
+            size = (None, None) if window is None else (side if isinstance(side, int) else None for side in window[2:])
             return found.model_copy(update={"shape": (*size, *found.shape[2:])})
         return _decoder("dicom", 1, values=str(self.dicom))
 
@@ -109,6 +118,8 @@ class FileFeature(StoredPicture):
     """One feature whose values may lie in files of their own."""
 
     _later: ClassVar[frozenset[str]] = frozenset({"format", "shape"})
+    in_rows: ClassVar[bool] = False
+    """Whether examples are rows of a table, whose columns may say where the window of each lies."""
 
     format: Format | None = None
     """For an array, and for an image whose files hold one and no picture: what the files are. `npy`, `nifti`, `geotiff` and `flo`
@@ -125,7 +136,14 @@ class FileFeature(StoredPicture):
                 raise PartError(f"`{name}` belongs to {of}, and this is `kind: {self.kind}`", name)
             if getattr(self, name) is None and "shape" in takes and kind_of(self).storage == "encoded":
                 raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
+        if self.windows() is not None and not self.in_rows:
+            raise PartError("a window is named by columns, and this is no table", "format", help="such as `window: [0, 0, 256, 256]`")
         return self
+
+    def windows(self) -> GeoTiff | None:
+        """Returns what is read of rasters of which each row has a window of its own; `None` of other files."""
+        geotiff = self.format.geotiff if isinstance(self.format, ArrayFile) else None
+        return geotiff if geotiff is not None and geotiff.by_row else None
 
 
 def unread_formats(features: Mapping[str, FileFeature]) -> Iterator[OpError]:

@@ -29,6 +29,7 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
     """One feature of a table's rows: what it is, and the column that it stands in."""
 
     _later: ClassVar[frozenset[str]] = frozenset({"format", "map", "shape"})
+    in_rows: ClassVar[bool] = True
 
     kind: Kind
     """`image`: the column holds paths of image files. `mask`: paths of files that hold a class for each pixel of the image. `label`:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PrivateAttr, field_validator, model_serializer
@@ -16,12 +17,13 @@ from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.pictures import decoders, lives_on
 from pipegen.ops.sources.listing.base import Files, Listing, Note, Source
-from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.join import Join
 from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
+from pipegen.ops.sources.tables.raster_windows import RasterColumn, WindowReader, windows_of
 from pipegen.ops.sources.tables.rows import chosen_rows, file_name, row_keys
 from pipegen.types import ElementType
 
@@ -123,10 +125,18 @@ class TableSource(Source):
         table, chosen = chosen_rows(table, self.where, {name: f for name, f in self.features.items() if kind_of(f).labels})
         tried = Attempts()
         tried.errors += unread_formats(self.features)
-        reader = self._inside(table)
-        in_files = () if reader is not None else self.pictures
+        inside = self._inside(table)
+        for name in self.pictures if inside is not None else ():
+            if self.features[name].windows() is not None:
+                message = f"`{name}` is a window of a file that stands in the table itself, which would be read as a whole for each"
+                tried.errors.append(OpError("PG421", message, field=f"features.{name}.format", help="name files by their paths"))
+        in_files = () if inside is not None else self.pictures
         found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
-        records = tried.of(self._rows, table, reader) if not in_files else found[in_files[0]]
+        records = tried.of(self._rows, table, inside) if not in_files else found[in_files[0]]
+        reader: Reader | None = inside
+        windowed = any(self.features[name].windows() is not None for name in in_files)
+        if windowed and records is not None and (cut := tried.of(self._windowed, table, found)):
+            reader, records, found = cut, (replace(records[0], sizes=cut.row_sizes()), ()), {}
         columns: dict[str, Any] = {}
         classes: dict[str, tuple[str, ...]] = {}
         for name, feature in self.features.items():
@@ -162,7 +172,7 @@ class TableSource(Source):
             column_classes={n: c for n, c in classes.items() if n != label},
             type=self.infer().replace(**types),
             readers={"": reader or FileReader()},
-            rows=np.array(table.kept, np.int64) if reader is not None else None,
+            rows=None if reader is None else np.array(table.kept, np.int64) if inside is not None else np.arange(table.num_rows),
         )
 
     def _inside(self, table: Table) -> BlockReader | None:
@@ -183,6 +193,18 @@ class TableSource(Source):
             help_ = "store both in one way: records of a table are either read with their rows or are files"
             raise OpError("PG446", message, field=f"features.{path}", help=help_)
         return table.reader(inside)
+
+    def _windowed(self, table: Table, found: Mapping[str, tuple[Files, tuple[Note, ...]] | None]) -> WindowReader:
+        """Returns what reads the windows that the rows name, and the other files of the rows; all of them were found."""
+        columns, tried = {}, Attempts()
+        for name, listed in found.items():
+            geotiff = self.features[name].windows()
+            windows = None if geotiff is None else tried.of(windows_of, geotiff, table, f"features.{name}.format.geotiff.window")
+            if listed is not None:
+                columns[name] = RasterColumn(listed[0], geotiff.bands if geotiff is not None else (), windows)
+        if tried.errors:
+            raise OpErrors(tried.errors)
+        return WindowReader(columns, table.place)
 
     def _rows(self, table: Table, reader: BlockReader | None = None) -> tuple[Files, tuple[Note, ...]]:
         """Rows without files are known by their numbers, from 0; what they are called in messages is where they stand."""
