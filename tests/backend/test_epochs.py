@@ -52,7 +52,7 @@ def test_the_length_is_known(pipe: Any) -> None:
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("seen", [1, 3])
+@pytest.mark.parametrize("seen", [pytest.param(1, marks=pytest.mark.nightly), 3])
 def test_an_abandoned_pass_is_repeated(pipe: Any, epochs: Any, seen: int) -> None:
     for expected in epochs[:2]:
         it = iter(pipe.train)

@@ -98,7 +98,7 @@ def test_draws_are_versions_of_the_same_examples(pipe: Pipeline, tmp_path: Path)
 
 @pytest.mark.parametrize(("transforms", "own", "examples", "draws"), [
     (["random_flip", {"mixup": {"alpha": 1}}], {"output": {"encode": {"label": "one_hot"}}}, 5, 3),
-    (["random_flip"], {"errors": {"decode": {"skip": {"max_fraction": 0.2}}}}, None, 2),
+    pytest.param(["random_flip"], {"errors": {"decode": {"skip": {"max_fraction": 0.2}}}}, None, 2, marks=pytest.mark.nightly),
 ])  # fmt: skip
 def test_other_steps_after_one_that_is_not_full(
     photo_folder: Path, tmp_path: Path, transforms: list[Any], own: dict[str, Any], examples: int | None, draws: int
@@ -134,7 +134,7 @@ def test_the_parameters_make_the_pixels(pipe: Pipeline, photo_folder: Path, tmp_
     np.testing.assert_array_equal(pixels(tmp_path, line), plain.peek("train", record + 1)[0][-1])
 
 
-@pytest.mark.parametrize("name", ["random_crop", "random_resized_crop"])
+@pytest.mark.parametrize("name", ["random_crop", pytest.param("random_resized_crop", marks=pytest.mark.nightly)])
 def test_a_crop_out_of_images_of_any_size(name: str, photo_folder: Path, tmp_path: Path) -> None:
     import tensorflow as tf
 

@@ -45,7 +45,9 @@ def total_of(dataset: Callable[[], Any]) -> Any:
     return total
 
 
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.nightly) if k in ("take", "enumerate", "numpy") else k for k in KINDS])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=pytest.mark.nightly) if k in ("take", "enumerate", "numpy", "repeat") else k for k in KINDS]
+)
 def test_one_dataset_in_several_functions_and_outside(pipe: Any, kind: str) -> None:
     """First where it is asked for inside, then one object in two functions, one of them traced again, and in eager loops."""
     assert float(total_of(lambda: KINDS[kind](pipe))(1)) == SUM

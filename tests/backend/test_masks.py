@@ -70,8 +70,9 @@ def stream(pipe: Any, split: str = "train", epoch: int = 0) -> tuple[Any, Any]:
     return np.concatenate(images), np.concatenate(masks)
 
 
-def test_a_mask_goes_where_its_image_goes(folder: Path) -> None:
-    pipe = build(folder, STEPS, jit="always")
+@pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
+def test_a_mask_goes_where_its_image_goes(folder: Path, jit: str) -> None:
+    pipe = build(folder, STEPS, jit=jit)
     image, mask = stream(pipe)
     assert mask.dtype == np.uint8
     assert set(np.unique(mask)) == {0, 1, 2}
@@ -81,14 +82,14 @@ def test_a_mask_goes_where_its_image_goes(folder: Path) -> None:
     np.testing.assert_array_equal(moved[0][..., :1], moved[1] * float(PAINT))
 
 
-def test_a_cache_keeps_both(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["memory", pytest.param("disk", marks=pytest.mark.nightly)])
+def test_a_cache_keeps_both(folder: Path, tmp_path: Path, where: str) -> None:
     steps = [{"resize": {"size": 24}}, {"random_rotation": {"degrees": 40}}]
     wanted = stream(build(folder, steps, cache="none"))
-    for cache in ("memory", {"disk": str(tmp_path)}):
-        pipe = build(folder, steps, cache=cache)
-        for _ in range(2 if cache == "memory" else 1):
-            for given, due in zip(stream(pipe), wanted, strict=True):
-                np.testing.assert_array_equal(given, due)
+    pipe = build(folder, steps, cache="memory" if where == "memory" else {"disk": str(tmp_path)})
+    for _ in range(2):
+        for given, due in zip(stream(pipe), wanted, strict=True):
+            np.testing.assert_array_equal(given, due)
 
 
 def test_what_a_constant_fill_uncovers_is_ignored(folder: Path) -> None:

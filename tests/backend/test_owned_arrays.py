@@ -74,7 +74,7 @@ def test_what_is_small_or_of_another_dtype_is_copied() -> None:
     assert half.flags.writeable
 
 
-@pytest.mark.parametrize("jit", ["auto", "never"])
+@pytest.mark.parametrize("jit", ["auto", pytest.param("never", marks=pytest.mark.nightly)])
 def test_what_is_written_to_a_batch_stays_there_and_nowhere_else(tmp_path: Path, jit: str) -> None:
     """Batches come from memory that earlier ones have left, so the first to be wrong would be one that somebody still holds, or
     one whose memory was written to after it was let go of."""

@@ -46,9 +46,10 @@ def images(plain: Pipeline) -> Array:
     return stream(plain)
 
 
-def test_the_same_with_xla(photo_folder: Path, images: Array) -> None:
-    compiled = stream(pipeline(photo_folder, {"jit": "always"}, transforms=POLICY))
-    assert np.abs(compiled - images).max() <= E1
+@pytest.mark.parametrize("steps", [[RESIZE, POLICY[-1]], pytest.param(POLICY, marks=pytest.mark.nightly)], ids=["one_of", "all"])
+def test_the_same_with_xla(photo_folder: Path, steps: list[Any]) -> None:
+    plain, compiled = (stream(pipeline(photo_folder, {"jit": jit}, transforms=steps)) for jit in ("never", "always"))
+    assert np.abs(compiled - plain).max() <= E1
 
 
 def test_the_same_at_every_batch_size_and_share(photo_folder: Path, plain: Pipeline, images: Array) -> None:

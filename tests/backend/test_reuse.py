@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipes import COLOUR, close, pipeline, stream
+from pipes import RESIZE, close, pipeline, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
 SHAPE = (4, 3)
 DEPTH = 3
+STEPS: list[Any] = [RESIZE, "random_flip", {"normalize": {"preset": "tf"}}]
+"""A kernel that gives floats, and is soon compiled."""
 KEEP = {"size": 8, "remainder": "keep"}
 
 
@@ -90,7 +92,7 @@ def test_kernels_one_behind_another_never_wait_for_each_other(monkeypatch: pytes
 @pytest.fixture(scope="module")
 def fresh(photo_folder: Path) -> list[Any]:
     """Two epochs of a pipeline whose batches are too small for places of their own."""
-    train = pipeline(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP).train
+    train = pipeline(photo_folder, {"jit": "always"}, transforms=STEPS, batch=KEEP).train
     return [stream(train) for _ in range(2)]
 
 
@@ -117,7 +119,7 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_batches_that_are_kept_hold_what_they_held(photo_folder: Path, fresh: list[Any], everything_is_large: list[Any]) -> None:
-    pipe = pipeline(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP)
+    pipe = pipeline(photo_folder, {"jit": "always"}, transforms=STEPS, batch=KEEP)
     kept = [list(pipe.train) for _ in range(2)]
     assert everything_is_large
     for epoch, expected in zip(kept, fresh, strict=True):
@@ -125,7 +127,7 @@ def test_batches_that_are_kept_hold_what_they_held(photo_folder: Path, fresh: li
 
 
 def test_two_iterators_at_a_time_do_not_mix(photo_folder: Path, fresh: list[Any], everything_is_large: list[Any]) -> None:
-    dataset = pipeline(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP).dataset("train", epoch=0)
+    dataset = pipeline(photo_folder, {"jit": "always"}, transforms=STEPS, batch=KEEP).dataset("train", epoch=0)
     first, second = zip(*zip(dataset, dataset, strict=True), strict=True)
     assert everything_is_large
     for got in (first, second):
@@ -145,7 +147,7 @@ def test_the_places_are_taken_in_turn_whatever_the_share(first: int, size: int, 
 
 def test_what_is_derived_holds_no_variables(photo_folder: Path, everything_is_large: list[Any]) -> None:
     """A dataset that another process or device runs can only have what is written in its graph."""
-    dataset = pipeline(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP).dataset("train", epoch=0)
+    dataset = pipeline(photo_folder, {"jit": "always"}, transforms=STEPS, batch=KEEP).dataset("train", epoch=0)
     before = len(everything_is_large)
     assert before
     assert len(list(dataset.map(lambda x, y: x))) == len(dataset)

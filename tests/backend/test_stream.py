@@ -45,7 +45,9 @@ def test_the_reference_is_an_epoch(expected: Any, photo_folder: Path, recipe: li
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("runtime", [{}, {"threads": 4, "ram_budget": "64MiB"}, {"cache": "memory"}], ids=str)
+@pytest.mark.parametrize(
+    "runtime", [pytest.param({}, marks=pytest.mark.nightly), {"threads": 4, "ram_budget": "64MiB"}, {"cache": "memory"}], ids=str
+)
 def test_the_runtime_changes_no_bit(expected: Any, photo_folder: Path, recipe: list[Any], runtime: dict[str, Any]) -> None:
     pipe = shared(photo_folder, runtime, transforms=recipe)
     same(epoch_of(pipe, 2), expected)
@@ -99,7 +101,7 @@ def test_the_remainder_moves_nothing(expected: Any, photo_folder: Path, recipe: 
     np.testing.assert_array_equal(streams[1][2], np.arange(len(streams[1][0])) < n)
 
 
-@pytest.mark.parametrize("size", [1, 3, pytest.param(32, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.nightly), 3, pytest.param(32, marks=pytest.mark.nightly)])
 def test_the_batch_size_changes_no_pixel_of_geometry(photo_folder: Path, size: int) -> None:
     reference = epoch_of(shared(photo_folder), 1)
     same([part[:30] for part in epoch_of(pipeline(photo_folder, batch={"size": size}), 1)], [part[:30] for part in reference])

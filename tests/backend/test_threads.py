@@ -90,7 +90,7 @@ def test_several_threads_share_a_pass(pipe: Any, split: str, kind: str) -> None:
         assert (pipe.state()["epoch"], pipe.state()["step"]) == (3 + epochs, 0)
 
 
-@pytest.mark.parametrize("kind", ["plain", "map", "repeat", "numpy"])
+@pytest.mark.parametrize("kind", ["plain", "map", *(pytest.param(k, marks=pytest.mark.nightly) for k in ("repeat", "numpy"))])
 def test_the_state_counts_what_threads_took(pipe: Any, kind: str) -> None:
     """`next` in six threads, twice each: then twelve batches are handed over, and the next pass begins the epoch again."""
     pipe.seek(1, 0)

@@ -63,6 +63,7 @@ def test_always_raises(photo_folder: Path, no_xla: None) -> None:
         epoch_of(pipeline(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP), 1)
 
 
+@pytest.mark.nightly
 def test_the_fallback_equals_xla(photo_folder: Path) -> None:
     """One trace and one compile serve full batches and the smaller last one."""
     auto = shared(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP)

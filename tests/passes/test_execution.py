@@ -221,7 +221,7 @@ def test_each_pass_keeps_the_elements_of_other_splits(text: str) -> None:
     keeps_elements(text, split="validation")
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=recipes())
 @example(
     "{transforms: [{resize: {size: 8}}, {random_contrast: {factor: 0.3}}, {standardize: {statistics: featurewise}}, random_flip, whiten]}"
@@ -245,11 +245,11 @@ def test_each_pass_keeps_the_stream(text: str, shard: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "geometry",
+        pytest.param("geometry", marks=pytest.mark.nightly),
         "mixing",
         pytest.param("perspective", marks=pytest.mark.nightly),
         pytest.param("colour", marks=pytest.mark.nightly),
-        "tables of histograms",
+        pytest.param("tables of histograms", marks=pytest.mark.nightly),
         pytest.param("filters", marks=pytest.mark.nightly),
         pytest.param("one channel", marks=pytest.mark.nightly),
         pytest.param("a crop in the batch", marks=pytest.mark.nightly),

@@ -147,8 +147,10 @@ def test_points_follow_images_of_any_size(files: Any) -> None:
 @pytest.mark.tf
 @pytest.mark.parametrize("policy", [
     {"one_of": {"steps": [{"random_rotation": {"degrees": 30, **FILL}}, {"random_flip": FILL}, "random_invert"], "weights": [2, 2, 0]}},
-    {"some_of": {"count": 2, "steps": [{"random_shear": {"degrees": 20, **FILL}}, {"random_flip": {"axis": "vertical", **FILL}}]}},
-    {"rand_augment": {"magnitude": 20, **FILL}},
+    *(pytest.param(policy, marks=pytest.mark.nightly) for policy in (
+        {"some_of": {"count": 2, "steps": [{"random_shear": {"degrees": 20, **FILL}}, {"random_flip": {"axis": "vertical", **FILL}}]}},
+        {"rand_augment": {"magnitude": 20, **FILL}},
+    )),
 ], ids=lambda policy: next(iter(policy)))  # fmt: skip
 def test_points_follow_what_a_policy_chooses(policy: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipegen

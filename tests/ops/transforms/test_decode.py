@@ -284,8 +284,16 @@ def test_a_window_in_a_graph() -> None:
 
 
 @pytest.mark.parametrize("need", [pytest.param(None, marks=pytest.mark.nightly), (20, 20)])
-@pytest.mark.parametrize("step", [Decode(), Decode(channels=1), pytest.param(Decode(exif="ignore"), marks=pytest.mark.nightly)], ids=repr)
-@pytest.mark.parametrize("plain", [False, True], ids=["of all kinds", "plain JPEGs"])
+@pytest.mark.parametrize(
+    ("step", "plain"),
+    [
+        (Decode(), False),
+        (Decode(channels=1), True),
+        *(pytest.param(step, plain, marks=pytest.mark.nightly) for step, plain in ((Decode(), True), (Decode(channels=1), False))),
+        *(pytest.param(Decode(exif="ignore"), plain, marks=pytest.mark.nightly) for plain in (False, True)),
+    ],
+    ids=lambda value: ("plain JPEGs" if value else "of all kinds") if isinstance(value, bool) else repr(value),
+)
 def test_several_files_at_once_are_what_each_is_alone(step: Decode, need: tuple[int, int] | None, plain: bool) -> None:
     """Files of all kinds side by side: JPEGs with and without EXIF, gray and CMYK, and one that is no JPEG; and JPEGs alone."""
     import tensorflow as tf
