@@ -143,6 +143,7 @@ _TABLE = (
     Code("PG446", "pictures-apart", _E, "Some pictures of a row stand in the table itself, and others in files"),
     Code("PG447", "unusable-data-set", _E, "A data set of TensorFlow Datasets is not what the spec asks for, or cannot be read"),
     Code("PG448", "overlapping-splits", _E, "A record is named for two splits, or twice for one"),
+    Code("PG449", "not-of-shape", _E, "A cell of a table is no array of the shape that the spec says"),
     Code("PG450", "unjoined-row", _E, "A row of a table has no partner in the joined table, or several"),
     Code("PG451", "class-not-stored", _W, "A class that `map` or `ignore` names is in no row"),
     Code("PG452", "not-comparable", _E, "A cell of a table cannot be compared as `where` asks"),

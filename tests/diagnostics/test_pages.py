@@ -117,11 +117,11 @@ def scene(told: str) -> bytes:
 
 @cache
 def parquet(content: str) -> bytes:
-    """A Parquet file of rows whose cells are the bytes of images, the path of one, or one of two classes."""
+    """A Parquet file of rows whose cells are the bytes of images, the path of one, one of two classes, or three numbers."""
     pa = pytest.importorskip("pyarrow", exc_type=ImportError)  # as in `test_columnar.py`
     pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
     rows, *columns = content.split()
-    cells = {"bytes": [image("png", (8, 8))], "path": ["a.png"], "class": ["cat", "dog"]}
+    cells = {"bytes": [image("png", (8, 8))], "path": ["a.png"], "class": ["cat", "dog"], "numbers": [[0.0, 0.5, 1.0]]}
     named = (column.split(":") for column in columns)
     stream = pa.BufferOutputStream()
     whole = {name: [cells[kind][i % len(cells[kind])] for i in range(int(rows))] for name, kind in named}

@@ -13,7 +13,7 @@ class Tensor(FeatureKind):
 
     name = "tensor"
     plural = "tensors"
-    arguments = {"arrays": (), "table": ("columns",), "records": ("shape",)}
+    arguments = {"arrays": (), "table": ("columns", "shape"), "records": ("shape",)}
     numbers = True
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:

@@ -152,14 +152,6 @@ def _named(table: Table, names: Mapping[int, tuple[str, ...]], column: int) -> I
 
 
 def _in_table(name: str, feature: RecordFeature) -> TableFeature:
-    """Describes a feature as one of a table's rows.
-
-    Raises:
-        OpError: `PG443` for a tensor of more than one number.
-    """
-    if feature.stored_shape:
-        message = f"`{name}` has a `shape`, and tensors in Parquet files are single numbers"
-        help_ = "`datasets.load_dataset(FOLDER).save_to_disk(OTHER)` saves the data set as Arrow files, which are read with lists"
-        raise OpError("PG443", message, field=f"features.{name}.shape", help=help_)
+    """Describes a feature as one of a table's rows."""
     about = feature.model_dump(exclude_defaults=True, exclude={"key"})
     return TableFeature.model_validate(about | {"kind": feature.kind, "column": feature.key or name})

@@ -126,12 +126,13 @@ class FileFeature(StoredPicture):
     (optical flow, of 2 channels; arrays alone) are words; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`, `{dicom: rescaled}` and
     `{geotiff: {bands: [4, 3, 2]}}` say more. Values come out as float32, as they are stored."""
     shape: Annotated[tuple[_Count, ...], Field(min_length=1)] | None = None
-    """For an array: its shape, which every file has, such as `[436, 1024, 2]`."""
+    """For an array: its shape, which every file has, such as `[436, 1024, 2]`. For a tensor of a table whose cells are lists of numbers,
+    as in Parquet files: the shape of each, such as `[768]`; they are held in memory."""
 
     @model_validator(mode="after")
     def _whole_array(self) -> FileFeature:
         takes = {name for source in ("files", "table") for name in kind_of(self).arguments.get(source, ())}
-        for name, of, example in (("format", "images and arrays", "npy"), ("shape", "arrays", "[64, 64]")):
+        for name, of, example in (("format", "images and arrays", "npy"), ("shape", "arrays and tensors", "[64, 64]")):
             if getattr(self, name) is not None and name not in takes:
                 raise PartError(f"`{name}` belongs to {of}, and this is `kind: {self.kind}`", name)
             if getattr(self, name) is None and "shape" in takes and kind_of(self).storage == "encoded":

@@ -58,6 +58,8 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
             raise ValueError(f"`{given}` belongs to {_OF[given]}, and this is `kind: {self.kind}`")
         if self.column is not None and self.columns is not None:
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
+        if self.columns is not None and self.shape is not None:
+            raise ValueError("`columns` are one number each, and `shape` is that of arrays in one column; leave one of them out")
         if isinstance(self.classes, tuple) and len(set(self.classes)) < len(self.classes):
             twice = next(name for name in self.classes if self.classes.count(name) > 1)
             raise ValueError(f"the class {twice!r} is listed twice")
@@ -71,7 +73,7 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
     @property
     def stored_shape(self) -> tuple[int, ...]:
         """Returns the shape of a tensor."""
-        return (len(self.columns),) if self.columns is not None else ()
+        return self.shape or ((len(self.columns),) if self.columns is not None else ())
 
     def type(self, of: str | None = None) -> FeatureType:
         """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
@@ -116,6 +117,24 @@ class ParquetFiles(Table):
         """Returns whether a column is of a binary type, or a struct with a field `bytes`, as the Hugging Face Hub stores images."""
         name = (self.names or ())[self.number(wanted, field)]
         return _bytes_in(_type_of(self.schemas[0], name)) is not None
+
+    def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str) -> Any:
+        """Reads them without making objects of Python; see `Table.arrays`."""
+        import numpy as np
+        import pyarrow.parquet as pq
+
+        number = self.number(wanted, field)
+        name = (self.names or ())[number]
+        check_room(self.num_rows, shape, field)
+        if number >= len(self.schemas[0].names) or (self.names or ()).count(name) > 1:
+            return super().arrays(wanted, shape, field)  # inside of a struct
+        try:
+            found = [read_arrow(pq.read_table(file, columns=[name], partitioning=None)[name], shape) for file in self.files]
+        except (OSError, ValueError, KeyError) as error:
+            raise OpError("PG421", f"the column {name!r} of {self.called} cannot be read: {error}", field="path") from None
+        if any(values is None for values in found):
+            return super().arrays(wanted, shape, field)  # which finds the cell
+        return checked(np.concatenate(found), None, self.place_in(wanted), shape, field)
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
         """Returns what reads such columns, a row group at a time.

@@ -275,12 +275,14 @@ class TableSource(Source):
         return read_one_label(name, cells, feature.classes, feature.offset, place, field)
 
     def _numbers(self, table: Table, name: str) -> Any:
-        """float32 `(n,)`, or `(n, columns)`."""
+        """float32 `(n,)`, `(n, columns)`, or `(n, *shape)`."""
         import numpy as np
 
         feature, field = self.features[name], f"features.{name}"
         if feature.columns is None:
             column = name if feature.column is None else feature.column
+            if feature.shape is not None:
+                return table.arrays(column, feature.shape, f"{field}.column")
             cells = table.column(column, f"{field}.column")
             return read_numbers(cells, table.place_in(column), f"{field}.column", weights=kind_of(feature).weighs)
         each = [f"{field}.columns.{i}" for i in range(len(feature.columns))]
