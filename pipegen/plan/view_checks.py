@@ -69,7 +69,7 @@ def _chosen(spec: PipelineSpec, features: Mapping[str, str], locate: Locate) -> 
             at = locate(("views", str(name), "of"))
             if chosen in features and chosen not in images:
                 message = f"`{chosen}` is aligned with `{features[chosen]}`, and has the views of that"
-                yield make("PG247", message, at, help=f"write `of: {features[chosen]}`")
+                yield make("PG247", message, at, help=f"`{features[chosen]}` is the image to name")
             elif chosen not in images:
                 near = closest(chosen, images)
                 message = f"`{name}` is of `{chosen}`, and there is no image of that name"
