@@ -190,6 +190,7 @@ def test_xla_changes_no_pixel_of_geometry(photo_folder: Path) -> None:
 
 
 @pytest.mark.smoke
+@pytest.mark.nightly
 def test_xla_changes_colour_within_e1(photo_folder: Path) -> None:
     batch = {"size": 8, "remainder": "keep"}
     always, never = (shared(photo_folder, {"jit": jit}, transforms=COLOUR, batch=batch) for jit in ("always", "never"))
