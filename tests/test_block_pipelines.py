@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +134,26 @@ def test_a_damaged_chunk_is_named(version: int, tmp_path: Path) -> None:
     chunk.write_bytes(chunk.read_bytes()[:10])
     with pytest.raises(DataError, match=rf"cannot read {tmp_path}/2.zarr#\d+: "):
         seen(build(source, splits={}).dataset("train"))
+
+
+def test_a_chunk_that_is_written_anew_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipegen.ops.sources.stores.zarr_arrays.SMALL", 2**26)  # labels are read once, and held
+    source = write_zarr(tmp_path)
+    listing = Zarr(**source["zarr"]).list(tmp_path)
+    (chunk,) = (tmp_path / "1.zarr" / "label" / "c").glob("0")
+    about = chunk.stat()
+    os.utime(chunk, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
+    with pytest.raises(DataError, match=r"1\.zarr was written to after it was indexed"):
+        listing.reader().check()
+    again = Zarr(**source["zarr"]).list(tmp_path)
+    again.reader().check()
+    other = (tmp_path / "2.zarr" / "label" / "c" / "0").read_bytes()
+    before = again.reader().stored("label", *(np.array([1] * 4), np.arange(4)))
+    chunk.write_bytes(other)
+    due = again.reader().stored("label", *(np.array([2] * 4), np.arange(4)))
+    newest = Zarr(**source["zarr"]).list(tmp_path).reader()
+    np.testing.assert_array_equal(newest.stored("label", *(np.array([1] * 4), np.arange(4))), due)
+    assert len(before) == 4
 
 
 def refusal(source: Any, folder: Path) -> tuple[str, str]:

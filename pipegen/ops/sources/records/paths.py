@@ -20,6 +20,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)\Z")
 _LOCK = "lock.mdb"
 """What LMDB keeps beside the records of a folder."""
+_TIMES = 2**62
 MOST = 1_000_000
 """The most paths that braces stand for."""
 
@@ -32,7 +33,7 @@ class Found:
         key: Its path relative to the root, with slashes.
         path: Its absolute path.
         size: Bytes.
-        mtime: When it was last written, in nanoseconds since the epoch.
+        mtime: When it was last written, in nanoseconds since the epoch; of a folder as `written` says.
     """
 
     key: str
@@ -109,8 +110,22 @@ def find_shards(base: str, given: str | Sequence[str], suffixes: tuple[str, ...]
     found = []
     for path in sorted(paths):
         about = os.stat(path)
-        found.append(Found(os.path.relpath(path, root).replace(os.sep, "/"), path, about.st_size, about.st_mtime_ns))
+        found.append(Found(os.path.relpath(path, root).replace(os.sep, "/"), path, about.st_size, written(path, about)))
     return root, found
+
+
+def written(path: str, about: os.stat_result) -> int:
+    """Returns when a shard was last written, in nanoseconds; of a folder a number that differs once anything in it was written."""
+    found = about.st_mtime_ns
+    folders = [path] if stat.S_ISDIR(about.st_mode) else []
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                own = entry.stat()
+                found = (found + own.st_mtime_ns + own.st_size) % _TIMES
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+    return found
 
 
 def _matched(base: str, pattern: str, field: str, suffixes: tuple[str, ...], marks: tuple[str, ...]) -> list[str]:

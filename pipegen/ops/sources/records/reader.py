@@ -9,6 +9,7 @@ from pipegen.errors import DataError
 from pipegen.mounts import Opened, mounted
 from pipegen.ops.sources.listing.base import main_label
 from pipegen.ops.sources.listing.reader import Reader
+from pipegen.ops.sources.records.paths import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,11 +59,12 @@ class RecordReader(Reader):
         for shard in self.shards if self.away is None else ():
             try:
                 about = os.stat(shard.path)
+                when = written(shard.path, about)
             except OSError as error:
                 raise DataError(f"cannot read {shard.path}: {(error.strerror or str(error)).lower()}") from None
             if about.st_size != shard.size:
                 raise DataError(f"{shard.path} has {about.st_size:,} bytes and had {shard.size:,} when it was indexed; {_AGAIN}")
-            if about.st_mtime_ns != shard.mtime:
+            if when != shard.mtime:
                 raise DataError(f"{shard.path} was written to after it was indexed; {_AGAIN}")
         if self.away is not None:
             mount, keys = self.away

@@ -72,7 +72,8 @@ def opened(kind: type[Store], path: str, listed: tuple[int, int] | None = None, 
         StoreError: When it cannot be opened, or has changed since its records were listed.
     """
     try:
-        now = stamp(path)
+        # What lies in a folder is looked through at the start of an epoch, and not for every record.
+        now = listed if listed is not None and os.path.isdir(path) else stamp(path)
     except OSError as error:
         raise StoreError(f"the file cannot be opened: {error.strerror}") from None
     if listed is not None and now != listed:
