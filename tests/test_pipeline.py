@@ -168,6 +168,22 @@ def test_names_of_inputs_and_outputs(photo_folder: Path) -> None:
     assert len(batches([batch])[0]) == 1
 
 
+def test_several_inputs_without_targets_are_none_of_them_a_target() -> None:
+    """Keras takes the second of two tensors for targets, so several inputs stand in a tuple of their own."""
+    import keras
+
+    rng = np.random.default_rng(0)
+    rows = {"image": rng.integers(0, 256, (5, 1, 1, 3)).astype(np.uint8), "age": rng.random((5, 2), np.float32)}
+    features = {"image": {"kind": "image"}, "age": {"kind": "tensor"}}
+    spec = {"pipegen": 1, "source": {"arrays": {"features": features}}, "output": {"x": [*rows]}, "batch": {"size": 2}}
+    pipe = pipegen.build(spec, data=rows, runtime={"jit": "never"})
+    inputs = [keras.Input((1, 1, 3), name="image"), keras.Input((2,), name="age")]
+    model = keras.Model(inputs, keras.layers.Concatenate()([keras.layers.Flatten()(inputs[0]), inputs[1]]))
+    pipe.check(model)
+    assert "y:" not in repr(pipe)
+    np.testing.assert_array_equal(model.predict(pipe["predict"], verbose=0), np.concatenate([rows["image"][:, 0, 0], rows["age"]], 1))
+
+
 # preview
 
 

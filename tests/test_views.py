@@ -81,7 +81,7 @@ def test_two_views_are_two_images_on_the_same_files(folder: Path) -> None:
     views = build({"image": feature(folder)}, {"x": "image"}, transforms=steps, views=2)
     apart = build({"image": feature(folder), "image_2": feature(folder)}, {"x": ["image", "image_2"]}, transforms=steps)
     seen = epoch(views)
-    for batch, (first, second) in zip(seen, epoch(apart), strict=True):
+    for batch, ((first, second),) in zip(seen, epoch(apart), strict=True):
         np.testing.assert_array_equal(batch["image_1"], first)
         np.testing.assert_array_equal(batch["image_2"], second)
         assert not np.array_equal(first, second)
@@ -232,7 +232,7 @@ def test_an_image_without_views_is_what_it_is_without_any(folder: Path) -> None:
     ):
         pipe = build(features, output, transforms=steps, views=views)
         for how in ({}, {"step": 1}, {"shard": (1, 2)}):
-            for (first, *_, radar, labels), wanted in zip(epoch(pipe, **how), epoch(plain, **how), strict=True):
+            for ((first, *_, radar, labels),), (wanted,) in zip(epoch(pipe, **how), epoch(plain, **how), strict=True):
                 for mine, other in zip((first, radar, labels), wanted, strict=True):
                     np.testing.assert_array_equal(mine, other)
         for mine, other in zip(epoch(pipe, "validation"), epoch(plain, "validation"), strict=True):

@@ -212,6 +212,8 @@ def _emitted(emit: Emit, *, weighs: bool) -> str:
         if weighs:
             weight = f'tf.cast({weight}, tf.float32) * f["@weight"]' if weight else 'f["@weight"]'
         parts += [weight] if weight else []
+    if isinstance(output.x, list) and not parts[1:]:
+        return f"({parts[0]},)"  # Keras takes the second of two tensors for targets
     return f"({', '.join(parts)})" if parts[1:] else parts[0]
 
 

@@ -127,7 +127,7 @@ def test_rows_of_arrays_do_without_their_image() -> None:
     )
     assert set(alone._engine.executor("train").plan.read) == {"mask"}
     assert set(alone._engine.executor("train").records.features) == {"mask"}
-    for (_, expected), mask in zip(both.train, alone.train, strict=True):
+    for ((_, expected),), mask in zip(both.train, alone.train, strict=True):
         np.testing.assert_array_equal(mask, expected)
     with pytest.raises(ValueError, match="the model receives none"):
         alone.preview(rows=1)

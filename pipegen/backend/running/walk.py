@@ -231,7 +231,9 @@ class Run:
         return tf.logical_and(row >= low, row < high)
 
     def _emit(self, features: Features, emit: p.Emit) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """The epoch, the step and the batch as the model takes it."""
+        """Returns the epoch, the step and the batch as the model takes it; several inputs alone in a tuple of their own, since Keras
+        takes the second of two tensors for targets.
+        """
         output = emit.node.output
         epoch = features["@epoch"][0]
         step = features["@slot"][0] // self.x.order.batch
@@ -243,7 +245,7 @@ class Run:
                 weight = features["@weight"] if weight is None else tf.cast(weight, tf.float32) * features["@weight"]
             if weight is not None:
                 parts.append(weight)
-        return epoch, step, tuple(parts) if len(parts) > 1 else parts[0]
+        return epoch, step, parts[0] if len(parts) == 1 and not isinstance(output.x, list) else tuple(parts)
 
 
 def _sorted(features: Features) -> Features:
