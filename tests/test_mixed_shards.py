@@ -28,10 +28,6 @@ CLASSES = ("d0", "c1", "d2", "c3")
 """The classes of the records, of which the folder has two."""
 FEATURES: dict[str, Any] = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": list(CLASSES)}}
 FORMS = ("tfrecord", "gzip", "webdataset", "zip", "mds", "array_record", "arrow", "hdf5", "lmdb", "sqlite", "zarr", "parquet")
-QUICK = ("tfrecord",)
-EVERY = [pytest.param(form, marks=[] if form in QUICK else [pytest.mark.nightly]) for form in FORMS]
-BLOCKS = ("gzip", "zarr", "parquet")
-"""Forms that are read some records at a time."""
 
 
 def records(shard: int, damaged: tuple[int, int] | None) -> list[dict[str, Any]]:
@@ -144,15 +140,14 @@ def test_shards_beside_a_folder(form: str, tmp_path: Path) -> None:
     shares = [seen(pipe, pipe.dataset("train", epoch=1, shard=(i, 2))) for i in range(2)]
     cut = [shares[i][4 * step : 4 * step + 4] for step in range(12) for i in range(2)]
     assert [one for block in cut for one in block] == whole[:96]
-    if form in QUICK:
-        return
     pipe.seek(1, 3)
     other = build(parts, batch={"size": 4, "remainder": "keep"})
     other.restore(json.loads(json.dumps(pipe.state())))
     assert seen(other, other.train) == whole[24:]
 
 
-@pytest.mark.parametrize("form", [pytest.param(form, marks=pytest.mark.nightly) for form in FORMS if form != "zarr"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "zarr"])
 def test_damage_is_named_or_replaced_by_a_record_of_its_part(form: str, tmp_path: Path) -> None:
     photos, shards = write_folder(tmp_path / "p"), written(tmp_path / "r", form, damaged=(1, 2))
     parts = {"photos": {"weight": 0.5, "source": photos}, "records": {"weight": 0.5, "source": shards}}

@@ -37,13 +37,13 @@ def collect(
         progress: Called with the number of files seen so far, now and then.
         data: The arrays of a source that takes them from Python.
     """
-    if spec.source.mixed():
-        return collect_mixed(spec, locate=locate, base=base, progress=progress, data=data)
     base = base or Path.cwd()
-    spec.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
     diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
+    if spec.source.mixed():
+        return collect_mixed(spec, diagnostics, locate, base, progress, data)
+    spec.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
     listing, findings = list_part(spec, locate, base, progress, data)
     diagnostics.extend(findings)
     if listing is None:

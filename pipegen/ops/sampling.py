@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.model import Model
-from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
+from pipegen.ops.sources.tables.predicate_syntax import Where
 
 FeatureName = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -30,20 +30,13 @@ class Subset(Model):
     """How much of the training split."""
     count: Annotated[int, Field(ge=1)] | None = None
     """How many examples of the training split."""
-    where: Annotated[str, Field(min_length=1)] | None = None
+    where: Where | None = None
     """Which examples, by columns of a table, such as `year >= 2015 and site in ['a', 'b']`; see `where` of the source. Examples of other
     splits stay."""
     stratify: Literal["label"] | None = None
     """Keep the share of each class, exact to one example."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     """Another seed chooses other examples. The top-level seed chooses nothing here."""
-
-    @field_validator("where")
-    @classmethod
-    def _can_be_read(cls, where: str | None) -> str | None:
-        if where is not None:
-            parse_predicate(where)
-        return where
 
     @model_validator(mode="after")
     def _one_size(self) -> Subset:

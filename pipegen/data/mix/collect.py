@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegen.data.check import check_splits
 from pipegen.data.mix.counts import part_seed
 from pipegen.data.mix.manifest import MixedManifest
 from pipegen.data.one_source import Collected, collect_part, list_part
-from pipegen.data.places import path_only
 from pipegen.data.sampling.choice import epochs_of
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Severity
+from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.errors import OpError
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.ops.sources.listing.base import Files, Listing
@@ -26,6 +23,7 @@ from pipegen.spec.joined import PartSource, joined, part_path, relocated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pipegen.data.manifest import Manifest
     from pipegen.spec.locate import Locate
@@ -34,17 +32,16 @@ if TYPE_CHECKING:
 
 def collect_mixed(
     spec: PipelineSpec,
-    *,
-    locate: Locate = path_only,
-    base: Path | None = None,
-    progress: Callable[[int], None] | None = None,
-    data: Mapping[str, object] | None = None,
+    diagnostics: Diagnostics,
+    locate: Locate,
+    base: Path,
+    progress: Callable[[int], None] | None,
+    data: Mapping[str, object] | None,
 ) -> Collected:
-    """Lists the data of every part, unites their classes, and assigns the records of each to its splits; see `collect`."""
-    base = base or Path.cwd()
-    diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])
-    if diagnostics.has_errors:
-        return Collected(None, diagnostics)
+    """Lists the data of every part, unites their classes, and assigns the records of each to its splits; see `collect`.
+
+    Findings come to the `diagnostics` that are there.
+    """
     listings: dict[str, Listing] = {}
     seen = 0
     for name in spec.source.mixed():

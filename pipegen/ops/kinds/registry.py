@@ -11,6 +11,8 @@ from pipegen.errors import InternalError
 from pipegen.ops.kinds.base import FeatureKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"
@@ -50,6 +52,22 @@ def kinds() -> tuple[FeatureKind, ...]:
 def names_in(source: str) -> Any:
     """Returns the names of the kinds that a source can give, as an annotation."""
     return Literal[tuple(kind.name for kind in kinds() if source in kind.arguments)]
+
+
+def require_own_arguments(feature: Kinded, source: str, whose: Mapping[str, str]) -> None:
+    """Checks that a feature in a spec says nothing that only other kinds have.
+
+    Args:
+        feature: The description of the feature.
+        source: What the kinds of such a source are called in `FeatureKind.arguments`.
+        whose: Arguments, and what each belongs to in the first place, in words.
+
+    Raises:
+        ValueError: For an argument that is given and that the kind does not have.
+    """
+    given = next((name for name in whose if getattr(feature, name) not in (None, 0) and not kind_of(feature).takes(source, name)), None)
+    if given is not None:
+        raise ValueError(f"`{given}` belongs to {whose[given]}, and this is `kind: {feature.kind}`")
 
 
 def several_labels(x: FeatureType) -> bool:

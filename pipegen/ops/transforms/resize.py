@@ -111,6 +111,7 @@ class Resize(ElementTransform):
         Example("resize: {shorter_side: 256, method: bicubic, antialias: true}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
         Example("resize: {shorter_side: 150}", LANDSCAPE, "uint8[150×200×3] in [0, 255]"),
         Example("resize: {size: 224, method: {pillow: bilinear}}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
+        Example("resize: {size: 32, method: {pillow: {filter: lanczos, before: 13}}}", ANY_IMAGE, "uint8[32×32×3] in [0, 255]"),
     )
 
     size: Size | None = None

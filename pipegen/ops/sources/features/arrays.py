@@ -8,8 +8,9 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.arguments.sizes import Size, height_width
-from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
+from pipegen.ops.sources.features.class_names import KnownClasses
 from pipegen.ops.sources.features.pictures import Picture
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ else:
     Kind = names_in("arrays")
 
 FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-_OF_IMAGES = ("size", "channels", "bits", "range")
-_OF_LABELS = ("classes", "offset", "map")
+_OF = dict.fromkeys(("classes", "offset", "map"), "labels") | dict.fromkeys(("size", "channels", "bits", "range"), "images")
+"""What an argument belongs to in the first place."""
 
 
 class ArrayFeature(ChoosesClasses, Picture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
@@ -47,7 +48,7 @@ class ArrayFeature(ChoosesClasses, Picture):  # type: ignore[misc]  # one `ignor
     range: tuple[Number, Number] | None = None
     """The lowest and the highest value that images of floats can have, such as `[0, 1]`. Without it, data that lies in 0..1,
     in -1..1 or in 0..255 has that range, and any other none."""
-    classes: Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    classes: KnownClasses | None = None
     """The names of the classes in the order of their indices, or how many there are; by default the data says so."""
     offset: int = 0
     """What is subtracted from the stored labels to get class indices, such as 1 where classes are counted from 1."""
@@ -64,21 +65,9 @@ class ArrayFeature(ChoosesClasses, Picture):  # type: ignore[misc]  # one `ignor
             raise ValueError(f"`range` is the lowest and the highest value, got [{ends[0]:g}, {ends[1]:g}]")
         return ends
 
-    @field_validator("classes")
-    @classmethod
-    def _distinct(cls, names: int | tuple[str, ...] | None) -> int | tuple[str, ...] | None:
-        twice = next((n for n in names if names.count(n) > 1), None) if isinstance(names, tuple) else None
-        if twice is not None:
-            raise ValueError(f"the class {twice!r} is listed twice")
-        return names
-
     @model_validator(mode="after")
     def _of_its_kind(self) -> ArrayFeature:
-        foreign = tuple(name for name in (*_OF_LABELS, *_OF_IMAGES) if not kind_of(self).takes("arrays", name))
-        given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
-        if given is not None:
-            other = "labels" if given in _OF_LABELS else "images"
-            raise ValueError(f"`{given}` belongs to {other}, and this is `kind: {self.kind}`")
+        require_own_arguments(self, "arrays", _OF)
         if self.bits is not None and self.range is not None:
             raise ValueError("`range` is for images of floats, and `bits` for integers; leave one of them out")
         if self.key is not None and self.path is not None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from pydantic import AfterValidator, Field
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
@@ -17,8 +19,17 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.strings import Ints
 
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError(f"the class {next(name for name in names if names.count(name) > 1)!r} is listed twice")
+    return names
+
+
 ClassName: TypeAlias = int | str
 """A class by its name, or by its stored number."""
+KnownClasses: TypeAlias = Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
+"""How many classes there are, or their names, each once."""
 _MOST_COMPARED = 1_000
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 """A whole number, as it is written."""

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
+from pipegen.ops.sources.features.class_names import KnownClasses
 from pipegen.ops.sources.features.pictures import StoredPicture
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class RecordFeature(ChoosesClasses, StoredPicture):  # type: ignore[misc]  # one
     the loss."""
     key: Annotated[str, Field(min_length=1)] | None = None
     """The key of the record that holds it; by default the feature's own name."""
-    classes: Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    classes: KnownClasses | None = None
     """The names of the classes in the order of their indices, or how many there are. Without it every label is read once to find them; of
     a mask, the largest index in `values` says so."""
     offset: int = 0
@@ -43,13 +44,7 @@ class RecordFeature(ChoosesClasses, StoredPicture):  # type: ignore[misc]  # one
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> RecordFeature:
-        foreign = (name for name in _OF if not kind_of(self).takes("records", name))
-        given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
-        if given is not None:
-            raise ValueError(f"`{given}` belongs to {_OF[given]}, and this is `kind: {self.kind}`")
-        if isinstance(self.classes, tuple) and len(set(self.classes)) < len(self.classes):
-            twice = next(name for name in self.classes if self.classes.count(name) > 1)
-            raise ValueError(f"the class {twice!r} is listed twice")
+        require_own_arguments(self, "records", _OF)
         return self
 
     @property

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
+from pipegen.ops.sources.features.class_names import KnownClasses
 from pipegen.ops.sources.features.file_formats import FileFeature
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
     root: Annotated[str, Field(min_length=1)] | None = None
     """The folder that the image paths are relative to, itself relative to the spec's file; by default the table's
     folder, and for a table in memory the spec's."""
-    classes: Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    classes: KnownClasses | None = None
     """The names of the classes in the order of their indices, or how many there are; by default the data says so, and of a mask the
     largest index in `values`."""
     separator: Annotated[str, Field(min_length=1)] | None = None
@@ -52,17 +53,11 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> TableFeature:
-        foreign = (name for name in _OF if not kind_of(self).takes("table", name))
-        given = next((name for name in foreign if getattr(self, name) not in (None, 0)), None)
-        if given is not None:
-            raise ValueError(f"`{given}` belongs to {_OF[given]}, and this is `kind: {self.kind}`")
+        require_own_arguments(self, "table", _OF)
         if self.column is not None and self.columns is not None:
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
         if self.columns is not None and self.shape is not None:
             raise ValueError("`columns` are one number each, and `shape` is that of arrays in one column; leave one of them out")
-        if isinstance(self.classes, tuple) and len(set(self.classes)) < len(self.classes):
-            twice = next(name for name in self.classes if self.classes.count(name) > 1)
-            raise ValueError(f"the class {twice!r} is listed twice")
         return self
 
     @property

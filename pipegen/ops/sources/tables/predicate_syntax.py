@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
+
+from pydantic import AfterValidator, Field
 
 from pipegen.ops.sources.tables.predicate import Among, And, Column, Compare, Not, Or, Truth
 
@@ -58,6 +60,15 @@ def parse_predicate(text: str) -> Predicate:
     if len(text) > _LONGEST:
         raise ValueError(f"a predicate has at most {_LONGEST:,} characters, and this one {len(text):,}")
     return _Parser(text).whole()
+
+
+def _readable(text: str) -> str:
+    parse_predicate(text)
+    return text
+
+
+Where: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_readable)]
+"""The text of a predicate."""
 
 
 class _Parser:

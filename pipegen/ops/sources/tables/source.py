@@ -22,7 +22,7 @@ from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.join import Join
-from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
+from pipegen.ops.sources.tables.predicate_syntax import Where
 from pipegen.ops.sources.tables.raster_windows import RasterColumn, WindowReader, windows_of
 from pipegen.ops.sources.tables.rows import chosen_rows, file_name, row_keys
 from pipegen.types import ElementType
@@ -43,7 +43,7 @@ class TableSource(Source):
     features: Annotated[dict[FeatureName, TableFeature], Field(min_length=1)]
     """What the columns hold, by the name of the feature: `{image: {kind: image, column: file}, label: {kind: label, column: breed}}`."""
 
-    where: Annotated[str, Field(min_length=1)] | None = None
+    where: Where | None = None
     """Which rows are examples: a comparison of columns, such as `age >= 18 and site in ['a', 'b']`, with `and`, `or`, `not`, brackets
     and `in`. Texts stand in quotes, and columns that are no plain words in backticks. Rows keep the ids that they have without it."""
     join: Join | None = None
@@ -57,13 +57,6 @@ class TableSource(Source):
     def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
         lives_on(features)
         return features
-
-    @field_validator("where")
-    @classmethod
-    def _can_be_read(cls, where: str | None) -> str | None:
-        if where is not None:
-            parse_predicate(where)
-        return where
 
     @model_serializer(mode="wrap")
     def _what_is_said(self, handler: Any) -> dict[str, Any]:
