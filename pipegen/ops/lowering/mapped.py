@@ -1,7 +1,8 @@
 """Reads parts of files that are mapped into memory, by TensorFlow ops alone.
 
-`ImmutableConst` maps a file; a record is cut out of it by `slice`, and becomes a string by way of a serialised tensor, whose last bytes
-are its content: TensorFlow has no other op from uint8 to string. The maps lie in one list, out of which one is taken at no cost.
+A record is cut out of its file by `slice`, and becomes a string by way of a serialised tensor, whose last bytes are its content:
+TensorFlow has no other op from uint8 to string. The maps lie in one list, out of which one is taken at no cost. In this process NumPy maps
+them; a graph that runs elsewhere has `ImmutableConst`, of which TensorFlow folds a file below 10 MiB into the graph, and so reads it whole.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Maps:
         with tf.init_scope(), tf.device("CPU:0"):
             maps = tf.raw_ops.TensorListReserve(element_shape=tf.constant([-1]), num_elements=len(files), element_dtype=tf.uint8)
             for number, (path, size) in enumerate(files):
-                maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=_mapped(path, size))
+                maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=_here(path, size))
             # A graph writes down the tensors that it holds, and knows a resource by its handle.
             self._held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=ANONYMOUS)
             tf.raw_ops.AssignVariableOp(resource=self._held, value=maps)
@@ -62,8 +63,19 @@ def _slice_of(path: str, size: int, offset: tf.Tensor, length: tf.Tensor) -> tf.
     return tf.slice(_mapped(path, size), offset[None], length[None])
 
 
+def _here(path: str, size: int) -> tf.Tensor:
+    """Returns a file as uint8 `(size,)`, mapped in this process. Nothing of an empty file can be mapped."""
+    import numpy as np
+
+    if not size:
+        return tf.zeros([0], tf.uint8)
+    # A tensor takes only memory that may be written to; written to, the file would stay as it is.
+    stored = np.memmap(path, np.uint8, mode="c", shape=(size,))
+    return tf.experimental.dlpack.from_dlpack(stored.__dlpack__())
+
+
 def _mapped(path: str, size: int) -> tf.Tensor:
-    """Returns a file as uint8 `(size,)`. Nothing of an empty file can be mapped."""
+    """Returns the same, mapped wherever the graph runs."""
     if not size:
         return tf.zeros([0], tf.uint8)
     return tf.raw_ops.ImmutableConst(dtype=tf.uint8, shape=[size], memory_region_name=_named(path))
