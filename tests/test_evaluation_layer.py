@@ -30,7 +30,7 @@ def model_with(layer: Any, dtype: str = "float32") -> Any:
     made = keras.Sequential(
         [keras.Input((SIZE, SIZE, 3), dtype=dtype), layer, kl.AveragePooling2D(4), kl.Flatten(), kl.Dense(3, "softmax")]
     )
-    made.compile("sgd", "sparse_categorical_crossentropy")
+    made.compile("sgd", "sparse_categorical_crossentropy", jit_compile=False)
     return made
 
 
@@ -87,7 +87,7 @@ def test_check_refuses_steps_that_are_done_twice_or_not_at_all(pipe: Any, model:
     with pytest.raises(ModelMismatchError, match="takes uint8, and the pipeline gives float32"):
         pipe.check(model_with(pipe.layer(), "uint8"), stages="element")
     plain = model_with_own(model)
-    plain.compile("sgd", "sparse_categorical_crossentropy")
+    plain.compile("sgd", "sparse_categorical_crossentropy", jit_compile=False)
     with pytest.raises(ModelMismatchError, match=r"leave `standardize` to a layer.*it needs `pipe.layer\(\)` behind its input"):
         pipe.check(plain, stages="element")
     assert "fits" in pipe.check(plain)

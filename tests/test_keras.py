@@ -47,7 +47,7 @@ def model_of(outputs: int = 3, loss: Any = "sparse_categorical_crossentropy") ->
         keras.layers.Dense(outputs, "softmax"),
     ]
     model = keras.Sequential(layers)
-    model.compile(keras.optimizers.SGD(0.01, momentum=0.9), loss, metrics=["accuracy"])
+    model.compile(keras.optimizers.SGD(0.01, momentum=0.9), loss, metrics=["accuracy"], jit_compile=False)
     return model
 
 
@@ -134,7 +134,7 @@ def test_a_peek_between_epochs_and_building_the_model_cost_no_epoch(pipe: Any, c
 
     keras.utils.set_random_seed(1)
     model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3, "softmax")])
-    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.compile("sgd", "sparse_categorical_crossentropy", jit_compile=False)
     epochs, seen = watched(model)
     pipe.peek("train", 20)
     next(iter(pipe.train))
@@ -144,13 +144,13 @@ def test_a_peek_between_epochs_and_building_the_model_cost_no_epoch(pipe: Any, c
 
 def test_several_steps_per_execution(pipe: Any, clean: Any) -> None:
     model = model_of()
-    model.compile("sgd", "sparse_categorical_crossentropy", steps_per_execution=3)
+    model.compile("sgd", "sparse_categorical_crossentropy", steps_per_execution=3, jit_compile=False)
     epochs, seen = watched(model)
     model.fit(pipe.train, validation_data=pipe.validation, epochs=3, callbacks=[epochs], verbose=0)
     assert seen == clean[:3]
 
 
-@pytest.mark.parametrize("per_epoch", [3, 6])
+@pytest.mark.parametrize("per_epoch", [pytest.param(3, marks=pytest.mark.nightly), 6])
 def test_repeat_with_steps_per_epoch_runs_on(pipe: Any, clean: Any, per_epoch: int) -> None:
     model = model_of()
     epochs, seen = watched(model)
@@ -328,7 +328,11 @@ def test_a_callback_refuses_a_wrong_frequency(pipe: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encode", "loss", "outputs"), [("one_hot", "categorical_crossentropy", 3), ("int", "sparse_categorical_crossentropy", 3)]
+    ("encode", "loss", "outputs"),
+    [
+        ("one_hot", "categorical_crossentropy", 3),
+        pytest.param("int", "sparse_categorical_crossentropy", 3, marks=pytest.mark.nightly),
+    ],
 )
 def test_the_loss_that_is_named_fits(photo_folder: Path, encode: str, loss: str, outputs: int) -> None:
     made = pipeline(photo_folder, transforms=[RESIZE], output={"encode": {"label": encode}})

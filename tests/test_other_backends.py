@@ -28,9 +28,8 @@ rows = fitted.predict(pipe.numpy("validation"), verbose=0)
 by_hand = []
 for x, y in pipe.numpy("train"):
     by_hand.append(float(fitted.train_on_batch(x, y)))
-direct = model()
 pipe.seek(0, 0)
-direct.fit(pipe.train, epochs=1, verbose=0)
+fitted.fit(pipe.train, epochs=1, verbose=0)
 print(json.dumps({{
     "after": after, "losses": history.history["loss"], "val": len(history.history["val_loss"]), "loss": float(np.ravel(result)[0]),
     "rows": len(rows), "by_hand": len(by_hand), "direct": pipe.state()["epoch"], "visible": len(tf.config.get_visible_devices("GPU")),

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.process.once import InTurn
+from pipegen.backend.process.variables import variable
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
@@ -30,6 +32,23 @@ class BareIterator(Iterator[Any]):
             return self._packed(tf.raw_ops.IteratorGetNext(iterator=self._resource, **self._types))
         except tf.errors.OutOfRangeError:
             raise StopIteration from None
+
+
+class MovableIterator(BareIterator):
+    """Runs epochs from wherever it is moved to, one after another, in one graph: what TensorFlow optimised for one serves for all.
+
+    Args:
+        endless: Makes the dataset, which repeats, of the `(epoch, first step)` that enters.
+    """
+
+    def __init__(self, endless: Callable[[tf.data.Dataset], tf.data.Dataset]) -> None:
+        self._start = start = variable([0, 0], tf.int64, "pipegen_from")
+        self._dataset = endless(plain_map(tf.data.Dataset.from_tensors(0), lambda _: tuple(tf.unstack(start.read_value()))))
+        super().__init__(self._dataset)
+
+    def move(self, epoch: int, step: int) -> None:
+        """Lets it begin at `step` of `epoch`; only between two epochs."""
+        self._start.assign([epoch, step])
 
 
 def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend.datasets.derived import DerivedDataset, Explains
-from pipegen.backend.datasets.iterators import BareIterator, CountingIterator, EpochIterator
+from pipegen.backend.datasets.iterators import BareIterator, CountingIterator, EpochIterator, MovableIterator
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.process.once import Once
 from pipegen.physical.nodes import FIXED, TRAINING
@@ -36,6 +35,8 @@ class PipelineDataset(Explains):
         entering: Makes what enters: an epoch, and the step to begin with.
         first: The epoch and the step that the next iterator starts with.
         steps: Batches that it has.
+        iterators: Makes TensorFlow's iterators over batches with their numbers, for Python; by default over this dataset.
+        idle: Holds such an iterator that has come to its end; the datasets that share it share their iterators.
         progress: Where training stands, for a form that notes it.
     """
 
@@ -46,6 +47,8 @@ class PipelineDataset(Explains):
         entering: Callable[[], tf.data.Dataset],
         first: Callable[[], tuple[int, int]],
         steps: int,
+        iterators: Callable[[], BareIterator] | None = None,
+        idle: list[BareIterator] | None = None,
         progress: Progress | None = None,
     ) -> None:
         # Functions hold these, and not this object, which could go only by a search for cycles then.
@@ -62,10 +65,13 @@ class PipelineDataset(Explains):
         self._pipegen_waiting = executor.waiting
         self._pipegen_commit = progress.note if progress is not None and form.device is not None else None
         """Called for each batch that Python iteration hands over, where the graph cannot note it: it takes batches ahead for a device."""
-        self._pipegen_marked = numbered if form.device is not None else handed(numbered, form)
+        self._pipegen_marked = marked = numbered if form.device is not None else handed(numbered, form)
         """The batches with their numbers; a device takes them without."""
-        self._pipegen_endless = None if form.device is not None else self._pipegen_marked.repeat()
-        self._pipegen_idle: list[BareIterator] = []
+        self._pipegen_counts = form.device is not None
+        """Whether Python counts the batches, since they come without their numbers."""
+        endless = Once(marked.repeat)
+        self._pipegen_iterators = iterators or (lambda: BareIterator(endless()))
+        self._pipegen_idle: list[BareIterator] = [] if idle is None else idle
         self._pipegen_latest: weakref.ref[EpochIterator] | None = None
         self._pipegen_unnumbered = Once(lambda: handed(numbered, form.bare()))
         self._pipegen_guarded = guarded = Once(lambda: handed(executor.batches(entering(), form.built_on()), form.bare()))
@@ -103,7 +109,7 @@ class PipelineDataset(Explains):
     def __iter__(self) -> Iterator[Any]:
         if not tf.executing_eagerly():
             return super().__iter__()
-        if self._pipegen_endless is None:
+        if self._pipegen_counts:
             return CountingIterator(self, self._pipegen_plain)
         iterator = EpochIterator(self)
         self._pipegen_latest = weakref.ref(iterator)
@@ -115,9 +121,13 @@ class PipelineDataset(Explains):
         Making one takes a third of a second and more: TensorFlow optimises and places each function anew. Within a dataset that
         repeats it does so once. So one that has come to the end of an epoch is kept, and begins the next when it is lent again.
         """
-        with suppress(IndexError):  # two threads may ask at a time
-            return self._pipegen_idle.pop()
-        return BareIterator(self._pipegen_endless)
+        try:
+            iterator = self._pipegen_idle.pop()  # two threads may ask at a time
+        except IndexError:
+            iterator = self._pipegen_iterators()
+        if isinstance(iterator, MovableIterator):
+            iterator.move(*self._pipegen_first())
+        return iterator
 
     def _pipegen_take_back(self, iterator: BareIterator) -> None:
         """Keeps an iterator that has handed over the last batch of an epoch; one, since each has its threads."""
@@ -170,7 +180,7 @@ class RepeatedDataset(DerivedDataset):
 def training_dataset(executor: Executor, progress: Progress, device: str | None) -> PipelineDataset:
     """The training split: finite, re-iterable, each time the epoch that `progress` says."""
     form = TRAINING if device is None else TRAINING.bare(device)
-    return PipelineDataset(executor, form, progress.head, progress.next_start, executor.steps, progress)
+    return PipelineDataset(executor, form, progress.head, progress.next_start, executor.steps, progress=progress)
 
 
 def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None = None) -> PipelineDataset:
@@ -180,7 +190,11 @@ def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None 
         return tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
 
     form = FIXED if device is None else FIXED.bare(device)
-    return PipelineDataset(executor, form, entering, lambda: (epoch, step), max(executor.steps - step, 0))
+
+    def iterators() -> BareIterator:
+        return MovableIterator(lambda entering: executor.delivered(executor.batches(entering, form), form).repeat())
+
+    return PipelineDataset(executor, form, entering, lambda: (epoch, step), max(executor.steps - step, 0), iterators, executor.idle)
 
 
 def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:

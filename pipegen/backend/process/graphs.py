@@ -22,28 +22,41 @@ def plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return tf.autograph.experimental.do_not_convert(function)
 
 
-def plain_map(ds: tf.data.Dataset, function: Callable[..., Any], calls: int | None = None, name: str | None = None) -> tf.data.Dataset:
+class Traced:
+    """A function that was traced for elements of one type, for any number of datasets.
+
+    Args:
+        function: From the parts of an element to what is made of it.
+        entry: The type of an element.
+    """
+
+    def __init__(self, function: Callable[..., Any], entry: Any) -> None:
+        def flat(*tensors: tf.Tensor) -> list[tf.Tensor]:
+            given = tf.nest.pack_sequence_as(entry, tensors)
+            made = function(*given) if type(given) is tuple else function(given)
+            made = tf.nest.map_structure(tf.convert_to_tensor, tuple(made) if type(made) is list else made)
+            self.element_spec = tf.nest.map_structure(tf.type_spec_from_value, made)
+            return tf.nest.flatten(made)
+
+        traced = tf.function(flat, input_signature=tf.nest.flatten(entry), autograph=False, experimental_attributes=_HERE)
+        self.concrete = traced.get_concrete_function()
+
+
+def plain_map(
+    ds: tf.data.Dataset, function: Callable[..., Any] | Traced, calls: int | None = None, name: str | None = None
+) -> tf.data.Dataset:
     """Maps a dataset of dense tensors in order, on `calls` threads, as `tf.data.Dataset.map` does, without AutoGraph and on this device."""
-    return _Mapped(ds, function, calls, name)
+    return _Mapped(ds, function if isinstance(function, Traced) else Traced(function, ds.element_spec), calls, name)
 
 
 @untraced
 class _Mapped(tf.data.Dataset):
     """Gives what a function makes of each element of a dataset."""
 
-    def __init__(self, ds: tf.data.Dataset, function: Callable[..., Any], calls: int | None, name: str | None) -> None:
+    def __init__(self, ds: tf.data.Dataset, traced: Traced, calls: int | None, name: str | None) -> None:
         self._pipegen_inner, self._pipegen_calls, self._name = ds, calls, name
-        entry = ds.element_spec
-
-        def flat(*tensors: tf.Tensor) -> list[tf.Tensor]:
-            given = tf.nest.pack_sequence_as(entry, tensors)
-            made = function(*given) if type(given) is tuple else function(given)
-            made = tf.nest.map_structure(tf.convert_to_tensor, tuple(made) if type(made) is list else made)
-            self._pipegen_spec = tf.nest.map_structure(tf.type_spec_from_value, made)
-            return tf.nest.flatten(made)
-
-        traced = tf.function(flat, input_signature=tf.nest.flatten(entry), autograph=False, experimental_attributes=_HERE)
-        self._pipegen_function = traced.get_concrete_function()  # which lives as long as the dataset
+        self._pipegen_spec = traced.element_spec
+        self._pipegen_function = traced.concrete  # which lives as long as the dataset
         if not tf.executing_eagerly():
             self._pipegen_function.add_to_graph(tf.compat.v1.get_default_graph())
         given = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pipegen.backend.datasets.progress import Progress
+    from pipegen.backend.process.graphs import Traced
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
@@ -108,6 +109,9 @@ class Executor:
         self.tensors = tensors_of(records)
         self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
+        self._traced: list[tuple[object, Traced]] = []
+        self.idle: list[Any] = []
+        """Holds the iterator over single epochs that waits for the next one to run."""
 
     @cached_property
     def cache(self) -> MemoryCache | DiskCache:
@@ -177,6 +181,14 @@ class Executor:
             made = lower_kernel(node, entry, batch or self.order.local_batch, self.spec.runtime.jit, reuse, self.scope)
             self._kernels[key] = self._scoped(node, made)
         return self._kernels[key]
+
+    def traced(self, key: object, trace: Callable[[], Traced]) -> Traced:
+        """Returns what was traced for an equal key, or else traces it: an epoch that is asked for by its number costs no tracing again."""
+        for known, made in self._traced:
+            if known == key:
+                return made
+        self._traced.append((key, trace()))
+        return self._traced[-1][1]
 
     def _scoped(self, node: Kernel, kernel: Callable[[Features], Features]) -> Callable[[Features], Features]:
         def run(features: Features) -> Features:

@@ -14,7 +14,7 @@ from pipegen.backend.index import mixing
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import window_size
 from pipegen.backend.process import xla
-from pipegen.backend.process.graphs import plain, plain_map
+from pipegen.backend.process.graphs import Traced, plain, plain_map
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import guard
 from pipegen.backend.reading.cache import fill_all
@@ -62,7 +62,7 @@ class Run:
             case p.Steps():
                 return ds.flat_map(plain(self._steps), name=name)
             case p.Map():
-                return plain_map(ds, self._called(operation.functions), operation.threads, name=name)
+                return plain_map(ds, self._traced(operation.functions, ds.element_spec), operation.threads, name=name)
             case p.Unbatch():
                 return ds.unbatch(name=name)
             case p.Filter():
@@ -80,6 +80,13 @@ class Run:
         """The steps of an epoch, each with what the order knows of the epoch as a whole."""
         laid = self.x.order.laid(epoch)
         return plain_map(tf.data.Dataset.range(first, tf.constant(self.x.steps, tf.int64)), lambda step: (epoch, step, *laid))
+
+    def _traced(self, functions: tuple[p.Function, ...], entry: Any) -> Traced:
+        """The functions of a map, traced once for all eager datasets of the executor; what notes the progress has its own."""
+        if self.progress is not None or not tf.executing_eagerly():
+            return Traced(self._called(functions), entry)
+        key = functions, entry, self.plan.form.derived, tf.constant(0).device  # a trace lies on the device that `tf.device` names
+        return self.x.traced(key, lambda: Traced(self._called(functions), entry))
 
     def _called(self, functions: tuple[p.Function, ...]) -> Callable[..., Any]:
         """The functions one after another, each in its scope. They are made here: what is made while a map is traced belongs to it."""
