@@ -194,7 +194,10 @@ def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None 
     def iterators() -> BareIterator:
         return MovableIterator(lambda entering: executor.delivered(executor.batches(entering, form), form).repeat())
 
-    return PipelineDataset(executor, form, entering, lambda: (epoch, step), max(executor.steps - step, 0), iterators, executor.idle)
+    # An executor may well have this dataset alone, as in prediction: then another graph would cost more than it saves.
+    shared = (iterators, executor.idle) if executor.ran_once else ()
+    executor.ran_once = True
+    return PipelineDataset(executor, form, entering, lambda: (epoch, step), max(executor.steps - step, 0), *shared)
 
 
 def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:

@@ -112,6 +112,8 @@ class Executor:
         self._traced: list[tuple[object, Traced]] = []
         self.idle: list[Any] = []
         """Holds the iterator over single epochs that waits for the next one to run."""
+        self.ran_once = False
+        """Whether a dataset of a single epoch was made."""
 
     @cached_property
     def cache(self) -> MemoryCache | DiskCache:
