@@ -1,10 +1,13 @@
 """A run that is killed again and again: `killed_run.py FOLDER SAVE_FREQ:HOW:AT ...`; the parts print what the model remembers.
 
+Behind `--` comes another run, with a folder of its own.
+
 The processes are copies of one that has imported everything and begun nothing, since to import it takes longer than the run.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -95,5 +98,8 @@ def copied(folder: str, run: str) -> int:
 
 
 if __name__ == "__main__":
-    for run in sys.argv[2:]:
-        print("ended", copied(sys.argv[1], run))
+    for several, whole in itertools.groupby(sys.argv[1:], "--".__ne__):
+        if several:
+            folder, *runs = whole
+            for run in runs:
+                print("ended", copied(folder, run))

@@ -6,13 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
 
 TESTS = Path(__file__).parent
+HOW = ("batch", "torn", "saved", "state", "validation")
 ONE_AFTER_ANOTHER = [
     # save_freq, where it dies, at which; and the batches that are done with the weights that it leaves
     ("4", "saved", 1, 4),  # a save on an epoch's last batch, before our callback hears of it
@@ -25,18 +31,34 @@ ONE_AFTER_ANOTHER = [
 
 
 def processes(folder: Path, *runs: str) -> tuple[list[str], str]:
-    """Returns how the process of each run ended, and what the last one printed."""
+    """Returns how the process of each part of a run ended, and what the last one printed."""
+    ((ends, said),) = several([(folder, *runs)], seconds=500)
+    return ends, said
+
+
+def several(series: list[tuple[Path | str, ...]], *, seconds: int) -> Iterator[tuple[list[str], str]]:
+    """Yields the same of each of several runs, a folder and its parts, whose processes are copies of one."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow"}
     environment["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS), environment.get("PYTHONPATH", "")])
-    command = [sys.executable, str(TESTS / "killed_run.py"), str(folder), *runs]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, env=environment)
-    lines = done.stdout.splitlines()
-    ends = [line.removeprefix("ended ") for line in lines if line.startswith("ended ")]
-    assert len(ends) == len(runs), done.stderr[-4000:]
-    assert ends[-1] == "0", done.stderr[-4000:]
-    return ends, lines[-2]
+    command = [sys.executable, str(TESTS / "killed_run.py"), *(str(word) for one in series for word in (*one, "--"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
+    lines = iter(done.stdout.splitlines())
+    for _, *runs in series:
+        ends: list[str] = []
+        said = last = ""
+        while len(ends) < len(runs):
+            line = next(lines, None)
+            assert line is not None, done.stderr[-4000:]
+            if line.startswith("ended "):
+                ends.append(line.removeprefix("ended "))
+                said, last = last, ""
+            else:
+                last = line
+        assert ends[-1] == "0", done.stderr[-4000:]
+        yield ends, said
 
 
+@cache
 def expected() -> str:
     """Returns what a run of one process prints: it is done here, where everything is imported."""
     from pipes import numbered
@@ -60,11 +82,12 @@ def test_six_kills(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("how", ["batch", "torn", "saved", "state", "validation"])
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("save_freq", ["1", "3", "4", "epoch"])
 @pytest.mark.parametrize("at", [1, 2, 4])
-def test_one_kill(tmp_path: Path, save_freq: str, how: str, at: int) -> None:
-    ends, said = processes(tmp_path / "ck", f"{save_freq}:{how}:{at}", "3:never:0")
-    assert ends == [str(-signal.SIGKILL.value), "0"]
-    remembers, iterations, _ = said.split()
-    assert f"{remembers} {iterations}" == expected()
+def test_one_kill(tmp_path: Path, save_freq: str, at: int) -> None:
+    found = several([(tmp_path / how, f"{save_freq}:{how}:{at}", "3:never:0") for how in HOW], seconds=3000)
+    for how, (ends, said) in zip(HOW, found, strict=True):
+        assert ends == [str(-signal.SIGKILL.value), "0"], how
+        remembers, iterations, _ = said.split()
+        assert f"{remembers} {iterations}" == expected(), how

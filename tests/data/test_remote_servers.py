@@ -71,17 +71,17 @@ def test_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dropping: Any
         import s3fs
 
         fs = s3fs.S3FileSystem(endpoint_url=f"http://127.0.0.1:{port}", skip_instance_cache=True)
-        fs.mkdir("bucket")
+        fs.mkdir("dropped")  # a name of its own: all such servers of a process have the same buckets
         photos = write_photos(tmp_path / "flowers", per_class=6)
-        fs.put(str(photos), "bucket/flowers", recursive=True)
-        found = data("s3://bucket/flowers", tmp_path / "cache")
+        fs.put(str(photos), "dropped/flowers", recursive=True)
+        found = data("s3://dropped/flowers", tmp_path / "cache")
         assert found.fingerprint == data(str(photos), tmp_path / "cache").fingerprint
         assert front.dropped, "or nothing was dropped"
         for path, key in zip(found.files("train"), found.listing.keys, strict=True):
             assert Path(path).read_bytes() == (photos / key).read_bytes()
         times = {path: Path(path).stat().st_mtime_ns for path in found.files("train")}
-        fs.put(str(photos / "rose" / "01.jpg"), "bucket/flowers/rose/00.jpg")
-        again = data("s3://bucket/flowers", tmp_path / "cache")
+        fs.put(str(photos / "rose" / "01.jpg"), "dropped/flowers/rose/00.jpg")
+        again = data("s3://dropped/flowers", tmp_path / "cache")
         fresh = [path for path in again.files("train") if Path(path).stat().st_mtime_ns != times[path]]
         assert [Path(path).name for path in fresh] == ["00.jpg"], "the one of another ETag"
         assert Path(fresh[0]).read_bytes() == (photos / "rose" / "01.jpg").read_bytes()
