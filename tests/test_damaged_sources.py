@@ -92,3 +92,18 @@ def test_damage_is_told_or_does_no_harm(name: str, tmp_path: Path) -> None:
     assert {f"{hows[case]}: {outcome}" for case, outcome in outcomes.items() if outcome not in ("told", "read")} == set()
     assert len(outcomes) == CASES
     assert "told" in outcomes.values(), "some damage shows"
+
+
+@pytest.mark.nightly
+def test_a_message_that_quotes_a_damaged_record_is_ours(tmp_path: Path) -> None:
+    """TensorFlow puts the record's bytes into its message, which are no text."""
+    import pipegen
+    from pipegen.errors import DataError
+
+    (tmp_path / "data").mkdir()
+    SOURCES["tfrecord"].write(tmp_path / "data", photographs())
+    assert damage(tmp_path / "data", 10) == "0.tfrecord flipped at 878"
+    spec = {"pipegen": 1, "source": SOURCES["tfrecord"].spec(tmp_path / "data"), "transforms": [{"resize": {"size": 2}}]}
+    spec |= {"batch": {"size": 4, "remainder": "keep"}, "runtime": {"cache": "none"}}
+    with pytest.raises(DataError, match=r"cannot read .*0\.tfrecord#\d+: Could not parse example"):
+        list(pipegen.build(spec).dataset("train"))

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
 
 
+FAILURES = (tf.errors.OpError, UnicodeDecodeError)
+"""What TensorFlow raises where a batch fails: the second where its message quotes bytes of a damaged record."""
+
+
 class BareIterator(Iterator[Any]):
     """TensorFlow's iterator over a dataset of dense tensors, without its Python class, which costs a third of a millisecond a batch."""
 
@@ -83,7 +87,7 @@ class TranslatingIterator(InTurn):
     def _take_uncounted(self, elements: Iterator[Any]) -> Any:
         try:
             return next(elements)
-        except tf.errors.OpError as error:
+        except FAILURES as error:
             raise self._dataset._pipegen_translate(error, None) from None
 
 
@@ -116,7 +120,7 @@ class EpochIterator(TranslatingIterator):
         except StopIteration:
             self._inner = None
             raise
-        except tf.errors.OpError as error:
+        except FAILURES as error:
             at = self._at or self._dataset._pipegen_first()
             self._at = self._after(*at)
             if self._at is None:
@@ -176,7 +180,7 @@ class CountingIterator(TranslatingIterator):
         epoch, step = self._at
         try:
             batch = next(self._inner)
-        except tf.errors.OpError as error:
+        except FAILURES as error:
             raise self._dataset._pipegen_translate(error, (epoch, step)) from None
         commit = self._dataset._pipegen_commit
         if commit is not None:

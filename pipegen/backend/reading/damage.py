@@ -140,6 +140,8 @@ def advice(split: str, *, skips: bool) -> str:
 def reason(error: Exception) -> str:
     """The first sentence of a TensorFlow error, without its node names."""
     text = getattr(error, "message", None) or str(error)
+    if isinstance(error, UnicodeDecodeError) and b" [Op:" in error.object:  # TensorFlow's own message, which quotes bytes of the record
+        text = error.object.decode(errors="backslashreplace")
     text = re.sub(r"\{\{[^}]*\}\}\s*", "", text)
     text = re.sub(r"\s*\[Op:[^\]]*\].*", "", text, flags=re.DOTALL)
     text = re.sub(r"^Expected .* to be true\. Summarized data: b?(['\"]?)(.*)\1$", r"\2", text, flags=re.DOTALL)
