@@ -41,7 +41,7 @@ def check_shrinking(spec: Spec, plans: Mapping[str, Plan], cut: Cut, options: Op
     if earlier is not None:
         help_.append(f"or say `--at {earlier}`, which shrinks them before `{ids[ids.index(earlier) + 1]}`")
     elif not any(step.op == "decode" for step in spec.model.transforms):
-        help_.append(f"or write `- decode` as the first step and say `--at decode`, which shrinks them before `{ids[0]}`")
+        help_.append(f"or begin with the step `- decode` and say `--at decode`, which shrinks them before `{ids[0]}`")
     label = spec.loaded.locate.label(("transforms", max(0, cut.steps - 1)))
     raise SpecError([make("PG576", message, label, help=tuple(help_))])
 

@@ -100,7 +100,7 @@ def holds_for(text: str) -> None:
     plain, fast = in_and_out_of_xla(text, 4)
     plan = built(text, classes=3)
     record = replace(compiled(plan, load_spec(text)).records[-1], rewrite_class="E0" if plain["image"].dtype == np.uint8 else "E1")
-    close(record, width_of(plan), plain, fast)
+    close(record, width_of(plan, plain), plain, fast)
 
 
 @settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

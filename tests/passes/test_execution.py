@@ -147,10 +147,12 @@ def with_jit(spec: PipelineSpec, jit: str) -> PipelineSpec:
     return spec.model_copy(update={"runtime": spec.runtime.model_copy(update={"jit": jit})})
 
 
-def width_of(plan: Plan) -> float:
-    """The width of the image's interval at the end."""
+def width_of(plan: Plan, done: Any) -> float:
+    """The width of the image's interval at the end; where it has none, as whitened ones that were learned from few, what its values span."""
+    import tensorflow as tf
+
     interval = next(t for _, t in plan.out.items() if t.kind == "image").interval
-    return interval.width if interval else 255.0
+    return interval.width if interval else max(255.0, *(float(np.ptp(a.astype(np.float64))) for a in tf.nest.flatten(done)))
 
 
 def keeps_elements(text: str, *, split: str = "train", count: int = 6, each: bool = True) -> None:
@@ -160,7 +162,7 @@ def keeps_elements(text: str, *, split: str = "train", count: int = 6, each: boo
     done = compiled(plan, spec, num_examples=count, ram_budget=2**30)
     changed = [record for record in done.records if record.changed]
     before = interpret(plan, spec, data)
-    width = width_of(plan)
+    width = width_of(plan, before)
     if not each:
         rounding = sum(record.rewrite_class == "E1" for record in changed)
         changed = [replace(changed[-1], name="every pass", rewrite_class="E1" if rounding else "E0")]
@@ -192,7 +194,7 @@ def keeps_the_stream(text: str, shard: tuple[int, int], *, every: bool) -> None:
             continue
         after = run_plan(record.after, spec, data, shard=shard, epochs=2)
         assert len(after) == len(before), record.name
-        close(replace(record, rewrite_class="E1" if "E1" in classes else "E0"), width_of(plan), before, after)
+        close(replace(record, rewrite_class="E1" if "E1" in classes else "E0"), width_of(plan, before), before, after)
         before = after
         classes.clear()
 
@@ -264,7 +266,8 @@ def test_the_whole_list_keeps_the_elements_in_xla(name: str) -> None:
     plan, spec, data = built(CASES[name], classes=3), load_spec(CASES[name]), records(photos(8))
     done = compiled(plan, spec)
     whole = replace(done.records[-1], rewrite_class="E0" if name in EXACT else "E1")
-    close(whole, width_of(plan), interpret(plan, spec, data), interpret(done.plan, with_jit(spec, "always"), data))
+    before = interpret(plan, spec, data)
+    close(whole, width_of(plan, before), before, interpret(done.plan, with_jit(spec, "always"), data))
 
 
 def test_every_pass_is_tried() -> None:

@@ -77,7 +77,7 @@ def test_the_rest_of_a_spec_is_compared_by_what_was_stored(tmp_path: Path) -> No
     spec = load(original)
     found = find_cut(spec.model, spec.plans)
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(original))
-    for name, options in (("equal", Options()), ("changed", Options("jpeg", shorter_side=64))):
+    for name, options in (("equal", Options()), ("changed", Options("jpeg", shorter_side=64, encoding="jpeg"))):
         form = "rows" if options.format == "raw" else "files"
         pixels = {"image": Pixels("rows", "uint8", (64, 64, 3)) if form == "rows" else Pixels("files")}
         rest = rest_of(spec.model, spec.hash, found, options, pixels)
