@@ -148,7 +148,7 @@ def with_jit(spec: PipelineSpec, jit: str) -> PipelineSpec:
 
 
 def width_of(plan: Plan, done: Any) -> float:
-    """The width of the image's interval at the end; where it has none, as whitened ones that were learned from few, what its values span."""
+    """The width of the image's interval at the end; where it has none, as whitened ones have, what its values span."""
     import tensorflow as tf
 
     interval = next(t for _, t in plan.out.items() if t.kind == "image").interval
