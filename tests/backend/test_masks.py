@@ -30,6 +30,8 @@ STEPS: list[Any] = [
     {"random_brightness": {"factor": [1, 1]}},
     {"random_perspective": {"x": 0.1, "y": 0.1, "probability": 0.5, **NEAREST}},
     {"random_elastic": {"alpha": 20, "sigma": 4, **NEAREST}},
+    {"random_thin_plate_spline": {"x": 0.05, "y": 0.05, "cells": 2, **NEAREST}},
+    {"random_grid_distortion": NEAREST},
 ]
 
 

@@ -26,7 +26,16 @@ pytestmark = pytest.mark.tf
 Array = np.ndarray[Any, Any]
 SHAPE = (260, 300, 3)
 RANDOM = [(op, example) for _, op in sorted(transforms().items()) if op.random for example in op.examples]
-OWN_NAMES = {"random_flip", "random_crop", "random_resized_crop", "random_erasing", "cutmix", "mixup", "random_python"}
+OWN_NAMES = {
+    "random_flip",
+    "random_crop",
+    "random_resized_crop",
+    "random_erasing",
+    "random_grid_distortion",
+    "cutmix",
+    "mixup",
+    "random_python",
+}
 """Steps, beside policies, that name what comes of their arguments instead of the arguments."""
 
 

@@ -99,6 +99,20 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"alpha": 300, "sigma": 3}, {"alpha": 0, "sigma": 4}, {"alpha": 90, "sigma": 4, "fill": {"constant": 0}, "probability": 0.5},
         {"alpha": [20, 50], "sigma": 2, "interpolation": "bicubic", "fill": "wrap"}, {"alpha": 50, "sigma": 4, "interpolation": "nearest"},
     ],
+    "random_grid_distortion": [
+        {"factor": [0.2, 3], "cells": 2}, {"factor": 0.9, "fill": {"constant": 0}, "probability": 0.5}, {"factor": 0},
+        {"interpolation": "bicubic"},
+    ],
+    "random_optical_distortion": [
+        {"coefficient": [0.5, 2], "fill": {"constant": 0}}, {"coefficient": 0.3, "model": "fisheye", "probability": 0.5},
+        {"coefficient": 0}, {"coefficient": 1, "interpolation": "bicubic", "fill": "wrap"},
+    ],
+    "random_piecewise_affine": [
+        {"x": 0.2, "cells": 1, "fill": {"constant": 0}}, {"y": 0.1, "interpolation": "nearest", "probability": 0.5}, {"x": 0},
+    ],
+    "random_thin_plate_spline": [
+        {"x": 0.2, "y": 0.3, "fill": "wrap"}, {"y": [0, 0.1], "cells": 8, "interpolation": "bicubic", "probability": 0.5}, {"x": 0},
+    ],
     "random_erasing": [{"area": [0, 1], "aspect_ratio": [0.01, 100]}, {"fill": {"constant": 200}}, {"probability": 0}],
     "random_flip": [{"axis": "vertical"}, {"probability": 0}, {"axis": "both", "probability": 1}],
     "random_gamma": [{"gamma": [0.01, 30]}, {"gamma": 0.5, "probability": 0.5}, {"gamma": 0}],
