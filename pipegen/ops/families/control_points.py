@@ -67,7 +67,7 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
         return 2 * (self.cells + 1) ** 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """How far from itself each point is read, row by row: fractions of the side, float64 `(..., points)`."""
+        """Returns how far from itself each point is read, row by row: fractions of the side, float64 `(..., points)`."""
         across, down = tf.split(u, 2, axis=-1)
         ranges = self.ranges()
         return {"x": uniform(across, ranges["x"]), "y": uniform(down, ranges["y"])}
