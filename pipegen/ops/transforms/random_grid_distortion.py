@@ -45,7 +45,7 @@ class RandomGridDistortion(UniformTransform, DisplacementTransform):
         return 2 * self.cells
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns which part of the width and of the height that is read each column and each row has: float64 `(..., cells)`, which sum to 1."""
+        """Returns which part of the width and height that is read each column and row has: float64 `(..., cells)`, which sum to 1."""
         stretched = (uniform(part, self.ranges()["factor"]) for part in tf.split(u, 2, axis=-1))
         columns, rows = (part / tf.reduce_sum(part, axis=-1, keepdims=True) for part in stretched)
         return {"columns": columns, "rows": rows}
