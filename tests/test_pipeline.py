@@ -104,26 +104,6 @@ def test_a_batch_that_hosts_cannot_share_is_a_finding(photo_folder: Path) -> Non
         pipeline(photo_folder, {"shard": {"index": 0, "count": 8}}).validation  # noqa: B018 - 3 rows for 8 hosts
 
 
-@pytest.mark.parametrize(("config", "expected"), [
-    ({}, (0, 1)),
-    ({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}, (1, 2)),
-    ({"cluster": {"chief": ["c:1"], "worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}, (2, 3)),
-    ({"cluster": {"chief": ["c:1"], "worker": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}}, (0, 3)),
-    ({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0}}, (0, 1)),
-    ({"cluster": {"worker": ["a:1", "b:1"], "ps": ["p:1"]}, "task": {"type": "ps", "index": 0}}, (0, 1)),
-])  # fmt: skip
-def test_the_shard_is_taken_from_the_cluster(config: dict[str, Any], expected: tuple[int, int]) -> None:
-    import json
-
-    from pipegen.phases.hosts import resolve_shard
-    from pipegen.spec.models import Runtime
-
-    environment = {"TF_CONFIG": json.dumps(config)} if config else {}
-    assert resolve_shard(Runtime(), environment) == expected
-    assert resolve_shard(Runtime(shard="none"), environment) == (0, 1)
-    assert resolve_shard(Runtime.model_validate({"shard": {"index": 1, "count": 4}}), environment) == (1, 4)
-
-
 # outputs
 
 
@@ -463,14 +443,6 @@ def test_notebooks_show_pipelines_specs_datasets_and_plans(photo_folder: Path) -
 def test_a_share_that_there_is_not_is_refused(pipe: Any, shard: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match=r"share|divide"):
         pipe.dataset("train", shard=shard)
-
-
-def test_a_cluster_that_cannot_be_read_is_a_finding(photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for text in ("{", "[1]", '{"cluster": {"worker": 3}, "task": {}}'):
-        monkeypatch.setenv("TF_CONFIG", text)
-        with pytest.raises(SpecError, match="TF_CONFIG"):
-            pipegen.build(sections(photo_folder))
-    assert pipegen.build(sections(photo_folder), runtime={"shard": "none"}).num_examples("train") == 32
 
 
 def test_a_device_that_is_not_there_is_refused(photo_folder: Path, pipe: Any) -> None:

@@ -15,6 +15,7 @@ from pipegen.garbage import uncollected
 from pipegen.log import log
 from pipegen.phases.compilation import bind, collect_data, compile_spec, load
 from pipegen.phases.functions import allowed_modules, with_functions
+from pipegen.phases.hosts import share_line
 from pipegen.phases.specs import CompiledSpec, Spec
 from pipegen.phases.tuning import untuned, with_tuned
 
@@ -105,6 +106,8 @@ def _built(
 ) -> Pipeline:
     if check is not None:
         check.data(manifest)
+    if share := share_line(spec.model.runtime):
+        log.warning("%s", share)
     whole = _compiled(spec, manifest, progress, check)
     if not spec.stages:
         return Pipeline(whole, again)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
+from pipegen.phases.launchers import Share, found_share
 from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
@@ -18,25 +18,24 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec, Runtime
 
 
-def resolve_shard(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
-    """This host's share and how many there are: what the spec says, else TensorFlow's cluster (`TF_CONFIG`)."""
+def resolve_share(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> Share:
+    """Returns this host's share: what the spec says, else what the launcher of the process does.
+
+    Raises:
+        SpecError: `PG412` where launchers contradict themselves or each other.
+    """
     if isinstance(runtime.shard, ShardIndex):
-        return runtime.shard.index, runtime.shard.count
-    if runtime.shard == "none" or not environment.get("TF_CONFIG"):
-        return 0, 1
-    try:
-        config: dict[str, Any] = json.loads(environment["TF_CONFIG"])
-        cluster: dict[str, list[str]] = config.get("cluster", {})
-        task: dict[str, Any] = config.get("task", {})
-        chiefs, workers = cluster.get("chief", []), cluster.get("worker", [])
-        count = len(chiefs) + len(workers)
-        if count < 2 or task.get("type") not in ("chief", "worker"):
-            return 0, 1
-        offset = len(chiefs) if task["type"] == "worker" else 0
-        return offset + int(task.get("index", 0)), count
-    except (ValueError, TypeError, AttributeError) as error:
-        help_ = ("set it as TensorFlow's multi-worker guide says", "`runtime: {shard: none}`, or an index and a count, does without it")
-        raise SpecError([make("PG412", f"the variable TF_CONFIG does not describe a cluster: {error}", help=help_)]) from None
+        return Share(runtime.shard.index, runtime.shard.count, "`runtime.shard` says")
+    return Share() if runtime.shard == "none" else found_share(environment)
+
+
+def share_line(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> str:
+    """Says which share of each batch this process takes, and why, where a launcher says so; else nothing."""
+    if runtime.shard != "auto":
+        return ""
+    share = resolve_share(runtime, environment)
+    whole = "; a sweep of runs that have nothing to do with each other sets `runtime: {shard: none}`" if share.count > 1 else ""
+    return f"this process takes {share}{whole}" if share.origin else ""
 
 
 def uneven(spec: PipelineSpec, shard: tuple[int, int]) -> str | None:

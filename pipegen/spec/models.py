@@ -186,7 +186,8 @@ class Runtime(Model):
     """Keeps the result of the deterministic steps between epochs: in `memory`, on a disk (`{disk: FOLDER}`), not at all (`none`),
     or `auto`: in memory, if that saves time and fits into half of the RAM budget, and never on a disk."""
     shard: Literal["auto", "none"] | ShardIndex = "auto"
-    """The share of each global batch that this host takes: `auto` asks TensorFlow's cluster, `none` takes all."""
+    """The share of each global batch that this process takes: `auto` asks JAX, `TF_CONFIG`, Horovod, torchrun, Open MPI or SLURM's
+    `srun`, the nearest of those that launched it; `none` takes all."""
     prefetch: Literal["auto", "none"] | PositiveInt | DevicePrefetch = "auto"
     """`auto` keeps one or two finished batches ready in memory, a number so many; `{device: auto}` also copies them to the accelerator."""
     threads: Literal["auto"] | PositiveInt = "auto"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.notebook import Explanation
 from pipegen.ops.acting import runs_on
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.phases.hosts import share_line
 from pipegen.phases.machine import machine
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
 from pipegen.physical.nodes import Setting
@@ -77,6 +78,8 @@ def explain_text(
             parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest))
     if tuned:
         parts.append(f"{tuned}\n")
+    if share := share_line(spec.runtime):
+        parts.append(f"runtime: {share}\n")
     if more is not None:
         parts.append(_more_to_show(spec, compiled, passes or physical is not None, more))
     return Explanation(visible("\n".join(p for p in parts if p).rstrip() + "\n"))

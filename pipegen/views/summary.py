@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.backend.datasets.batch_type import describe, leaves, parts
 from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.notebook import box, folded, preformatted, table
+from pipegen.phases.hosts import share_line
 from pipegen.phases.specs import step_texts
 from pipegen.views.explanation import circumstances, explain_text
 from pipegen.views.model_check import fitting_loss
@@ -40,6 +41,7 @@ def summary(pipe: Pipeline, main: Plan) -> str:
     loss = fitting_loss(main.emit.output, main.read)
     if loss is not None:
         lines.append(f"  loss: {loss}")
+    lines += [f"  {share}"] if (share := share_line(model.runtime)) else []
     return "\n".join(lines)
 
 

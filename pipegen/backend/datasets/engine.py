@@ -27,7 +27,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
 from pipegen.garbage import uncollected
 from pipegen.phases.compilation import optimise
-from pipegen.phases.hosts import check_last_batch, resolve_shard, uneven
+from pipegen.phases.hosts import check_last_batch, resolve_share, uneven
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.wait_pipe import for_monitor
 from pipegen.waiting import WATCHERS
@@ -73,7 +73,7 @@ class Engine:
         self._stores: dict[str, Store] = {} if shared is None else shared.stores
         self._requested: dict[str, RequestedBatches] = {}
         self._lock = threading.RLock()
-        self.shard = resolve_shard(spec.runtime)
+        self.shard = resolve_share(spec.runtime).pair
         problem = uneven(spec, self.shard)
         if problem is not None:
             raise SpecError([make("PG412", problem, self._locate(("batch", "size")), help=(f"use a multiple of {self.shard[1]}",))])
