@@ -83,7 +83,7 @@ class DrawnParameters:
             found |= {("" if alike else f"{stage.feature}.") + name: value.numpy() for name, value in step.drawn_on(u, sizes).items()}
         if isinstance(step, MixingTransform):
             partners = zip(self._partners(step.rank(u), ref.of(MixingTransform), batch), found["own_share"], strict=True)
-            found["partner"] = [key if share < 1 else None for key, share in partners]
+            found["partner"] = [keys if share < 1 else None for keys, share in partners]
         return found
 
     def _sizes(self, node: int, stage: Stage, x: FeatureType, batch: dict[str, Array], active: Array) -> Shape:
@@ -108,8 +108,8 @@ class DrawnParameters:
             value = stage.decode.step.decode(value, None)
         return int(value.shape[0]), int(value.shape[1])
 
-    def _partners(self, rank: tf.Tensor, ref: StepRef[MixingTransform], batch: dict[str, Array]) -> list[str]:
-        """The record whose picture each example has taken its part of."""
+    def _partners(self, rank: tf.Tensor, ref: StepRef[MixingTransform], batch: dict[str, Array]) -> list[str | list[str]]:
+        """The record whose picture each example has taken its part of, or a list of several."""
         order, slots, records = self._x.order, batch["@slot"], batch["@record"]
         own = slice(0, len(slots))
         if self._x.wide is not None:  # the batch begins inside a group, whose other members are not at hand
@@ -124,8 +124,9 @@ class DrawnParameters:
             ranks[own], known = rank.numpy(), found.record.numpy()
             known[own] = records
             rank, records = tf.constant(ranks), known
-        partner = mixing.partners(rank, tf.constant(slots < order.grouped)).numpy()
-        return [self._keys[records[i]] for i in partner[own]]
+        first = mixing.partners(rank, tf.constant(slots < order.grouped))
+        named = [[self._keys[records[i]] for i in row] for row in mixing.partners_of(first, ref.step.others).numpy()[own]]
+        return [row[0] if ref.step.others == 1 else row for row in named]
 
 
 def _decided_by(use: StepRef) -> Iterator[StepRef]:

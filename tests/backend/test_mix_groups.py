@@ -17,13 +17,13 @@ pytestmark = pytest.mark.tf
 
 Array = np.ndarray[Any, Any]
 
-TWICE: list[Any] = [RESIZE, {"cutmix": {"probability": 0.7}}, {"mixup": {"alpha": 0.4}}]
+STEPS: list[Any] = [RESIZE, {"mosaic": {"probability": 0.7}}, {"cutmix": {"probability": 0.7}}, {"mixup": {"alpha": 0.4}}]
 
 
 def mixing(folder: Path, size: int, remainder: str = "keep", runtime: dict[str, Any] | None = None, **own: Any) -> Any:
-    """A pipeline that mixes twice; evaluation keeps its last batch."""
+    """A pipeline that mixes three times; evaluation keeps its last batch."""
     batch = {"size": size, "remainder": {"train": remainder}}
-    return shared(folder, runtime, transforms=TWICE, output={"encode": {"label": "one_hot"}}, batch=batch, **own)
+    return shared(folder, runtime, transforms=STEPS, output={"encode": {"label": "one_hot"}}, batch=batch, **own)
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +37,17 @@ def expected(photo_folder: Path) -> Any:
 def mix_by_hand(step: Any, u: Array, images: Array, labels: Array) -> tuple[Array, Array]:
     """One step on a whole epoch, example by example; the draws decide through the step's own `choose`."""
     chosen = step.choose(u, *images.shape[1:3]).numpy()
-    share = step.own_share(chosen, *images.shape[1:3]).numpy().astype(np.float64)
-    mixed, soft = images.astype(np.float64), labels.copy()
+    shares = step.shares(chosen, *images.shape[1:3]).numpy().astype(np.float64)
+    share, mixed, soft = shares[:, 0], images.astype(np.float64), labels.copy()
     for first in range(0, len(images), GROUP):
         ranked = first + np.argsort(u[first : first + GROUP, 0])
-        for own, other in zip(ranked, np.roll(ranked, -1), strict=True):
+        for own, other, third, fourth in zip(*(np.roll(ranked, -i) for i in range(4)), strict=True):
+            if step.others == 3:
+                soft[own] = shares[own] @ labels[[own, other, third, fourth]]
+                canvas = np.concatenate([np.concatenate(images[[own, other]], 1), np.concatenate(images[[third, fourth]], 1)])
+                top, left = images.shape[1:3] - chosen[own]
+                mixed[own] = canvas[top : top + images.shape[1], left : left + images.shape[2]]
+                continue
             soft[own] = share[own] * labels[own] + (1 - share[own]) * labels[other]
             if chosen.shape[1] == 4:
                 top, left, bottom, right = chosen[own]

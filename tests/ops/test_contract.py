@@ -43,7 +43,7 @@ EXPECTED = {
     "auto_contrast", "brightness", "contrast", "equalization", "gamma", "hue", "invert", "posterization", "random_auto_contrast",
     "random_channel_shift", "random_color_jitter", "random_equalization", "random_gamma", "random_grayscale", "random_invert",
     "random_posterization", "random_solarization", "saturation", "solarization",
-    "cutmix", "mixup",
+    "cutmix", "mixup", "mosaic",
     "gaussian_blur", "random_elastic", "random_erasing", "random_gaussian_blur", "random_gaussian_noise", "random_sharpness", "sharpness",
     "affine", "flip", "perspective", "random_affine", "random_perspective", "rotation", "shear", "translation", "zoom",
     "standardize", "whiten",
@@ -191,7 +191,8 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         one = tf.constant(image)[None]
         return look_up(one, step.table(u[None], histogram(one) if step.needs_histogram else None)).numpy()[0]
     if isinstance(step, MixingTransform):
-        return step.mix(image[None], image[None, ::-1], step.choose(u[None], height, width)).numpy()[0]
+        others = np.stack([image[::-1]] * step.others)[None]
+        return step.mix(image[None], others, step.choose(u[None], height, width)).numpy()[0]
     if isinstance(step, NeighbourhoodTransform):
         parameters = step.parameters(u[None], height, width)
         assert all(p.shape[0] == 1 for p in parameters)

@@ -34,6 +34,7 @@ OWN_NAMES = {
     "random_grid_distortion",
     "cutmix",
     "mixup",
+    "mosaic",
     "random_python",
 }
 """Steps, beside policies, that name what comes of their arguments instead of the arguments."""
@@ -161,16 +162,19 @@ def test_erasing_says_what_is_gone() -> None:
         assert mask[top : top + height, left : left + width].all()
 
 
-@pytest.mark.parametrize("name", ["mixup", "cutmix"])
-def test_mixing_says_how_much_stays(name: str) -> None:
-    step = transforms()[name].model_validate({"alpha": 1, "probability": 0.7})
+@pytest.mark.parametrize("given", [{"mixup": {"alpha": 1}}, {"cutmix": {"alpha": 1}}, {"mosaic": {}}], ids=lambda given: next(iter(given)))
+def test_mixing_says_how_much_stays(given: dict[str, Any]) -> None:
+    ((name, arguments),) = given.items()
+    step = transforms()[name].model_validate({**arguments, "probability": 0.7})
     assert isinstance(step, MixingTransform)
     u = np.random.default_rng(5).random((40, step.num_draws()))
     named = drawn(step, u)
     ones = _tf().ones((40, *SHAPE))
-    left = step.mix(ones, 0 * ones, _tf().constant(effect(step, u)[0])).numpy().mean((1, 2, 3))
+    left = step.mix(ones, 0 * _tf().stack([ones] * step.others, 1), _tf().constant(effect(step, u)[0])).numpy().mean((1, 2, 3))
     np.testing.assert_allclose(left, named["own_share"], atol=2 / WHOLE)
     assert (named["own_share"][u[:, 1] >= 0.7] == 1).all()
+    if "row" in named:
+        np.testing.assert_allclose(named["row"] * named["column"] / (SHAPE[0] * SHAPE[1]), named["own_share"], atol=1e-6)
     if "height" in named:
         np.testing.assert_allclose(1 - named["height"] * named["width"] / (SHAPE[0] * SHAPE[1]), named["own_share"], atol=1e-6)
 

@@ -50,6 +50,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "grayscale": [{}],
     "hue": [{"degrees": 180}, {"degrees": 0}],
     "invert": [{}],
+    "mosaic": [{"centre": [0, 1]}, {"centre": [0.5, 0.5], "probability": 0.5}, {"probability": 0}],
     "mixup": [{"alpha": 0.01}, {"alpha": 9, "probability": 0.5}, {"probability": 0}],
     "normalize": [
         {"mean": [0.1, 0.2, 0.3], "std": [1, 2, 3]}, {"std": 7.3}, {"preset": "torch"}, {"preset": "tf"}, {"preset": "caffe"},

@@ -83,18 +83,26 @@ def partners(rank: tf.Tensor, member: tf.Tensor) -> tf.Tensor:
     return partner
 
 
+def partners_of(partner: tf.Tensor, others: int) -> tf.Tensor:
+    """Returns the rows of everyone's partners, int32 `(n, others)`, from that of the first one: the next is the partner of a partner."""
+    found = [partner]
+    for _ in range(others - 1):
+        found.append(tf.gather(partner, found[-1]))
+    return tf.stack(found, 1)
+
+
 def mix_params(stage: s.Mix, features: Features) -> Params:
-    """The partners, and what the draws decide: for an image what the step's `choose` says, for a label the own share.
+    """The partners, and what the draws decide: for an image what the step's `choose` says, for a label the shares.
 
     `@member` says which rows have a place in the epoch's order: all of them where it is missing.
     """
     step = stage.ref.step
     value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
     rank = step.rank(u)
-    partner = partners(rank, features.get("@member", tf.ones_like(rank, tf.bool)))
+    partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
     height, width = (d if d is not None else tf.shape(value)[a] for a, d in enumerate(stage.canvas, 1))
     chosen = step.choose(u, height, width)
-    return partner, step.own_share(chosen, height, width) if stage.label else chosen
+    return partner, step.shares(chosen, height, width) if stage.label else chosen
 
 
 def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:

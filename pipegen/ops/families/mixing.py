@@ -1,4 +1,4 @@
-"""The mixing family: steps that take a part of another example into each one, and let its label follow."""
+"""The mixing family: steps that take parts of other examples into each one, and let its label follow."""
 
 from __future__ import annotations
 
@@ -24,25 +24,30 @@ GROUP = 8
 WHOLE = 1 << 16
 """A share is a whole number of these parts, so that mixing bytes in float32 is exact: 255 * 65536 < 2^24."""
 
-_SHARED_DRAWS = 4
-"""The rank in the group, whether the step acts, and two for the share."""
+_COUNTS = {1: "two", 3: "four"}
+"""How many are mixed, in words, by how many of them are others."""
+
+_SHARED_DRAWS = 2
+"""The rank in the group, and whether the step acts."""
 
 
 class MixingTransform(Transform):
-    """A function of an example and its partner, another one of its group.
+    """A function of an example and its partners, other ones of its group.
 
-    The draws of the members of a group rank them, and the partner of each is the next in that order, the last one's the
-    first: so everyone has another partner, and is one itself. What a member takes of its partner, its own draws decide.
+    The draws of the members of a group rank them, and the partners of each are the next ones in that order, behind the last one
+    the first: so everyone is the first partner of one, the second of another, and so on. What a member takes of its partners, its own
+    draws decide.
+
+    Class attributes:
+        others: How many partners an example has. In a group that has fewer members they come again, the example itself among them.
     """
 
     family = Family.MIXING
 
     random = True
     handles_probability = True
+    others: ClassVar[int] = 1
 
-    alpha: Annotated[Number, Field(gt=0)]
-    """Both parameters of the Beta distribution that the example's own share is drawn from: 1 is uniform, less is mostly
-    near 0 or 1, more is mostly near one half."""
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of examples that the step changes; the others stay as they are, and can still be another one's partner."""
 
@@ -54,13 +59,6 @@ class MixingTransform(Transform):
     def is_identity(self, x: FeatureType) -> bool:
         return self.probability == 0
 
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        if self.alpha <= 10:
-            return ()
-        help_ = "the papers use 0.1 to 1"
-        message = f"with `alpha: {self.alpha:g}` `{self.op}` mixes nearly every pair half and half"
-        return (OpError("PG510", message, field="alpha", help=help_),)
-
     def num_draws(self) -> int:
         return _SHARED_DRAWS
 
@@ -68,14 +66,13 @@ class MixingTransform(Transform):
         """Ranks an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
         return u[..., 0]
 
-    def drawn_share(self, u: tf.Tensor) -> tf.Tensor:
-        """The share that stays the example's own, in parts of `WHOLE`, before a rectangle is rounded: int32 `(...)`."""
-        parts = tf.cast(tf.round(symmetric_beta(u[..., 2:4], self.alpha) * WHOLE), tf.int32)
-        return tf.where(u[..., 1] < self.probability, parts, WHOLE)
+    def acts(self, u: tf.Tensor) -> tf.Tensor:
+        """Returns whether the step changes an example: bool `(...)`."""
+        return u[..., 1] < self.probability
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """`own_share`: the weight of the example's own label, float32 `(...)`."""
-        return {"own_share": self.own_share(self.choose(u, *shape[:2]), *shape[:2])}
+        return {"own_share": self.shares(self.choose(u, *shape[:2]), *shape[:2])[..., 0]}
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
         """Returns what the draws decide, as whole numbers: the same bits wherever it is computed.
@@ -90,8 +87,8 @@ class MixingTransform(Transform):
         """
         raise NotImplementedError
 
-    def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """The weight of an example's own label, float32 `(...)` in [0, 1]; its partner's has the rest.
+    def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        """The weights of an example's own label and of its partners', float32 `(..., 1 + others)` in [0, 1], which sum to 1.
 
         Args:
             chosen: From `choose`.
@@ -105,7 +102,7 @@ class MixingTransform(Transform):
 
         Args:
             images: `(n, height, width, channels)`.
-            partners: The image of each one's partner, likewise.
+            partners: The images of each one's partners, `(n, others, height, width, channels)`.
             chosen: From `choose`, `(n, k)`.
 
         Returns:
@@ -114,9 +111,40 @@ class MixingTransform(Transform):
         raise NotImplementedError
 
 
+class PairTransform(MixingTransform):
+    """A function of an example and one partner, whose share is drawn from a Beta distribution."""
+
+    alpha: Annotated[Number, Field(gt=0)]
+    """Both parameters of the Beta distribution that the example's own share is drawn from: 1 is uniform, less is mostly
+    near 0 or 1, more is mostly near one half."""
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        if self.alpha <= 10:
+            return ()
+        help_ = "the papers use 0.1 to 1"
+        message = f"with `alpha: {self.alpha:g}` `{self.op}` mixes nearly every pair half and half"
+        return (OpError("PG510", message, field="alpha", help=help_),)
+
+    def num_draws(self) -> int:
+        return super().num_draws() + 2
+
+    def drawn_share(self, u: tf.Tensor) -> tf.Tensor:
+        """The share that stays the example's own, in parts of `WHOLE`, before a rectangle is rounded: int32 `(...)`."""
+        parts = tf.cast(tf.round(symmetric_beta(u[..., 2:4], self.alpha) * WHOLE), tf.int32)
+        return tf.where(self.acts(u), parts, WHOLE)
+
+    def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        """The weight of an example's own label, float32 `(...)` in [0, 1]; its partner's has the rest. See `shares`."""
+        raise NotImplementedError
+
+    def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        own = self.own_share(chosen, height, width)
+        return tf.stack([own, 1.0 - own], -1)
+
+
 @dataclass(frozen=True, slots=True)
 class Mix(Computes):
-    """Take a part of another example of the group into each one.
+    """Take parts of other examples of the group into each one.
 
     Attributes:
         canvas: The height and width of the images, in pixels.
@@ -133,7 +161,7 @@ class Mix(Computes):
     exact: bool = False
 
     def says(self) -> str:
-        return f"{'weigh the labels of' if self.label else 'mix'} two of a group of {GROUP}: {use(self.ref)}"
+        return f"{'weigh the labels of' if self.label else 'mix'} {_COUNTS[self.ref.step.others]} of a group of {GROUP}: {use(self.ref)}"
 
     def rereads(self, before: Sequence[Stage]) -> bool:
         return bool(before)
@@ -142,20 +170,22 @@ class Mix(Computes):
         return only_identities((self.ref,), x, y)
 
 
-def mix_labels(labels: tf.Tensor, partners: tf.Tensor, own_share: tf.Tensor) -> tf.Tensor:
-    """Labels of two examples, weighed.
+def mix_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
+    """Labels of several examples, weighed.
 
     Args:
         labels: float32 `(n, classes)`.
-        partners: Those of the partners, likewise.
-        own_share: float32 `(n,)`.
+        partners: Those of the partners, `(n, others, classes)`.
+        shares: float32 `(n, 1 + others)`.
 
     Returns:
         float32 `(n, classes)`.
     """
     # Products of float32 are exact as float64, so that it makes no difference whether a compiler joins them with the sum.
-    share, rest, own, other = (tf.cast(t, tf.float64) for t in (own_share[:, None], 1.0 - own_share[:, None], labels, partners))
-    return tf.cast(own * share + other * rest, tf.float32)
+    total = tf.cast(labels, tf.float64) * tf.cast(shares[:, :1], tf.float64)
+    for i in range(int(partners.shape[1])):
+        total = total + tf.cast(partners[:, i], tf.float64) * tf.cast(shares[:, i + 1, None], tf.float64)
+    return tf.cast(total, tf.float32)
 
 
 def symmetric_beta(u: tf.Tensor, alpha: float) -> tf.Tensor:

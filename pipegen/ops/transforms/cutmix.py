@@ -8,10 +8,10 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example, Number
-from pipegen.ops.families.mixing import WHOLE, MixingTransform
+from pipegen.ops.families.mixing import WHOLE, PairTransform
 
 
-class Cutmix(MixingTransform):
+class Cutmix(PairTransform):
     """Puts a rectangle of another example's image in the same place of each image, and weighs the labels by area (Yun,
     Han, Oh, Chun, Choe and Yoo: CutMix, ICCV 2019).
 
@@ -69,4 +69,4 @@ class Cutmix(MixingTransform):
         rows = tf.logical_and(row >= top, row < bottom)
         columns = tf.logical_and(column >= left, column < right)
         inside = tf.logical_and(rows[:, :, None], columns[:, None, :])
-        return tf.where(inside[..., None], partners, images)
+        return tf.where(inside[..., None], partners[:, 0], images)

@@ -8,12 +8,12 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example, Number
-from pipegen.ops.families.mixing import WHOLE, MixingTransform
+from pipegen.ops.families.mixing import WHOLE, PairTransform
 from pipegen.ops.lowering.floats import as_float32, working
 from pipegen.types import FeatureType
 
 
-class Mixup(MixingTransform):
+class Mixup(PairTransform):
     """Blends each image with that of another example, and its label in the same proportion (Zhang, Cissé, Dauphin and
     Lopez-Paz: mixup: Beyond Empirical Risk Minimization, ICLR 2018): `λ · own + (1 - λ) · other`, λ drawn from
     Beta(alpha, alpha) for each example.
@@ -52,5 +52,5 @@ class Mixup(MixingTransform):
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         dtype = working(images)
         own = tf.cast(chosen[:, 0], dtype)[:, None, None, None]
-        mixed = tf.cast(images, dtype) * own + tf.cast(partners, dtype) * (WHOLE - own)
+        mixed = tf.cast(images, dtype) * own + tf.cast(partners[:, 0], dtype) * (WHOLE - own)
         return as_float32(mixed * (1.0 / WHOLE))

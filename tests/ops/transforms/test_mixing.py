@@ -13,6 +13,7 @@ from pipegen.ops.base import IMAGE_224
 from pipegen.ops.families.mixing import GROUP, WHOLE, MixingTransform, mix_labels, symmetric_beta
 from pipegen.ops.transforms.cutmix import Cutmix
 from pipegen.ops.transforms.mixup import Mixup
+from pipegen.ops.transforms.mosaic import Mosaic
 from pipegen.types import FeatureType, Interval
 
 pytestmark = pytest.mark.tf
@@ -21,6 +22,8 @@ Array = np.ndarray[Any, Any]
 
 N, H, W = 24, 13, 17
 PARTNER = np.roll(np.arange(N), 5)
+FOUR = np.stack([PARTNER, PARTNER[PARTNER], PARTNER[PARTNER[PARTNER]]], 1)
+"""The others of a mosaic: each is the partner of the one before."""
 
 
 def numbers(step: MixingTransform, n: int = N, seed: int = 0) -> Array:
@@ -37,7 +40,12 @@ def chosen(step: MixingTransform, u: Array, height: int = H, width: int = W) -> 
 
 
 def mixed(step: MixingTransform, images: Array, how: Array) -> Array:
-    return step.mix(images, images[PARTNER], how).numpy()
+    return step.mix(images, images[others(step)], how).numpy()
+
+
+def others(step: MixingTransform) -> Array:
+    """The rows of everyone's partners."""
+    return FOUR[:, : step.others]
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.2, 0.4, 0.5, 1, 2.5, 40])
@@ -81,7 +89,7 @@ def test_a_blend_is_the_one_of_keras() -> None:
     np.testing.assert_allclose(mixed(step, images, how), theirs, atol=1e-6)
     labels = np.eye(5, dtype=np.float32)[np.arange(N) % 5]
     theirs = keras.layers.MixUp().transform_labels(labels, {"mix_weight": share, "permutation_order": PARTNER})
-    np.testing.assert_allclose(mix_labels(labels, labels[PARTNER], share), theirs, atol=1e-7)
+    np.testing.assert_allclose(mix_labels(labels, labels[PARTNER][:, None], np.stack([share, 1 - share], 1)), theirs, atol=1e-7)
 
 
 def rectangle(share: float, centre: tuple[float, float], height: int, width: int) -> tuple[int, int, int, int]:
@@ -118,19 +126,20 @@ def test_the_rectangle_holds_the_partner_s_pixels(dtype: str) -> None:
     np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("step", [Mixup(alpha=1, probability=0.4), Cutmix(probability=0.4)], ids=lambda s: s.op)
+@pytest.mark.parametrize("step", [Mixup(alpha=1, probability=0.4), Cutmix(probability=0.4), Mosaic(probability=0.4)], ids=lambda s: s.op)
 def test_probability_leaves_the_others_as_they_are(step: MixingTransform) -> None:
     images, u = pictures(), numbers(step)
     how = chosen(step, u)
     stays = u[:, 1] >= 0.4
     assert 0 < stays.sum() < N
     np.testing.assert_array_equal(mixed(step, images, how)[stays], images[stays])
-    share = step.own_share(how, H, W).numpy()
-    assert (share[stays] == 1).all()
-    assert (share[~stays] < 1).any()
+    shares = step.shares(how, H, W).numpy()
+    assert (shares[stays] == np.eye(1 + step.others)[0]).all()
+    assert (shares[~stays, 0] < 1).any()
+    np.testing.assert_allclose(shares.sum(1), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("step", [Mixup(alpha=0.3), Cutmix(alpha=0.5)], ids=lambda s: s.op)
+@pytest.mark.parametrize("step", [Mixup(alpha=0.3), Cutmix(alpha=0.5), Mosaic()], ids=lambda s: s.op)
 def test_the_same_bits_with_xla_and_at_every_batch_size(step: MixingTransform) -> None:
     import tensorflow as tf
 
@@ -138,11 +147,43 @@ def test_the_same_bits_with_xla_and_at_every_batch_size(step: MixingTransform) -
     how = chosen(step, u)
     whole = mixed(step, images, how)
     compiled = tf.function(lambda x, p, h: step.mix(x, tf.gather(x, p), h), jit_compile=True)
-    np.testing.assert_array_equal(compiled(images, PARTNER, how).numpy(), whole)
+    np.testing.assert_array_equal(compiled(images, others(step), how).numpy(), whole)
     for size in (1, 3, 8):
         parts = [chosen(step, u[i : i + size]) for i in range(0, N, size)]
         np.testing.assert_array_equal(np.concatenate(parts), how)
-    np.testing.assert_array_equal(step.mix(images[:3], images[PARTNER[:3]], how[:3]).numpy(), whole[:3])
+    np.testing.assert_array_equal(step.mix(images[:3], images[others(step)[:3]], how[:3]).numpy(), whole[:3])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_a_mosaic_is_a_window_of_four_images_side_by_side(dtype: str) -> None:
+    step, images = Mosaic(centre=(0, 1)), pictures(dtype)
+    u = numbers(step)
+    u[:2, 2:] = [[0, 0], [1 - 2.0**-53, 0.5]]
+    how = chosen(step, u)
+    assert how.min() == 0
+    got, shares = mixed(step, images, how), step.shares(how, H, W).numpy()
+    assert got.dtype == images.dtype
+    for i, (row, column) in enumerate(how):
+        a, b, c, d = (images[j] for j in (i, *FOUR[i]))
+        canvas = np.concatenate([np.concatenate([a, b], 1), np.concatenate([c, d], 1)])
+        np.testing.assert_array_equal(got[i], canvas[H - row : 2 * H - row, W - column : 2 * W - column])
+        areas = [row * column, row * (W - column), (H - row) * column, (H - row) * (W - column)]
+        np.testing.assert_allclose(shares[i], np.array(areas) / (H * W), atol=1e-7)
+
+
+def test_labels_of_four_are_weighed() -> None:
+    rng = np.random.default_rng(2)
+    labels, shares = np.eye(5, dtype=np.float32)[np.arange(N) % 5], rng.dirichlet(np.ones(4), N).astype(np.float32)
+    wanted = labels * shares[:, :1] + sum(labels[FOUR[:, i]] * shares[:, i + 1, None] for i in range(3))
+    np.testing.assert_allclose(mix_labels(labels, labels[FOUR], shares), wanted, atol=1e-6)
+
+
+def test_partners_of_partners_are_others_while_the_group_has_any() -> None:
+    from pipegen.backend.index.mixing import partners, partners_of
+
+    for n, different in ((GROUP, 4), (3, 3), (1, 1)):
+        got = partners_of(partners(np.random.default_rng(n).random(n), np.ones(n, bool)), 3).numpy()
+        assert all(len({i, *row}) == different for i, row in enumerate(got))
 
 
 def by_hand(rank: Array, member: Array) -> list[int]:

@@ -1,0 +1,83 @@
+"""Put four examples together, two by two."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, field_validator
+
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import check_range
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.lowering.linear import uniform
+
+_Part = Annotated[float, Field(ge=0, le=1)]
+
+
+class Mosaic(MixingTransform):
+    """Lays each image beside three others, two by two, and cuts a window of the size of one out of the four (Bochkovskiy, Wang and
+    Liao: YOLOv4, 2020): the image itself is at the top left, and the corners of all meet at a point of the window that is drawn for
+    each example.
+
+    The others are three of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size; a
+    batch size that is a multiple of 8 for each host saves computing examples twice. In a last group of fewer than four, images come
+    again. Pixels stay as they are, and so does their dtype. A mask is put together from the masks of the same four.
+
+    Labels of whole images become soft, weighed by the area of each image: `output: {encode: {label: one_hot}}` (or `binary`) is
+    needed, and a loss for it such as `categorical_crossentropy`. Steps that fix the size come before; `random_affine` behind it
+    scales what it shows, as YOLO's recipes do.
+    """
+
+    op = "mosaic"
+    kinds = frozenset({"image", "mask"})
+    others: ClassVar[int] = 3
+    examples = (
+        Example("mosaic", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("mosaic: {centre: [0.4, 0.6], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    centre: tuple[_Part, _Part] = (0.25, 0.75)
+    """Where the four images meet, as a range of fractions of the height and of the width: [0.5, 0.5] is the middle."""
+
+    @field_validator("centre")
+    @classmethod
+    def _in_order(cls, value: tuple[float, float]) -> tuple[float, float]:
+        check_range(value, "centre")
+        return value
+
+    def num_draws(self) -> int:
+        return super().num_draws() + 2
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """`own_share`, and `row` and `column` of the pixel at the bottom right of the point where the images meet, int32 `(...)`."""
+        row, column = tf.unstack(self.choose(u, *shape[:2]), axis=-1)
+        return super().drawn_on(u, shape) | {"row": row, "column": column}
+
+    def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        """Returns how many rows and columns the image at the top left keeps, int32 `(..., 2)`: all of them where the step does not act."""
+        kept = []
+        for side, draw in ((height, u[..., 2]), (width, u[..., 3])):
+            part = tf.cast(tf.round(uniform(draw, self.centre) * tf.cast(side, tf.float64)), tf.int32)
+            kept.append(tf.where(self.acts(u), part, side))
+        return tf.stack(kept, -1)
+
+    def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        sides = (tf.cast(side, tf.float64) for side in (height, width))
+        parts = [tf.cast(chosen[..., i], tf.float64) / side for i, side in enumerate(sides)]
+        (above, left), (below, right) = parts, (1.0 - part for part in parts)
+        return tf.cast(tf.stack([above * left, above * right, below * left, below * right], -1), tf.float32)
+
+    def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+        shape = tf.shape(images)
+        height, width = (images.shape[a] if images.shape[a] is not None else shape[a] for a in (1, 2))
+        row, column = tf.range(height)[None], tf.range(width)[None]
+        above, left = row < chosen[:, :1], column < chosen[:, 1:]
+        # In a window of the four images laid side by side, each one's rows and columns are its own, shifted in a circle.
+        rows = tf.where(above, row - chosen[:, :1] + height, row - chosen[:, :1])
+        columns = tf.where(left, column - chosen[:, 1:] + width, column - chosen[:, 1:])
+        number = 2 * (1 - tf.cast(above, tf.int32))[:, :, None] + (1 - tf.cast(left, tf.int32))[:, None, :]
+        place = (number * height + rows[:, :, None]) * width + columns[:, None, :]
+        channels = images.shape[3]
+        pixels = tf.reshape(tf.concat([images[:, None], partners], 1), [-1, 4 * height * width, channels])
+        return tf.reshape(tf.gather(pixels, tf.reshape(place, [-1, height * width]), batch_dims=1), [-1, height, width, channels])
