@@ -41,6 +41,13 @@ def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
     return {node: {}} if isinstance(node, str) else {k: v or {} for k, v in node.items()} if row.place in ("step", "source") else node
 
 
+def marks_of(row: Row) -> list[tuple[str, bool, str, str]]:
+    """Returns which arguments of elsewhere stand for ours in the steps of a row: our name, whether it is what is left of 1, their
+    name or names, and by what their number is multiplied."""
+    found = [mark for lines in row.lines.split(" ; ") for _, mark, _ in _marks(parsed(row, lines))]
+    return [(mark[1], bool(mark[2]), mark[3], mark[4] or "") for mark in found]
+
+
 def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
     """Returns a step, a source or sections with the user's values in the place of examples, as far as they are accepted."""
     marks = _marks(node)

@@ -19,6 +19,7 @@ def reference_pages(app: typer.Typer) -> dict[str, str]:
     from pipegen.cli.reference.commands import commands_page
     from pipegen.cli.reference.findings import findings_page, migration_findings_page
     from pipegen.cli.reference.op_reference import reference
+    from pipegen.cli.reference.other_libraries import pages as other_libraries
     from pipegen.cli.reference.section_pages import PAGES, markdown
 
     pages = {name: markdown(name) for name in PAGES}
@@ -26,4 +27,5 @@ def reference_pages(app: typer.Typer) -> dict[str, str]:
     return {
         os.path.join("docs", "ops.md"): reference(),
         **{os.path.join("docs", "reference", f"{name}.md"): text for name, text in pages.items()},
+        **{os.path.join("docs", f"{name}.md"): text for name, text in other_libraries().items()},
     }

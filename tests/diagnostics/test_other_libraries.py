@@ -1,0 +1,67 @@
+"""The pages about other libraries: every transform is there, every form is right, and what is only near says so."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipegen.cli.reference.other_libraries import FLAT, NONE, Answer, answers, libraries
+from pipegen.diagnostics.foreign import every_row
+from pipegen.phases.compilation import inspect
+from pipegen.spec.templates import parsed, steps_of
+
+sys.path.append(str(Path(__file__).parents[1]))
+from collect_transforms import FOLDER, LIBRARIES, collected
+
+SMALL = ("whiten", "mosaic", "cutmix", "mixup")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_lists_are_the_installed_libraries(library: str) -> None:
+    """A version other than the list's is compared by `python tests/collect_transforms.py` and its diff."""
+    if util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    kept = (FOLDER / f"{library}.txt").read_text(encoding="utf-8")
+    if metadata.version(library) != kept.partition("\n")[0]:
+        pytest.skip(f"the list is of {library} {kept.partition(chr(10))[0]}")
+    assert collected(library) == kept
+
+
+@pytest.mark.parametrize("library", libraries())
+def test_every_transform_has_an_answer(library: str) -> None:
+    found = answers(library)
+    assert [a.name for a in found if a.row is None] == []
+    assert all(a.row.remark for a in found if a.row and a.row.lines == "-"), "whoever gets no lines is told why"
+
+
+def _spec(answer: Answer) -> dict[str, Any]:
+    """A spec with the steps or sections of a row."""
+    assert answer.row is not None
+    spec: dict[str, Any] = {"pipegen": 1, "source": {"image_folder": {"path": "photos/", "classes": ["a", "b"]}}}
+    if answer.row.place == "spec":
+        return {**spec, "transforms": [{"resize": {"size": 64}}], **parsed(answer.row)}
+    steps = steps_of(answer.row, None)
+    sized = [{"resize": {"size": 32}}] if any(op in step for op in SMALL for step in steps) else []
+    after = [] if sized else [{"resize": {"size": 32}}]
+    return {**spec, "transforms": [*sized, *steps, *after], "output": {"encode": {"label": "one_hot"}}}
+
+
+@pytest.mark.parametrize("library", libraries())
+def test_every_form_is_a_right_spec(library: str) -> None:
+    wrong = {}
+    for answer in answers(library):
+        if answer.row is not None and answer.row.lines != "-" and "python" not in answer.row.lines:
+            errors = [d.message for d in inspect(_spec(answer)).diagnostics if d.severity.value == "error"]
+            if errors:
+                wrong[answer.name] = errors
+    assert wrong == {}
+
+
+def test_the_remarks_that_mean_something_are_spelled_alike() -> None:
+    near = [row.remark for row in every_row() if "has no" in row.remark]
+    assert [remark for remark in near if not remark.startswith(NONE)] == []
+    assert FLAT in {row.remark for row in every_row()}
