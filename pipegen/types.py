@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
 Dim = int | None
 """A dimension in elements; `None` is not known before the data is read."""
@@ -84,6 +84,10 @@ class FeatureType:
         centred: Whether values of an unknown interval lie around 0, since a mean that is yet to be learned is subtracted.
         most: Of a ragged feature, whose examples have any number of items along the first axis: the most that one has, to which it
             is padded; 0 where only the data says so, and that is not there yet.
+        beside: The ragged feature of whose items this one says something, such as the class of each box: its places are theirs, and it
+            loses an item where they do.
+        form: The format that a ragged feature's items leave in; empty before.
+        details: What nobody but its kind reads, such as the least area of a box that is kept.
         buckets: Of a ragged feature, the lengths below `most` that a batch can have, ascending: it has the least that holds all of its
             items. Of one that is padded, `most` is among them; without any, every batch is as long as `most`.
     """
@@ -102,6 +106,9 @@ class FeatureType:
     centred: bool = False
     most: int | None = None
     buckets: tuple[int, ...] = ()
+    beside: str | None = None
+    form: str = ""
+    details: Hashable = None
 
     @property
     def height(self) -> Dim:
@@ -196,14 +203,29 @@ class ElementType:
         """Returns the type in which every example has one shape: a ragged feature has room for the most items, and `NAME_valid`
         beside it says which of them are there."""
         found: dict[str, FeatureType] = {}
-        for name, t in self.features:
-            found[name] = t
-            if t.most is not None:
+        for name, own in self.features:
+            found[name] = own
+            if own.most is not None:
+                t = self._as_long(own)
                 room, shorter = t.most or None, tuple(length for length in t.buckets if length < (t.most or math.inf))
                 buckets = (*shorter, room) if shorter and room else shorter
                 found[name] = t.with_(shape=(room, *t.shape[1:]), uniform=True, most=None, buckets=buckets)
-                found[valid_name(name)] = FeatureType("valid", "bool", (room,), of=name, uniform=True, buckets=buckets)
+                if t.beside not in self:
+                    found[valid_name(name)] = FeatureType("valid", "bool", (room,), of=name, uniform=True, buckets=buckets)
         return ElementType(tuple(found.items()), self.batch)
+
+    def _as_long(self, t: FeatureType) -> FeatureType:
+        """Returns a ragged feature with as many places as the one that it stands beside."""
+        home = self.get(t.beside) if t.beside is not None else None
+        return t if home is None else t.with_(most=home.most, buckets=home.buckets)
+
+    def riders(self, name: str) -> tuple[str, ...]:
+        """Returns the features that stand beside a ragged one, item by item."""
+        return tuple(other for other, t in self.features if t.beside == name)
+
+    def valid(self, name: str) -> str:
+        """Returns the feature that says which items of a padded one are there."""
+        return valid_name(self[name].beside or name)
 
     def with_batch(self, batch: int | None) -> ElementType:
         """A copy with another batch axis."""

@@ -102,6 +102,9 @@ _TABLE = (
     Code("PG246", "no-view-for-output", _E, "A split has none of the views that the model takes"),
     Code("PG247", "view-of-no-image", _E, "A branch of `views` is of a feature that is no image, or is not there"),
     Code("PG248", "view-beside-first", _E, "A branch of `views` is of an image that the first branch is not of"),
+    # Boxes.
+    Code("PG250", "malformed-boxes", _E, "Boxes are not what their `format` says"),
+    Code("PG251", "image-without-boxes", _E, "An image has no boxes, and the spec refuses such images"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
@@ -218,6 +221,8 @@ _TABLE = (
     Code("PG575", "prepare-library", _E, "A library is missing that is needed for preparing data so"),
     Code("PG576", "prepare-shrunk", _E, "Images are stored behind the step that fixes their size, and are to be shrunk"),
     Code("PG577", "prepare-original", _E, "Files are to be stored as they are, and steps before the cut change them"),
+    # Boxes that are legal and unwise.
+    Code("PG580", "fill-repeats-objects", _W, "A fill shows objects a second time, of which the boxes know nothing"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @cache
 def field_docs(model: type[BaseModel]) -> dict[str, str]:
     """The documentation of each field by name, inherited fields included; a field without any is left out."""
-    docs: dict[str, str] = {}
+    docs = {name: field.description for name, field in model.model_fields.items() if field.description}  # of a name that is none in Python
     for cls in reversed(model.__mro__):
         if cls.__module__.partition(".")[0] not in ("builtins", "pydantic"):
             docs.update(_classes(cls.__module__).get(cls.__qualname__, {}))

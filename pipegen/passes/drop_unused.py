@@ -52,11 +52,14 @@ def _part(part: tuple[Read | Element, ...], needed: set[str], unused: tuple[str,
 
 
 def _less(stage: s.Stage, needed: set[str]) -> s.Stage:
-    """A stage that makes views of a feature, without those that nothing comes of; any other as it is."""
+    """A stage that makes views of a feature, or takes others along, without those that nothing comes of; any other as it is."""
+    if getattr(stage, "riders", ()):
+        return replace(stage, riders=tuple(name for name in stage.riders if name in needed))  # type: ignore[attr-defined]
     if not isinstance(stage, s.Fork):
         return stage
     kept = [i for i, name in enumerate(stage.names) if name in needed]
-    return replace(stage, names=tuple(stage.names[i] for i in kept), homes=tuple(stage.homes[i] for i in kept if stage.homes))
+    names, homes, besides = (tuple(several[i] for i in kept if several) for several in (stage.names, stage.homes, stage.besides))
+    return replace(stage, names=names, homes=homes, besides=besides)
 
 
 def _types(plan: Plan) -> dict[str, FeatureType]:
@@ -68,7 +71,8 @@ def _types(plan: Plan) -> dict[str, FeatureType]:
 def _needed(plan: Plan) -> set[str]:
     """Returns what the model receives, and what has to be at hand to decode that."""
     needed = set(received(plan.emit.output))
-    # The items of a padded feature and what says which of them are there are one thing.
+    # The items of a padded feature and what says which of them are there are one thing; what stands beside them loses items with them.
+    needed |= {t.beside for name, t in _types(plan).items() if name in needed and t.beside is not None}
     valid = {name: t.of or name for name, t in _types(plan).items() if kind_of(t).valid}
     needed |= {other for name, of in valid.items() if {name, of} & needed for other in (name, of)}
     stages = (*plan.part_stages(), *plan.stages())

@@ -31,7 +31,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
-from pipegen.plan.items import Images, Items, shortened, wrong_buckets
+from pipegen.plan.items import Images, Items, limits, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Act, Lanes
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read, Shard, Shuffle
@@ -60,7 +60,7 @@ class Builder:
         self.edge = self.type
         """The type of the edge behind the last node."""
         self.nodes: list[Node] = []
-        self.waiting: list[tuple[Stage, FeatureType]] = []
+        self.waiting: list[tuple[Stage, dict[str, FeatureType]]] = []
         """Stages that are not in nodes yet, and what leaves each of their features."""
         self.findings = wrong_buckets(source_type, locate)
         self.ordinary: set[Diagnostic] = set()
@@ -132,9 +132,9 @@ class Builder:
             if feature != anchor and decodes is not None and self.type[anchor].encoded:
                 self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])).of(DecodeTransform))
             known = len(self.findings)
-            if kind_of(self.type[feature]).ragged:
-                for measure in self.images.stored(feature, self.type[anchor], self.like.get(feature)):
-                    self._emit(measure, feature, self.type[feature])
+            if kind_of(self.type[feature]).ragged and kind_of(self.type[feature]).lives:
+                for first in self.images.stored(feature, self.type, self.like.get(feature)):
+                    self._emit(first, feature, self.type[feature])
             done = 0
             for ref, acting in near:
                 if not acting:
@@ -204,7 +204,7 @@ class Builder:
     def _move(self, ref: StepRef, feature: str) -> None:
         """A step that moves items with their image."""
         try:
-            run = self.images.moved(self.segment, ref, feature, self.type[feature])
+            run = self.images.moved(self.segment, ref, feature, self.type)
         except OpError as error:
             self._report(ref, error)
             self.poisoned.add(feature)
@@ -212,6 +212,9 @@ class Builder:
         if run is not self.segment:
             self._close()
             self.segment = run
+        odd = self.images.repeats_objects(ref, feature)
+        if odd is not None:
+            self._report(ref, odd)
 
     def _step(self, written: StepRef, feature: str, following: StepRef | None) -> None:
         x = self.type[feature]
@@ -274,7 +277,12 @@ class Builder:
             stage = s.DecodeWindow(feature, held.ref, stage.ref, held.needed, whole=True)
         elif held is not None:
             raise InternalError(f"`{held.ref.id}` waited for a crop and met {type(stage).__name__}")
-        self.waiting.append((stage, y))
+        self.waiting.append((stage, {feature: y}))
+
+    def _emit_all(self, stage: Stage, types: dict[str, FeatureType]) -> None:
+        """Add a stage that gives several features another type."""
+        self.type = self.type.replace(**types)
+        self.waiting.append((stage, types))
 
     def _place(self) -> None:
         """Make nodes of one stage each: on one example at a time, until a step has mixed them.
@@ -283,13 +291,13 @@ class Builder:
         """
         waiting, self.waiting = self.waiting, []
         varies = varying([stage for stage, _ in waiting])
-        for _, (stage, y) in sorted(enumerate(waiting), key=lambda one: one[0] in varies):
-            self.edge = self.edge.replace(**{stage.feature: y})
+        for _, (stage, types) in sorted(enumerate(waiting), key=lambda one: one[0] in varies):
+            self.edge = self.edge.replace(**types)
             self.nodes.append(Element(self.edge, (stage,)) if self.edge.batch is None else Kernel(self.edge, (stage,)))
 
     def _pend(self, stage: s.Compose | s.ComposeColour, entry: FeatureType, y: FeatureType) -> None:
         """Add a stage that composes a matrix: until the segment ends, the edge still carries the image that entered it."""
-        self.waiting.append((stage, entry))
+        self.waiting.append((stage, {stage.feature: entry}))
         self.type = self.type.replace(**{stage.feature: y})
 
     def _geometric(self, ref: StepRef, step: Transform, feature: str, x: FeatureType, y: FeatureType) -> None:
@@ -341,14 +349,17 @@ class Builder:
         seg, self.segment = self.segment, None
         if isinstance(seg, Geometric):
             assert seg.out is not None  # noqa: S101
-            self.waiting.append((s.Resample(seg.feature, *seg.reads, (seg.out.height, seg.out.width), seg.projective), seg.out))
+            resample = s.Resample(seg.feature, *seg.reads, (seg.out.height, seg.out.width), seg.projective)
+            self.waiting.append((resample, {seg.feature: seg.out}))
         elif isinstance(seg, Items):
             self._emit(seg.stage(), seg.feature, self.type[seg.feature])
         elif isinstance(seg, Colour):
             assert seg.out is not None  # noqa: S101
-            self.waiting.append((s.ApplyColour(seg.feature, seg.entry.interval, seg.uses_mean), seg.out))
+            self.waiting.append((s.ApplyColour(seg.feature, seg.entry.interval, seg.uses_mean), {seg.feature: seg.out}))
 
     def _finish(self) -> None:
+        for limit in limits(self.type):
+            self._emit_all(limit, resized(limit, self.type, limit.most))
         output = infer_output(self.spec, self.split, self.type, self.locate, self.poisoned)
         self.findings.extend(output.findings)
         if output.failed:
@@ -392,4 +403,7 @@ class Builder:
         self._stack()
         for feature, stage, y in plan.stages:
             self._emit(stage, feature, y)
+        for joins in plan.items:
+            room = self.type[joins.feature].shape[0]
+            self._emit_all(joins, resized(joins, self.type, None if room is None else 2 * room))
         self._place()

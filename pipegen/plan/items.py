@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
+from pipegen.ops.acting import anchor
 from pipegen.ops.base import CropTransform, Family, Fill, GeometricTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
@@ -29,6 +31,7 @@ class Items:
         mode: The fill and the interpolation of its steps, which divide runs.
         canvas: Height and width of the image that enters, in pixels.
         size: The same of the image that leaves.
+        type_: The type of an example.
         closed: Whether no more steps belong to it.
         refs: The uses of steps so far.
     """
@@ -38,13 +41,16 @@ class Items:
     mode: tuple[Fill, str] | None
     canvas: tuple[int | None, int | None]
     size: tuple[int | None, int | None]
+    type_: ElementType
     closed: bool = False
     refs: list[StepRef] = field(default_factory=list)
 
     def stage(self) -> Stage:
         """Returns the stage that moves the items; where a size is not known, one that works on each example by itself."""
         known = None not in (*self.canvas, *self.size)
-        return (s.Move if known else s.MoveEach)(self.feature, self.kind, tuple(self.refs), self.canvas, self.size)
+        x, riders = self.type_[self.feature], self.type_.riders(self.feature)
+        made = s.Move if known else s.MoveEach
+        return made(self.feature, self.kind, tuple(self.refs), self.canvas, self.size, x.details, riders, x.beside)
 
 
 class Images:
@@ -53,22 +59,29 @@ class Images:
     def __init__(self) -> None:
         self._types: dict[str, FeatureType] = {}
 
-    def stored(self, feature: str, image: FeatureType, like: tuple[str, StepRef[DecodeTransform]] | None) -> Iterator[Stage]:
-        """Notes what image, as it is stored, the items of a feature are aligned with, before the first step, and yields what measures it:
-        of a file, `like` has the name and what decodes it."""
-        image = self._types.get(feature, image)
+    def stored(self, feature: str, type_: ElementType, like: tuple[str, StepRef[DecodeTransform]] | None) -> Iterator[Stage]:
+        """Notes what image, as it is stored, the items of a feature are aligned with, before the first step. Yields what measures it (of a
+        file, `like` has the name and what decodes it), and what brings the items into the form that steps work on."""
+        if feature in self._types:
+            return
+        items = type_[feature]
+        image = type_[anchor(type_, feature)]
         if like is not None and image.encoded:
             yield s.Measure(feature, like)
             image = like[1].step.infer(image)
-        self._types[feature] = image.with_(dtype="float32", interval=None)
+        self._types[feature] = image = image.with_(dtype="float32", interval=None)
+        if kind_of(items).enters:
+            canvas = image.height, image.width
+            made = s.EnterEach if None in canvas else s.Enter
+            yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside)
 
-    def moved(self, open_: object, ref: StepRef, feature: str, items: FeatureType) -> Items:
+    def moved(self, open_: object, ref: StepRef, feature: str, type_: ElementType) -> Items:
         """Adds a use of a step to the run that is open, whatever it is, or opens another one.
 
         Raises:
             OpError: `PG203` for a step that items of that kind cannot follow; and what the step says of the image.
         """
-        image = self._types[feature]
+        image, items = self._types[feature], type_[feature]
         step, traits = ref.step, ref.step.traits(image)
         if not kind_of(items).follows(traits):
             help_ = f"leave `{feature}` or the step out"
@@ -78,11 +91,34 @@ class Images:
         alone = traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
         run = open_
         if not isinstance(run, Items) or run.feature != feature or run.closed or alone or mode not in (None, run.mode):
-            run = Items(feature, items.kind, mode, (image.height, image.width), (None, None))
+            run = Items(feature, items.kind, mode, (image.height, image.width), (None, None), type_)
         run.refs.append(ref)
         run.size = after.height, after.width
         run.closed = alone or isinstance(step, CropTransform)
         return run
+
+    def repeats_objects(self, ref: StepRef, feature: str) -> OpError | None:
+        """Returns the lint on a use of a step whose fill shows what is on the image once more, beside the items of a feature."""
+        step = ref.step
+        if not isinstance(step, GeometricTransform) or step.fill not in ("reflect", "wrap"):
+            return None
+        if step.traits(self._types[feature]).moves_pixels_only:
+            return None
+        message = f"`{step.op}` fills with `{step.fill}`, which shows objects a second time, and those are not in `{feature}`"
+        return OpError("PG580", message, field="fill", help=write("fill: {constant: 0}", "arguments"))
+
+
+def limits(type_: ElementType) -> Iterator[s.Limit]:
+    """Yields what gives each feature that says so its number of places."""
+    for name, t in type_.items():
+        most = kind_of(t).limit(t)
+        if most is not None and most != t.shape[0]:
+            yield s.Limit(name, t.kind, t.shape[0], most, type_.riders(name))
+
+
+def resized(stage: Stage, type_: ElementType, room: int | None) -> dict[str, FeatureType]:
+    """Returns the types of what a stage touches with so many places for items."""
+    return {name: type_[name].with_(shape=(room, *type_[name].shape[1:])) for name in stage.touches()}
 
 
 def wrong_buckets(type_: ElementType, locate: Locate) -> list[Diagnostic]:
@@ -101,7 +137,7 @@ def wrong_buckets(type_: ElementType, locate: Locate) -> list[Diagnostic]:
 def shortened(edge: ElementType) -> Iterator[Kernel]:
     """Yields what cuts the batches of each feature that has `buckets`."""
     for name, t in edge.items():
-        if kind_of(t).ragged and t.buckets:
-            stage = s.Shorten(name, t.buckets)
+        if kind_of(t).ragged and t.buckets and t.beside is None:
+            stage = s.Shorten(name, t.buckets, edge.riders(name))
             edge = edge.replace(**{part: edge[part].with_(shape=(None, *edge[part].shape[1:])) for part in stage.touches()})
             yield Kernel(edge, (stage,))

@@ -72,8 +72,10 @@ class Lanes:
             of = self._type[name].of
             having = [lane for lane in self._lanes if lane.shows(self.viewed[name])]
             homes = tuple(self._name(lane, of) for lane in having) if of in self.viewed and of is not None else ()
+            beside = self._type[name].beside
+            besides = tuple(self._name(lane, beside) for lane in having) if beside is not None and beside in self.viewed else ()
             if having:
-                yield s.Fork(name, tuple(self._name(lane, name) for lane in having), homes)
+                yield s.Fork(name, tuple(self._name(lane, name) for lane in having), homes, besides)
 
     def home(self, feature: str) -> str:
         """The feature of a record that one is a view of; itself where it is none."""

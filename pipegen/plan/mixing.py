@@ -28,6 +28,7 @@ class MixPlan:
     Attributes:
         encodings: What has to be done to single examples before they are stacked.
         stages: What works on whole batches.
+        items: What joins the items of two examples.
         errors: Findings about the step.
         findings: Findings about something else.
         poisoned: Features of which no more is said; `mixing` where there is an error that concerns none in particular.
@@ -35,6 +36,7 @@ class MixPlan:
 
     encodings: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
+    items: list[s.MixItems] = field(default_factory=list)
     errors: list[OpError] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     poisoned: set[str] = field(default_factory=set)
@@ -65,7 +67,12 @@ def plan_mixing(
     canvas = next(map(_canvas, taken.values()), (None, None))
     for name in received(spec.output):
         if name in type_ and name not in taken:
-            _follower(plan, spec, ref, name, type_[name], canvas)
+            home = type_.get(type_[name].beside or name) or type_[name]
+            valid = kind_of(home).valid and type_.get(home.of or "")
+            _follower(plan, spec, ref, name, type_[name], canvas, joined=kind_of(valid or home).joins)
+    for name, t in type_.items():
+        if kind_of(t).joins and t.beside is None:
+            plan.items.append(s.MixItems(name, t.kind, ref, canvas, t.details, type_.riders(name)))
     if plan.errors:
         plan.poisoned.add("mixing")
     return plan
@@ -78,11 +85,21 @@ def late(mixed: StepRef, ref: StepRef) -> OpError:
 
 
 def _follower(
-    plan: MixPlan, spec: PipelineSpec, ref: StepRef[MixingTransform], name: str, x: FeatureType, canvas: tuple[int | None, int | None]
+    plan: MixPlan,
+    spec: PipelineSpec,
+    ref: StepRef[MixingTransform],
+    name: str,
+    x: FeatureType,
+    canvas: tuple[int | None, int | None],
+    *,
+    joined: bool,
 ) -> None:
-    """A feature of the output that the step does not act on itself: a label follows, other images stay, the rest has no rule."""
+    """A feature of the output that the step does not act on itself: a label follows, other images stay, the items of two are `joined`,
+    and the rest has no rule."""
     op = ref.step.op
     if ref.step.acts_on(kind_of(x)) or x.encoded:
+        return
+    if joined:
         return
     if not kind_of(x).labels:
         message = f"`{op}` mixes two examples, and has no rule for a feature of kind `{x.kind}`, which `{name}` is"

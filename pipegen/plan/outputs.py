@@ -77,6 +77,8 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             plan.fail("PG217", f"there is no feature `{name}` to output", (key,), help_)
         else:
             _feature(plan, name, type_[name], split, spec)
+            if kind_of(type_[name]).ragged:
+                _items(plan, name, type_)
     if out.sample_weight is not None and out.sample_weight not in poisoned and out.sample_weight in type_:
         _weight(plan, out.sample_weight, type_[out.sample_weight])
     for name in out.encode:
@@ -124,6 +126,17 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
         x = arithmetic.infer(x)
         plan.stages.append((name, s.Pointwise(name, arithmetic, ()), x))
     _channels_first(plan, name, x)
+
+
+def _items(plan: OutputPlan, name: str, type_: ElementType) -> None:
+    """Items leave in the format that the output asks for."""
+    x = type_[name]
+    kind = kind_of(x)
+    image = type_.get(x.of) if x.of is not None else None
+    if not kind.formats or image is None or image.height is None or image.width is None:
+        return
+    y = x.with_(form=plan.output.boxes)
+    plan.stages.append((name, s.Express(name, x.kind, y.form, (image.height, image.width)), y))
 
 
 def _channels_first(plan: OutputPlan, name: str, x: FeatureType) -> None:

@@ -25,7 +25,12 @@ from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.decoder import Decode as Decode
 from pipegen.ops.families.decoder import Decodes as Decodes
 from pipegen.ops.families.decoder import DecodeWindow as DecodeWindow
+from pipegen.ops.families.items import Enter as Enter
+from pipegen.ops.families.items import EnterEach as EnterEach
+from pipegen.ops.families.items import Express as Express
+from pipegen.ops.families.items import Limit as Limit
 from pipegen.ops.families.items import Measure as Measure
+from pipegen.ops.families.items import MixItems as MixItems
 from pipegen.ops.families.items import Move as Move
 from pipegen.ops.families.items import MoveEach as MoveEach
 from pipegen.ops.families.items import Shorten as Shorten
@@ -317,7 +322,8 @@ class EncodeLabel(Stage):
 class Fork(Stage):
     """Hand one feature on under the names of its views, which are alike from here on until steps of their own change them.
 
-    `homes` are, for a feature aligned with an image, the views of that image.
+    `homes` are, for a feature aligned with an image, the views of that image; `besides`, for one that stands beside another item by
+    item, the views of that one.
     """
 
     compilable: ClassVar[bool] = False
@@ -326,6 +332,7 @@ class Fork(Stage):
     feature: str
     names: tuple[str, ...]
     homes: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
 
     def touches(self) -> tuple[str, ...]:
         return (self.feature, *self.names)
@@ -336,7 +343,10 @@ class Fork(Stage):
 
     def typed(self, t: FeatureType) -> tuple[FeatureType, ...]:
         """Returns the types of the views of a feature of type `t`."""
-        return tuple(t.with_(of=home) for home in self.homes or (t.of,) * len(self.names))
+        every = len(self.names)
+        return tuple(
+            t.with_(of=of, beside=at) for of, at in zip(self.homes or (t.of,) * every, self.besides or (t.beside,) * every, strict=True)
+        )
 
     def says(self) -> str:
         return f"as {' and '.join(f'`{name}`' for name in self.names)}"

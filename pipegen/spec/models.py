@@ -7,13 +7,14 @@ one field.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_serializer, model_validator
 
 from pipegen.errors import InternalError
 from pipegen.ops.base import Model, SplitName, Transform
 from pipegen.ops.curriculum import Curriculum
+from pipegen.ops.kinds.boxes import BoxFormat
 from pipegen.ops.sampling import Sampling as Sampling
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.splitting import ColumnMethod as ColumnMethod
@@ -104,6 +105,14 @@ class Output(Model):
     """The dtype of images; `uint8` rounds half to even."""
     channels: Literal["last", "first"] = "last"
     """The place of an image's channel axis."""
+    boxes: BoxFormat = "xyxy"
+    """What the four numbers of a box are: `xyxy`, `yxyx`, `xywh` or `center_xywh` in pixels, or `rel_xyxy` and so on in parts of the
+    image."""
+
+    @model_serializer(mode="wrap")
+    def _what_is_said(self, handler: Any) -> dict[str, Any]:
+        """Leaves out a format of boxes that is not said, so that hashes of older specs stay."""
+        return {name: value for name, value in handler(self).items() if name != "boxes" or value != "xyxy"}
 
 
 class Skip(Model):

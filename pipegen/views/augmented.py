@@ -24,7 +24,7 @@ def finishes(stage: s.Stage) -> bool:
     """Returns whether a stage at the end only brings an image into the form that a model takes."""
     if isinstance(stage, s.Neighbourhood):
         return isinstance(stage.ref.step, StepPart)
-    return stage.cheap
+    return stage.cheap and not isinstance(stage, s.Express)
 
 
 def varies(split: str, plan: Plan) -> bool:

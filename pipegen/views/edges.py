@@ -120,7 +120,7 @@ class _Run:
             pixels = [np.moveaxis(array, 0, -1) if name in self.first else array for array in arrays]
             drawn = [_classes(array, t) if kind.categorical else levels(array, t.interval) for array in pixels]
             return Seen(tuple(map(_file, drawn)), _range_text(arrays[0]))
-        valid = valid_name(name)
+        valid = valid_name(t.beside or name)
         values = [row[name].numpy() if valid not in row else row[name].numpy()[row[valid].numpy()] for row in rows]
         return Seen((), "; ".join(self._value_text(value, t) for value in values))
 

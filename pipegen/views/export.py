@@ -24,7 +24,6 @@ from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
 from pipegen.physical.nodes import EXPORTED
-from pipegen.types import valid_name
 from pipegen.views import augmented as a
 from pipegen.views.drawn import DrawnParameters
 
@@ -217,9 +216,17 @@ class _Source:
                 if bounds is not None:
                     line[f"{name}_scaled_from"] = self.scaled[name] = bounds
             for name in self.items:
-                line[name] = kind_of(self.plain.out[name]).described(batch[name][i][batch[valid_name(name)][i]], self.plain.out[name])
+                line[name] = self._items(name, batch[name][i][batch[self.plain.out.valid(name)][i]])
             found.append(line | {"parameters": parameters[i]})
         return found
+
+    def _items(self, name: str, items: Array) -> Any:
+        """Items as the table has them; classes by their names."""
+        t, views = self.plain.out[name], {view: fork.feature for fork in a.forks_of(self.plain) for view in fork.names}
+        classes = self.engine.manifest.listing.column_classes.get(views.get(name, name), ())
+        if t.classes is None:
+            return kind_of(t).described(items, t)
+        return [_named(item, classes, several=False) for item in items]
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
         """The names of an example's files: `file_name`, and `FEATURE_file_name` of what else can be looked at."""

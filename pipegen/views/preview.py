@@ -9,7 +9,7 @@ import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.index.mixing import group_of
-from pipegen.backend.kernels.lower import apply_stage
+from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.reading.probe import spread
 from pipegen.backend.running.walk import Run
 from pipegen.ops.kinds.registry import kind_of
@@ -17,11 +17,10 @@ from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.nodes import SHOWN
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel
-from pipegen.types import valid_name
 from pipegen.views.augmented import finishes, forks_of, varies, views_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.features import Features
@@ -54,12 +53,14 @@ def contact_sheet(
     records = spread(engine.manifest.num_examples(split), rows)
     if len(records) * (len(columns) + 1) * cell**2 > _MOST_PIXELS:
         raise ValueError(f"a sheet of {len(records)} × {len(columns) + 1} pictures of {cell} pixels is too large to hold: ask for less")
+    own = engine.manifest.listing.column_classes
+    classes = {view: names for name, names in own.items() for view in (name, *views_of(executor.plan, name))}
     captions = _captions(engine.manifest, split, records)
     drawn: list[list[Image.Image]] = []
     for i, record in enumerate(records):
         try:
-            versions = [_shown(executor, record, epoch, view) for epoch, view in columns]
-            drawn.append([_fit(_shown(executor, record, None, feature), cell), *(_fit(v, cell) for v in versions)])
+            versions = [_shown(executor, record, epoch, view, classes) for epoch, view in columns]
+            drawn.append([_fit(_shown(executor, record, None, feature, classes), cell), *(_fit(v, cell) for v in versions)])
         except tf.errors.OpError as error:
             if executor.quarantine is None:
                 raise engine.problem(split, record, first_epoch, error) from None
@@ -76,17 +77,30 @@ def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
     return [keys[r] if labels is None else f"{classes[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
 
 
-def _shown(executor: Executor, record: int, epoch: int | None, feature: str) -> np.ndarray[Any, Any]:
-    """Returns one version of an image, the original without an epoch, with the masks aligned with it: uint8 `(height, width, channels)`."""
+def _shown(
+    executor: Executor, record: int, epoch: int | None, feature: str, classes: Mapping[str, tuple[str, ...]]
+) -> np.ndarray[Any, Any]:
+    """Returns one version of an image, the original without an epoch, with the masks and boxes aligned with it: uint8 `(height, width,
+    channels)`; `classes` has those of items by feature."""
 
     def of(name: str) -> np.ndarray[Any, Any]:
         return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)
 
     image = of(feature)
-    for name, t in (executor.plan.read if epoch is None else _types(executor.plan, feature)).items():
+    types = executor.plan.read if epoch is None else _types(executor.plan, feature)
+    for name, t in types.items():
         if kind_of(t).lives and t.of == feature:
-            image = kind_of(t).draw(image, of(name), t)
+            image = kind_of(t).draw(image, of(name), t, _names(classes, types, name, of))
     return image
+
+
+def _names(
+    classes: Mapping[str, tuple[str, ...]], types: ElementType, feature: str, of: Callable[[str], np.ndarray[Any, Any]]
+) -> list[str]:
+    """Returns the class of each item of a feature, where something beside it says so."""
+    rider = next((name for name in types.riders(feature) if types[name].classes is not None), None)
+    known = classes.get(rider, ()) if rider is not None else ()
+    return [known[i] if i < len(known) else str(i) for i in of(rider).tolist()] if rider is not None else []
 
 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
@@ -94,6 +108,8 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     nodes = executor.nodes_of(record)
     type_ = nodes[0].out
     read = executor.tensors.read(tf.constant(record, tf.int64), type_)
+    if kind_of(type_[feature]).ragged:
+        return _visible(_entered(executor.plan, feature, read), feature, type_)
     if not type_[feature].encoded:
         return _visible(read, feature, type_)
     stages = (st for node in nodes if isinstance(node, Element) for st in node.stages)
@@ -102,12 +118,25 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     return levels(image) if image.dtype.kind == "f" else image
 
 
+def _entered(plan: Plan, feature: str, read: Features) -> Features:
+    """The items of a record as steps get them, from all that is read of it."""
+    forks = forks_of(plan)
+    view = {fork.feature: fork.names[0] for fork in forks if fork.names}
+    own = view.get(feature, feature)
+    features = {**read, **{view[name]: value for name, value in read.items() if name in view}}
+    for stage in (*plan.part_stages(), *plan.stages()):
+        if isinstance(stage, (s.Measure, s.Enter)) and own in (stage.feature, *stage.touches()):
+            apply_element(stage, features)
+    back = {first: name for name, first in view.items()}
+    return {**features, **{back[name]: value for name, value in features.items() if name in back}}
+
+
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
     """One augmented version as uint8 `(height, width, channels)`, or of items: every step but the arithmetic at the end."""
     features, row = _batch_with(executor, record, epoch)
     own = {feature, *(fork.feature for fork in forks_of(executor.plan) if feature in fork.names)}
-    kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if st.feature in own]
-    while kernel_stages and finishes(kernel_stages[-1]):
+    kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if own & {*st.touches()}]
+    while kernel_stages and (finishes(kernel_stages[-1]) or isinstance(kernel_stages[-1], s.Express)):
         kernel_stages.pop()
     for stage in kernel_stages:
         apply_stage(stage, features)
@@ -123,7 +152,7 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
     """Returns what there is to see of one example's feature: the levels of an image, the classes of a mask, or the items that are
     there."""
     if kind_of(type_[feature]).ragged:
-        return np.asarray(features[feature][features[valid_name(feature)]])
+        return np.asarray(features[feature][features[type_.valid(feature)]])
     return levels(features[feature].numpy())
 
 

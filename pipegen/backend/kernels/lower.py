@@ -23,7 +23,7 @@ from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
-from pipegen.backend.kernels.moving import measure, move, shorten
+from pipegen.backend.kernels.moving import enter, express, limit, measure, mix_items, move, shorten
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.errors import InternalError
@@ -147,8 +147,13 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.Branch: Lowering(example=_branch),
     s.Fork: Lowering(batch=_fork, example=_fork),
     s.Measure: Lowering(example=measure),
+    s.Enter: Lowering(batch=enter),
+    s.EnterEach: Lowering(batch=enter),
     s.Move: Lowering(batch=move),
     s.MoveEach: Lowering(batch=move),
+    s.MixItems: Lowering(batch=mix_items),
+    s.Limit: Lowering(batch=limit),
+    s.Express: Lowering(batch=express),
     s.Shorten: Lowering(batch=shorten),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),

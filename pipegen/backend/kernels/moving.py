@@ -1,4 +1,4 @@
-"""Moves items with their image, such as points, through the inverse of the matrix that it is read through; and shortens their batches."""
+"""Moves items with their image, such as boxes, through the inverse of the matrix that it is read through; and sizes their batches."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.index.mixing import partners
 from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
@@ -32,19 +33,70 @@ def move(stage: s.Move, features: Features) -> None:
         stage: The stage.
         features: A batch, `(n, ...)` each; where the size of the images is not known before, of one example.
     """
-    name, valid, size = stage.feature, valid_name(stage.feature), f"@size/{stage.feature}"
-    items, there, draws = features[name], features[valid], features["@draws"]
+    name, size = stage.feature, f"@size/{stage.feature}"
+    items, draws = features[name], features["@draws"]
     before = _known(stage.canvas, features.get(size))
     matrix, after = _product(stage, draws, before)
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
-    moved, inside = kind_named(stage.kind).move(items, _inverse(matrix), before, after)
-    there = tf.logical_and(there, inside)
-    place = tf.range(items.shape[1])
-    order = tf.argsort(tf.where(there, place, place + items.shape[1]))
-    there = tf.gather(there, order, batch_dims=1)
-    moved = tf.gather(moved, order, batch_dims=1)
-    shown = tf.reshape(there, tf.concat([tf.shape(there), [1] * (items.shape.rank - 2)], 0))
-    features[name], features[valid] = tf.where(shown, moved, tf.zeros_like(moved)), there
+    _settle(stage, features, *kind_named(stage.kind).move(items, _inverse(matrix), before, after, stage.details))
+
+
+def enter(stage: s.Enter, features: Features) -> None:
+    """Brings the items of a batch into the form that steps work on, in place."""
+    size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
+    _settle(stage, features, *kind_named(stage.kind).enter(features[stage.feature], size, stage.details))
+
+
+def mix_items(stage: s.MixItems, features: Features) -> None:
+    """Takes the items of each example's partner beside its own, in place: the own ones come first."""
+    kind, step, valid = kind_named(stage.kind), stage.ref.step, valid_name(stage.feature)
+    u = own_draws(stage.ref, features["@draws"])
+    rank = step.rank(u)
+    partner = partners(rank, features.get("@member", tf.ones_like(rank, tf.bool)))
+    height, width = (tf.convert_to_tensor(side, tf.int32) for side in stage.canvas)
+    chosen = step.choose(u, height, width)
+    share = step.own_share(chosen, height, width)[:, None]
+    # An example that is alone in its group is mixed with itself, and has each item once.
+    alone = (partner == tf.range(tf.size(partner)))[:, None]
+    own, others = features[stage.feature], tf.gather(features[stage.feature], partner)
+    own_there = features[valid] & ((share > 0) | alone)
+    others_there = tf.gather(features[valid], partner) & (share < 1) & ~alone
+    window = step.window(chosen)
+    if window is not None:
+        window = tf.cast(window, tf.float64)
+        rest, kept = kind.within(own, window, stage.details, outside=True)
+        mixed = (share < 1) & ~alone
+        own, own_there = tf.where(mixed[..., None], rest, own), own_there & (kept | ~mixed)
+        others, kept = kind.within(others, window, stage.details, outside=False)
+        others_there &= kept
+    for rider in stage.riders:
+        features[rider] = tf.concat([features[rider], tf.gather(features[rider], partner)], 1)
+    features[valid] = tf.concat([own_there, others_there], 1)
+    items = tf.concat([own, others], 1)
+    _settle(stage, features, items, features[valid])
+
+
+def limit(stage: s.Limit, features: Features) -> None:
+    """Gives a batch so many places for items, in place. Those that stay keep their order."""
+    valid = valid_name(stage.feature)
+    there = features[valid]
+    missing = tf.maximum(stage.most - tf.shape(there)[1], 0)
+    if stage.room is None or stage.room > stage.most:
+        weight = tf.where(there, kind_named(stage.kind).weight(features[stage.feature]), -1.0)
+        rank = tf.argsort(tf.argsort(weight, direction="DESCENDING", stable=True))
+        _settle(stage, features, features[stage.feature], rank < stage.most)
+    for name in stage.touches():
+        value = features[name][:, : stage.most]
+        padding = tf.concat([[[0, 0], [0, missing]], tf.zeros([value.shape.rank - 2, 2], tf.int32)], 0)
+        padded = tf.pad(value, padding)
+        padded.set_shape([value.shape[0], stage.most, *value.shape[2:]])
+        features[name] = padded
+
+
+def express(stage: s.Express, features: Features) -> None:
+    """Writes the items of a batch in a format, in place."""
+    items = kind_named(stage.kind).express(features[stage.feature], stage.form, stage.canvas)
+    features[stage.feature] = _shown(items, features[valid_name(stage.feature)])
 
 
 def shorten(stage: s.Shorten, features: Features) -> None:
@@ -54,6 +106,31 @@ def shorten(stage: s.Shorten, features: Features) -> None:
     length = tf.gather(lengths, tf.searchsorted(lengths, most[None])[0])
     for name in stage.touches():
         features[name] = features[name][:, :length]
+
+
+def _settle(stage: s.Move | s.Enter | s.MixItems | s.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
+    """Puts those items that are there and kept first, in the order that they had, and what stands beside them likewise; zeros follow.
+
+    Of items that stand beside others themselves, those say which are there.
+    """
+    home = getattr(stage, "home", None)
+    valid = valid_name(home or stage.feature)
+    there = features[valid]
+    if home is not None:
+        features[stage.feature] = _shown(items, there)
+        return
+    there = tf.logical_and(there, kept)
+    place = tf.range(tf.shape(there)[1])
+    order = tf.argsort(tf.where(there, place, place + tf.size(place)))
+    there = features[valid] = tf.gather(there, order, batch_dims=1)
+    for name, value in ((stage.feature, items), *((rider, features[rider]) for rider in stage.riders)):
+        features[name] = _shown(tf.gather(value, order, batch_dims=1), there)
+
+
+def _shown(items: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
+    """Items `(n, most, ...)`, with zeros where there is none."""
+    mask = tf.reshape(there, tf.concat([tf.shape(there), [1] * (items.shape.rank - 2)], 0))
+    return tf.where(mask, items, tf.zeros_like(items))
 
 
 def _known(sides: tuple[int | None, int | None], size: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
@@ -78,7 +155,8 @@ def _product(stage: s.Move, draws: tf.Tensor, before: tuple[tf.Tensor, tf.Tensor
 
 
 def _inverse(m: tf.Tensor) -> tf.Tensor:
-    """The inverses of 3x3 matrices `(n, 3, 3)`, up to a factor, which homogeneous coordinates do not see."""
+    """The inverses of 3x3 matrices `(n, 3, 3)`, up to a factor above 0, which homogeneous coordinates do not see."""
     rows = tf.unstack(m, axis=1)
     columns = [tf.linalg.cross(rows[(i + 1) % 3], rows[(i + 2) % 3]) for i in range(3)]
-    return tf.stack(columns, axis=-1)
+    mirrored = tf.sign(tf.reduce_sum(rows[0] * columns[0], -1))
+    return tf.stack(columns, axis=-1) * mirrored[:, None, None]

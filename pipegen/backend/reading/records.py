@@ -190,7 +190,9 @@ class RecordTensors:
         for name, t in out.items():
             kind = kind_of(t)
             if kind.ragged:
-                found[name], found[valid_name(name)] = map(part, self._padded(name, records, t.shape))
+                found[name], there = map(part, self._padded(name, records, t.shape))
+                if t.beside is None:
+                    found[valid_name(name)] = there
             elif not kind.valid:  # which comes with its items
                 listed = self._indexed(name, records) if kind.indexed else None
                 found[name] = read(name) if listed is None else part(listed)

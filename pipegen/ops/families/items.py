@@ -1,14 +1,21 @@
-"""Holds the stages of a ragged feature, such as points: what moves its items with their image, and what shortens its batches."""
+"""Holds the stages of a ragged feature, such as boxes: what moves its items with their image, mixes those of two, and sizes its batches.
+
+What stands beside it, such as the class of each box, loses the same items and keeps its order.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.mixing import GROUP, MixingTransform
 from pipegen.ops.stage import Stage, StepRef
-from pipegen.ops.wording import uses
+from pipegen.ops.wording import use, uses
 from pipegen.types import times, valid_name
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,9 @@ class Move(Stage):
         kind: The kind of the items.
         canvas: Height and width of the image that enters, in pixels.
         size: The same of the image that leaves.
+        details: Those of their type.
+        riders: What stands beside them, item by item.
+        home: The feature beside which they stand themselves, which says alone which items there are.
     """
 
     compilable: ClassVar[bool] = False
@@ -48,9 +58,12 @@ class Move(Stage):
     refs: tuple[StepRef, ...]
     canvas: tuple[int | None, int | None]
     size: tuple[int | None, int | None]
+    details: Hashable = None
+    riders: tuple[str, ...] = ()
+    home: str | None = None
 
     def touches(self) -> tuple[str, ...]:
-        return (self.feature, valid_name(self.feature))
+        return (self.feature, valid_name(self.home or self.feature), *self.riders)
 
     def says(self) -> str:
         return f"move, to {times(self.size)}: {uses(self.refs)}"
@@ -61,6 +74,123 @@ class MoveEach(Move):
     """The same where images differ in size, so that each example is worked on by itself."""
 
     one_example: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Enter(Stage):
+    """Brings items as they are stored into the form that steps work on. What lies outside the image is left out.
+
+    Attributes: as those of `Move`.
+    """
+
+    compilable: ClassVar[bool] = False
+    ns_per_value: ClassVar[float] = 0.0
+
+    feature: str
+    kind: str
+    canvas: tuple[int | None, int | None]
+    details: Hashable
+    riders: tuple[str, ...] = ()
+    home: str | None = None
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, valid_name(self.home or self.feature), *self.riders)
+
+    def says(self) -> str:
+        return f"place on {times(self.canvas)}"
+
+
+@dataclass(frozen=True, slots=True)
+class EnterEach(Enter):
+    """The same where images differ in size, so that each example is worked on by itself."""
+
+    one_example: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class MixItems(Stage):
+    """Takes the items of another example of the group beside the own ones, as far as each image is still seen: there are twice as many
+    places.
+
+    Attributes:
+        kind: The kind of the items.
+        canvas: Height and width of the images, in pixels.
+        details: Those of their type.
+        riders: What stands beside them, item by item.
+    """
+
+    mixes: ClassVar[bool] = True
+    compilable: ClassVar[bool] = False
+    ns_per_value: ClassVar[float] = 0.0
+
+    feature: str
+    kind: str
+    ref: StepRef[MixingTransform]
+    canvas: tuple[int | None, int | None]
+    details: Hashable = None
+    riders: tuple[str, ...] = ()
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, valid_name(self.feature), *self.riders)
+
+    def says(self) -> str:
+        return f"join those of two of a group of {GROUP}: {use(self.ref)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Stage):
+    """Gives a batch places for so many items: of an image that has more, those stay that matter most, such as the largest boxes.
+
+    Attributes:
+        kind: The kind of the items.
+        room: The places that there were, where that is known.
+        most: The places that there are.
+        riders: What stands beside them, item by item.
+    """
+
+    compilable: ClassVar[bool] = False
+    ns_per_value: ClassVar[float] = 0.0
+
+    feature: str
+    kind: str
+    room: int | None
+    most: int
+    riders: tuple[str, ...] = ()
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, valid_name(self.feature), *self.riders)
+
+    def says(self) -> str:
+        if self.room is not None and self.room <= self.most:
+            return f"pad to {self.most}"
+        cut = f", up to {self.room - self.most} of {self.room} are cut" if self.room is not None else ""
+        return f"keep the {self.most} largest{cut}"
+
+
+@dataclass(frozen=True, slots=True)
+class Express(Stage):
+    """Writes items in the format that the output asks for.
+
+    Attributes:
+        kind: The kind of the items.
+        form: The format.
+        canvas: Height and width of the image, in pixels.
+    """
+
+    cheap: ClassVar[bool] = True
+    compilable: ClassVar[bool] = False
+    ns_per_value: ClassVar[float] = 0.0
+
+    feature: str
+    kind: str
+    form: str
+    canvas: tuple[int, int]
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, valid_name(self.feature))
+
+    def says(self) -> str:
+        return f"as {self.form}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +207,10 @@ class Shorten(Stage):
 
     feature: str
     lengths: tuple[int, ...]
+    riders: tuple[str, ...] = ()
 
     def touches(self) -> tuple[str, ...]:
-        return (self.feature, valid_name(self.feature))
+        return (self.feature, valid_name(self.feature), *self.riders)
 
     def says(self) -> str:
         return f"cut to the least of {', '.join(map(str, self.lengths))} that holds the items of the batch"

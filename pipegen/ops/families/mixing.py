@@ -97,6 +97,15 @@ class MixingTransform(Transform):
         """
         raise NotImplementedError
 
+    def window(self, chosen: tf.Tensor) -> tf.Tensor | None:
+        """Returns the part of each image that is its partner's, whole numbers `(..., 4)`: top, left, bottom and right edge in pixels;
+        `None` where both are seen everywhere.
+
+        Args:
+            chosen: From `choose`.
+        """
+        return None
+
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         """The mixed images: a pure function.
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pipegen.lazy import tf
 from pipegen.ops.traits import Family
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import tensorflow as tf
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.ops.traits import Traits
     from pipegen.ops.transform import Transform
@@ -57,6 +56,10 @@ class FeatureKind:
         lives: Whether it is always aligned with an image, on which it is drawn: with the only one by default.
         valid: Whether it says which items of another feature are there.
         output: How an output names it.
+        each: The kind of it where each item of another feature has one, such as the class of each box; empty where there is none.
+        formats: The forms that an output can have its items in, by name.
+        joins: Whether its items can stand beside those of another example, in a mixed image; `within` cuts them to what is seen.
+        enters: Whether `enter` has to bring its items into the form that steps work on.
     """
 
     name: ClassVar[str]
@@ -73,6 +76,10 @@ class FeatureKind:
     lives: ClassVar[bool] = False
     valid: ClassVar[bool] = False
     output: ClassVar[str] = "output: {{x: [image, {}]}}"
+    each: ClassVar[str] = ""
+    formats: ClassVar[tuple[str, ...]] = ()
+    enters: ClassVar[bool] = False
+    joins: ClassVar[bool] = False
 
     @property
     def indexed(self) -> bool:
@@ -126,28 +133,83 @@ class FeatureKind:
         """Returns whether items of its can be moved as a step moves its image: by a matrix, unless a kind says otherwise."""
         return traits.family is Family.GEOMETRIC or traits.crops or traits.resizes
 
-    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size) -> tuple[tf.Tensor, tf.Tensor]:
+    def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Brings items as they are stored into the form that steps work on, for a kind that `enters`.
+
+        Args:
+            items: `(n, most, ...)`; what those hold that are not there does not matter.
+            size: Height and width of the image, in pixels: int32 scalars.
+            details: Those of the type.
+
+        Returns:
+            The items, and which of them are kept: bool `(n, most)`.
+        """
+        raise NotImplementedError
+
+    def express(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
+        """Returns items in one of the `formats`, on an image of that height and width in pixels."""
+        raise NotImplementedError
+
+    def limit(self, x: FeatureType) -> int | None:
+        """Returns how many places for items leave the pipeline; `None` where it is as many as come of it."""
+        return None
+
+    def weight(self, items: tf.Tensor) -> tf.Tensor:
+        """Returns how much each item matters where there are too many, float32 `(n, most)`: by default all alike."""
+        return tf.zeros(tf.shape(items)[:2], tf.float32)
+
+    def within(self, items: tf.Tensor, window: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        """Cuts items to a window of each image, or to what lies outside it, where another image covers the rest.
+
+        Args:
+            items: `(n, most, ...)`.
+            window: float64 `(n, 4)`: top, left, bottom and right edge, in pixels.
+            details: Those of the type.
+            outside: Whether what lies outside the window is what stays.
+
+        Returns:
+            The items, and which of them are kept: bool `(n, most)`.
+        """
+        raise NotImplementedError
+
+    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Moves items with their image.
 
         Args:
             items: `(n, most, ...)`; what those hold that are not there does not matter.
-            matrix: float64 `(n, 3, 3)`, from pixel coordinates before to those after; see `GeometricTransform.matrix`.
+            matrix: float64 `(n, 3, 3)`, from pixel coordinates before to those after; see `GeometricTransform.matrix`. The last entry of
+                what it makes of `(x, y, 1)` is above 0 for points that the image can show.
             before: Height and width of the image that enters, in pixels.
             after: The same of the image that leaves.
+            details: Those of the type.
 
         Returns:
             The items, and which of them are still on the image: bool `(n, most)`.
         """
         raise NotImplementedError
 
-    def draw(self, image: Any, value: Any, x: FeatureType) -> Any:
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         """Returns the image, uint8 `(height, width, channels)`, with what is aligned with it drawn on it: the pixels of a mask, or
-        the items that there are."""
+        the items that there are; `names` has the class of each where that is known."""
         return image
 
     def described(self, items: Any, x: FeatureType) -> Any:
         """Returns the items of an example as the table of an export has them."""
         return items.tolist()
+
+    def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
+        """Looks at a ragged column; returns it with what belongs to its form mended.
+
+        Args:
+            items: A `Ragged` column.
+            details: Those of the type.
+            name: The feature, for messages.
+            place: Says where a record stands, for messages.
+
+        Raises:
+            OpError: Where the items are none of this kind.
+        """
+        return items
 
     def file_form(self, form: Literal["png", "jpeg"]) -> Literal["png", "jpeg"]:
         """Returns the format of its files in an export that writes images as `form`."""

@@ -19,6 +19,7 @@ class Label(FeatureKind):
         "table": ("classes", "offset", "separator", "map", "ignore"),
     }
     labels = True
+    each = "item_label"
     output = "output: {{y: {}}}"
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:

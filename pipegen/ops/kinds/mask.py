@@ -10,6 +10,8 @@ from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipegen.ops.transform import Transform
 
 
@@ -56,7 +58,7 @@ class Mask(FeatureKind):
 
         return Column(*read_mask(name, feature, as_array(name, given)))
 
-    def draw(self, image: Any, value: Any, x: FeatureType) -> Any:
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         from pipegen.ops.lowering.overlay import overlay
 
         return overlay(image, value, x.ignore)

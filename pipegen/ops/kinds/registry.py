@@ -37,8 +37,9 @@ def kind_named(name: str) -> FeatureKind:
 
 
 def kind_of(x: Kinded) -> FeatureKind:
-    """Returns the kind of a feature."""
-    return kind_named(x.kind)
+    """Returns the kind of a feature; where each item of another feature has one, the kind for that."""
+    kind = kind_named(x.kind)
+    return kind_named(kind.each) if kind.each and getattr(x, "home", None) is not None else kind
 
 
 @cache
@@ -51,7 +52,8 @@ def kinds() -> tuple[FeatureKind, ...]:
 
 def names_in(source: str) -> Any:
     """Returns the names of the kinds that a source can give, as an annotation."""
-    return Literal[tuple(kind.name for kind in kinds() if source in kind.arguments)]
+    of_items = {kind.each for kind in kinds()}  # which the kind of the whole stands for
+    return Literal[tuple(kind.name for kind in kinds() if source in kind.arguments and kind.name not in of_items)]
 
 
 def require_own_arguments(feature: Kinded, source: str, whose: Mapping[str, str]) -> None:

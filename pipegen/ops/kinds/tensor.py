@@ -15,6 +15,7 @@ class Tensor(FeatureKind):
     plural = "tensors"
     arguments = {"arrays": (), "table": ("columns", "shape"), "records": ("shape",)}
     numbers = True
+    each = "item_tensor"
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
         return FeatureType(self.name, "float32", feature.stored_shape)

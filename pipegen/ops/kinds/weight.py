@@ -12,4 +12,5 @@ class Weight(Tensor):
     plural = "weights"
     arguments = {"arrays": (), "table": (), "records": ()}
     weighs = True
+    each = ""
     output = "output: {{sample_weight: {}}}"

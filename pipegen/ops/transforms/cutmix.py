@@ -17,7 +17,8 @@ class Cutmix(PairTransform):
 
     λ is drawn from Beta(alpha, alpha) for each example. The rectangle has `sqrt(1 - λ)` of the height and of the width
     and its centre anywhere in the image; what sticks out is cut off, and the label's weights are the exact shares of the
-    area that is left. Pixels stay as they are, and so does their dtype. A mask takes the same rectangle.
+    area that is left. Pixels stay as they are, and so does their dtype. A mask takes the same rectangle. Boxes of both images stay as far
+    as they are seen: the own ones beside the rectangle, and the other one's within it.
 
     The other example is one of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever
     the batch size; a batch size that is a multiple of 8 for each host saves computing examples twice.
@@ -62,6 +63,9 @@ class Cutmix(PairTransform):
         area = tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
         cut = tf.cast(bottom - top, tf.int64) * tf.cast(right - left, tf.int64)
         return tf.cast(tf.cast(area - cut, tf.float64) / tf.cast(area, tf.float64), tf.float32)
+
+    def window(self, chosen: tf.Tensor) -> tf.Tensor:
+        return chosen
 
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         top, left, bottom, right = (edge[:, None] for edge in tf.unstack(chosen, axis=1))

@@ -20,7 +20,7 @@ class Mixup(PairTransform):
 
     The other example is one of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever
     the batch size; a batch size that is a multiple of 8 for each host saves computing examples twice. λ is a multiple of
-    1/65536, and the image becomes float32.
+    1/65536, and the image becomes float32. The boxes of both images stay.
 
     The labels become soft: `output: {encode: {label: one_hot}}` (or `binary`) is needed, and a loss for it such as
     `categorical_crossentropy`. Steps that fix the size come before.

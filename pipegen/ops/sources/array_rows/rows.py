@@ -103,7 +103,8 @@ def common_type(parts: Sequence[ElementType], reference: ElementType) -> Element
         whole = known[0] if len(known) == len(intervals) else None
         for interval in known:
             whole = whole.union(interval) if whole is not None else None
-        features.append((name, x.with_(interval=whole)))
+        most = max(part[name].most or 0 for part in parts) if x.most is not None else None
+        features.append((name, x.with_(interval=whole, most=most)))
     return ElementType(tuple(features))
 
 
@@ -168,7 +169,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
             types[name], lengths[name] = read.type, len(read.values)
             odd += read.notes
             staying += [read.stays] if read.stays is not None else []
-            if kind.labels:
+            if kind.labels or read.classes:
                 classes[name] = read.classes
         except OpError as error:
             field = f"features.{name}" + (f".{error.field}" if error.field else "")
@@ -176,6 +177,8 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     if not notes and len(set(lengths.values())) > 1:
         counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
         notes.append(Note("PG418", f"{counted}; row by row they belong together", field="features", severity="error"))
+    elif not notes:
+        notes += _items_apart(types, columns)
     if notes:
         return _nothing(notes)
 
@@ -186,7 +189,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     notes = sizes_apart(type_)
     if notes:
         return _nothing(notes)
-    label = main_label(classes)
+    label = main_label(name for name in classes if kind_of(types[name]).labels)
     names = classes.pop(label, ()) if label is not None else ()
     main = columns.pop(label) if label is not None else None
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
@@ -205,6 +208,22 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         type=type_,
         rows=numbers,
     )
+
+
+def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -> list[Note]:
+    """Reports a feature that stands beside the items of another one, and has more or fewer of them."""
+    import numpy as np
+
+    notes = []
+    for name, x in types.items():
+        if x.beside is None:
+            continue
+        own, home = columns[name].lengths, columns[x.beside].lengths
+        if not np.array_equal(own, home):
+            row = int(np.argmax(own != home))
+            message = f"row {row} has {count(int(own[row]), 'item')} of `{name}` and {int(home[row])} of `{x.beside}`"
+            notes.append(Note("PG418", message, f"each of `{x.beside}` has one of `{name}`", f"features.{name}", "error"))
+    return notes
 
 
 def _nothing(notes: list[Note]) -> Listing:

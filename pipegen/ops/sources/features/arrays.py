@@ -8,10 +8,11 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.arguments.sizes import Size, height_width
+from pipegen.ops.kinds.boxes import BoxFormat, BoxRules
 from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
-from pipegen.ops.sources.features.pictures import Picture
+from pipegen.ops.sources.features.items import LATER, Beside, KeepsBoxes
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
@@ -22,13 +23,14 @@ else:
 
 FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _OF = dict.fromkeys(("classes", "offset", "map"), "labels") | dict.fromkeys(("size", "channels", "bits", "range"), "images")
+_OF |= dict.fromkeys(("format", "max", "min_area", "min_visibility", "min_size", "empty"), "boxes")
 """What an argument belongs to in the first place."""
 
 
-class ArrayFeature(ChoosesClasses, Picture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
+class ArrayFeature(ChoosesClasses, KeepsBoxes, Beside):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One array of a source: what it holds, and where it comes from."""
 
-    _later: ClassVar[frozenset[str]] = frozenset({"map"})
+    _later: ClassVar[frozenset[str]] = frozenset({"map"}) | LATER
 
     kind: Kind
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as
@@ -50,6 +52,10 @@ class ArrayFeature(ChoosesClasses, Picture):  # type: ignore[misc]  # one `ignor
     in -1..1 or in 0..255 has that range, and any other none."""
     classes: KnownClasses | None = None
     """The names of the classes in the order of their indices, or how many there are; by default the data says so."""
+    format: BoxFormat | None = None
+    """For boxes: what the four numbers of one are; `xyxy` by default. `xyxy` is left, top, right and bottom edge in pixels, `xywh` left,
+    top, width and height, `center_xywh` the centre, width and height, `yxyx` top, left, bottom and right; `rel_xyxy` and so on the same in
+    parts of the image's width and height."""
     offset: int = 0
     """What is subtracted from the stored labels to get class indices, such as 1 where classes are counted from 1."""
 
@@ -73,6 +79,16 @@ class ArrayFeature(ChoosesClasses, Picture):  # type: ignore[misc]  # one `ignor
         if self.key is not None and self.path is not None:
             raise ValueError("`key` names an array among several, and a `.npy` file holds one; leave `key` out")
         return self
+
+    @property
+    def home(self) -> str | None:
+        """Returns the feature of which each item has one of these, if any."""
+        found: str | None = getattr(self, "with")
+        return found
+
+    def box_rules(self) -> BoxRules:
+        """Returns how its boxes are stored, and which are kept."""
+        return self.rules(self.format or "xyxy")
 
     def possible(self) -> tuple[FeatureType, ...]:
         """The types that it can turn out to have; the first is what stands for it before the data is there."""

@@ -95,6 +95,9 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for name, feature in features.items():
         kind = kind_of(feature)
+        home = getattr(feature, "home", None)
+        if home is not None:
+            found[name] = _beside(name, home, features)
         if not kind.aligns:
             for argument in ("of", "ignore", "values"):
                 if getattr(feature, argument, None) not in (None, 0) and not kind.takes("table", argument):
@@ -108,6 +111,19 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
         kind.check(name, feature)
         found[name] = feature.of if feature.of is not None or not kind.lives else next(iter(images), None)
     return found
+
+
+def _beside(name: str, home: str, features: Mapping[str, Picture]) -> str:
+    """Checks the feature beside whose items another one stands."""
+    ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
+    kind = kind_of(features[name])
+    if not kind.ragged:
+        raise PartError(f"`with` is for labels and tensors of boxes, and `{name}` is `kind: {kind.name}`", name, "with")
+    if home not in ragged:
+        near = closest(home, ragged)
+        help_ = f"did you mean `{near}`?" if near else "name a feature of `kind: boxes`"
+        raise PartError(f"`{name}` is `with: {home}`, which has no items", name, "with", help=help_)
+    return home
 
 
 def _check_kind(name: str, feature: Picture, kind: FeatureKind) -> None:

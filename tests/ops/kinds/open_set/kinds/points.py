@@ -16,7 +16,7 @@ class Points(FeatureKind):
     lives = True
     output = "output: {{y: {}}}"
 
-    def move(self, items: Any, matrix: Any, before: Any, after: Any) -> tuple[Any, Any]:
+    def move(self, items: Any, matrix: Any, before: Any, after: Any, details: Any) -> tuple[Any, Any]:
         import tensorflow as tf
 
         xy1 = tf.concat([tf.cast(items, tf.float64), tf.ones_like(items[..., :1], tf.float64)], -1)
@@ -25,7 +25,7 @@ class Points(FeatureKind):
         last = tf.stack([tf.cast(after[1], tf.float64), tf.cast(after[0], tf.float64)]) - 0.5
         return tf.cast(xy, tf.float32), tf.reduce_all((xy >= -0.5) & (xy < last), -1)
 
-    def draw(self, image: Any, value: Any, x: Any) -> Any:
+    def draw(self, image: Any, value: Any, x: Any, names: Any = ()) -> Any:
         import numpy as np
 
         drawn = np.array(image)

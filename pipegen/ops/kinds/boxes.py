@@ -1,0 +1,246 @@
+"""Boxes: any number of upright rectangles on an image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pipegen.errors import OpError
+from pipegen.lazy import tf
+from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.ragged import Ragged
+from pipegen.types import FeatureType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.ops.kinds.base import Size
+
+BoxFormat = Literal["xyxy", "yxyx", "xywh", "center_xywh", "rel_xyxy", "rel_yxyx", "rel_xywh", "rel_center_xywh"]
+"""`xyxy` is left, top, right, bottom; `yxyx` top, left, bottom, right; `xywh` left, top, width, height; `center_xywh` the centre, width and
+height. In pixels, and with `rel_` in parts of the width and the height of the image."""
+_STEPS = 256.0
+"""Parts of a pixel that moved edges are rounded to, so that the last bit of a matrix makes no difference."""
+_HORIZON = 1e-6
+_FAR = 1e7
+"""Pixels beyond which an edge is not looked at: a perspective can put a corner at infinity."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxRules:
+    """Says how boxes are stored, and which are kept when their image is moved.
+
+    Attributes:
+        format: The format of those stored; steps work on `xyxy`.
+        most: The most boxes that leave the pipeline for one image; the largest stay. `None` for all.
+        min_area: The least area of what is left of a box on the image, in square pixels.
+        min_visibility: The least share of its area that is left on the image.
+        min_size: The least width and height of what is left, in pixels.
+        empty: Whether a stored image may have no box.
+    """
+
+    format: BoxFormat = "xyxy"
+    most: int | None = None
+    min_area: float = 0.0
+    min_visibility: float = 0.0
+    min_size: float = 0.0
+    empty: Literal["allow", "refuse"] = "allow"
+
+
+class Boxes(FeatureKind):
+    """Upright rectangles, any number on each image. A box is its edges: 0 is the left edge of the first pixel, and the width of the image
+    the right edge of the last one.
+    """
+
+    name = "boxes"
+    plural = "boxes"
+    arguments = {"arrays": ("format", "max", "min_area", "min_visibility", "min_size", "empty")}
+    storage = "ragged"
+    lives = True
+    output = "output: {{y: {}}}"
+    formats = get_args(BoxFormat)
+    enters = joins = True
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        return (boxes_type(feature.of or "image", feature.box_rules()),)
+
+    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+        from pipegen.ops.sources.array_rows.ragged import read_ragged
+
+        rules = feature.box_rules()
+        items = self.check_items(read_ragged(name, given, (4,)), rules, name, lambda row: f"row {row} of `{name}`")
+        return Column(items, boxes_type(feature.of or "image", rules, most=most_items(items)))
+
+    def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
+        import numpy as np
+
+        values, rules = np.asarray(items.values, np.float32).reshape(-1, 4), details
+
+        def at(wrong: Any) -> str:
+            item = int(np.argmax(wrong))
+            ends = np.cumsum(items.lengths)
+            row = int(np.searchsorted(ends, item, side="right"))
+            return f"{place(row)}: box {item - int(ends[row] - items.lengths[row])} is [{', '.join(f'{v:g}' for v in values[item])}]"
+
+        wrong = ~np.isfinite(values).all(1)
+        if wrong.any():
+            raise OpError("PG250", f"{at(wrong)}, which are no four numbers", help="leave such boxes out")
+        corners = _as_xyxy(np, values, rules.format)
+        wrong = (corners[:, 2] < corners[:, 0]) | (corners[:, 3] < corners[:, 1])
+        if wrong.any():
+            what = "a width or a height below 0" if rules.format.endswith("wh") else "an edge before the one that it should follow"
+            message = f"{at(wrong)}, and as `{rules.format}` that is {what}; so {'is' if wrong.sum() == 1 else 'are'} {int(wrong.sum())}"
+            fits = [f for f in self.formats if f != rules.format and f.startswith("rel_") == rules.format.startswith("rel_")]
+            fits = [f for f in fits if not _negative(np, values, f)]
+            help_ = f"say which `format` they have: they could be `{'` or `'.join(fits)}`" if fits else "mend or leave out such boxes"
+            raise OpError("PG250", f"{message} of {len(values):,} boxes", field="format", help=help_)
+        relative, highest = rules.format.startswith("rel_"), float(np.abs(values).max(initial=0))
+        if relative and highest > _RELATIVE_MOST:
+            fit = rules.format.removeprefix("rel_")
+            message = f"{at(np.abs(values).max(1) == highest)}, and a `{rules.format}` box is in parts of the image, from 0 to 1"
+            raise OpError("PG250", message, field="format", help=f"write `format: {fit}` for boxes in pixels")
+        if not relative and 0 < highest <= 1:
+            message = f"no number of `{name}` is above 1, so the boxes seem to be parts of the image, and `{rules.format}` is in pixels"
+            raise OpError("PG250", message, field="format", help=f"write `format: rel_{rules.format}`")
+        if rules.empty == "refuse" and not np.all(items.lengths):
+            bare = np.flatnonzero(np.asarray(items.lengths) == 0)
+            message = (
+                f"{place(int(bare[0]))} has no boxes, and neither have {len(bare) - 1} others; `empty: refuse` asks for one on each image"
+            )
+            raise OpError("PG251", message, field="empty", help="leave such images out, or write `empty: allow`")
+        return Ragged(values, np.asarray(items.lengths, np.int64))
+
+    def limit(self, x: FeatureType) -> int | None:
+        return x.details.most if isinstance(x.details, BoxRules) else None
+
+    def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        boxes = tf.cast(_as_xyxy(tf, items, details.format), tf.float64)
+        height, width = (tf.cast(side, tf.float64) for side in size)
+        if details.format.startswith("rel_"):
+            boxes *= tf.stack([width, height, width, height])
+        return _kept(boxes, height, width, details)
+
+    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        height, width = (tf.cast(side, tf.float64) for side in after)
+        return _kept(_enclosing(tf.cast(items, tf.float64), matrix), height, width, details)
+
+    def within(self, items: tf.Tensor, window: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        boxes = tf.cast(items, tf.float64)
+        top, left, bottom, right = (window[:, None, i] for i in range(4))
+        lows, highs = tf.stack([left, top], -1), tf.stack([right, bottom], -1)
+        shared = tf.concat([tf.maximum(boxes[..., :2], lows), tf.minimum(boxes[..., 2:], highs)], -1)
+        covered = _area(shared)
+        if not outside:
+            return tf.cast(shared, tf.float32), _large_enough(shared, covered, _area(boxes), details)
+        # What a window leaves of a box is smaller than the box only where it spans one of its sides.
+        x0, y0, x1, y1 = tf.unstack(boxes, axis=-1)
+        spans_x, spans_y = (left <= x0) & (right >= x1), (top <= y0) & (bottom >= y1)
+        x0, x1 = (
+            tf.where(spans_y & (left <= x0), tf.maximum(x0, tf.minimum(right, x1)), x0),
+            tf.where(spans_y & (right >= x1), tf.minimum(x1, tf.maximum(left, x0)), x1),
+        )
+        y0, y1 = (
+            tf.where(spans_x & (top <= y0), tf.maximum(y0, tf.minimum(bottom, y1)), y0),
+            tf.where(spans_x & (bottom >= y1), tf.minimum(y1, tf.maximum(top, y0)), y1),
+        )
+        left_over = tf.stack([x0, y0, x1, y1], -1)
+        untouched = covered <= 0
+        left_over = tf.where(untouched[..., None], boxes, left_over)
+        whole = _area(boxes)
+        kept = _large_enough(left_over, whole - covered, whole, details)
+        return tf.cast(left_over, tf.float32), kept
+
+    def express(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
+        x0, y0, x1, y1 = tf.unstack(tf.cast(items, tf.float64), axis=-1)
+        if form.startswith("rel_"):
+            x0, y0, x1, y1 = x0 / size[1], y0 / size[0], x1 / size[1], y1 / size[0]
+        parts = {
+            "xyxy": (x0, y0, x1, y1), "yxyx": (y0, x0, y1, x1), "xywh": (x0, y0, x1 - x0, y1 - y0),
+            "center_xywh": ((x0 + x1) / 2.0, (y0 + y1) / 2.0, x1 - x0, y1 - y0),
+        }  # fmt: skip
+        return tf.cast(tf.stack(parts[form.removeprefix("rel_")], -1), tf.float32)
+
+    def weight(self, items: tf.Tensor) -> tf.Tensor:
+        return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
+
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        from pipegen.ops.lowering.overlay import outlined
+
+        return outlined(image, value, names)
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        return [[round(float(v), 6 if x.form.startswith("rel_") else 2) for v in box] for box in items]
+
+
+def boxes_type(of: str, rules: BoxRules, *, most: int = 0) -> FeatureType:
+    """Returns the type of boxes on the image `of`; `most` is the most that a record has, 0 where that is not known yet."""
+    return FeatureType("boxes", "float32", (None, 4), of=of, most=most, details=rules)
+
+
+def most_items(items: Ragged) -> int:
+    """Returns the most items that a record of a ragged column has, at least 1."""
+    return max(1, int(items.lengths.max(initial=0)))
+
+
+_RELATIVE_MOST = 2.0
+"""Parts of an image beyond which nobody marks anything."""
+
+
+def _as_xyxy(library: Any, boxes: Any, form: str) -> Any:
+    """Boxes of a format as left, top, right and bottom edge, relative ones as they are, by NumPy or TensorFlow."""
+    a, b, c, d = (boxes[..., i] for i in range(4))
+    parts = {
+        "xyxy": (a, b, c, d), "yxyx": (b, a, d, c), "xywh": (a, b, a + c, b + d),
+        "center_xywh": (a - c / 2, b - d / 2, a + c / 2, b + d / 2),
+    }  # fmt: skip
+    return library.stack(parts[form.removeprefix("rel_")], -1)
+
+
+def _negative(np: Any, values: Any, form: str) -> bool:
+    corners = _as_xyxy(np, values, form)
+    return bool(((corners[:, 2] < corners[:, 0]) | (corners[:, 3] < corners[:, 1])).any())
+
+
+def _area(boxes: tf.Tensor) -> tf.Tensor:
+    sides = tf.maximum(boxes[..., 2:] - boxes[..., :2], 0.0)
+    return sides[..., 0] * sides[..., 1]
+
+
+def _kept(boxes: tf.Tensor, height: tf.Tensor, width: tf.Tensor, rules: BoxRules) -> tuple[tf.Tensor, tf.Tensor]:
+    """Boxes, float64 `xyxy`, clipped to an image, as float32; and which of them are left."""
+    clipped = tf.clip_by_value(boxes, tf.zeros([], tf.float64), tf.stack([width, height, width, height]))
+    return tf.cast(clipped, tf.float32), _large_enough(clipped, _area(clipped), _area(boxes), rules)
+
+
+def _large_enough(boxes: tf.Tensor, seen: tf.Tensor, whole: tf.Tensor, rules: BoxRules) -> tf.Tensor:
+    """Returns which boxes are kept, where areas `seen` are left of `whole` ones."""
+    kept = seen > 0
+    if rules.min_area:
+        kept &= seen >= rules.min_area
+    if rules.min_visibility:
+        kept &= seen >= rules.min_visibility * whole
+    if rules.min_size:
+        kept &= tf.reduce_min(boxes[..., 2:] - boxes[..., :2], -1) >= rules.min_size
+    return kept
+
+
+def _enclosing(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
+    """The least upright boxes around what matrices make of boxes: float64 `(n, most, 4)`.
+
+    A side that a perspective leads behind the viewer is followed as far as it can be seen.
+    """
+    x0, y0, x1, y1 = tf.unstack(boxes - 0.5, axis=-1)  # in a matrix, pixel centres lie at whole numbers
+    corners = tf.stack([tf.stack([x0, x1, x1, x0], -1), tf.stack([y0, y0, y1, y1], -1)], -1)
+    rows = matrix[:, None, None]
+    x, y, w = (rows[..., i, 0] * corners[..., 0] + rows[..., i, 1] * corners[..., 1] + rows[..., i, 2] for i in range(3))
+    points = tf.stack([x, y, w], -1)
+    following = tf.roll(points, -1, axis=-2)
+    before, after = points[..., 2:], following[..., 2:]
+    crosses = (before >= _HORIZON) != (after >= _HORIZON)
+    share = (before - _HORIZON) / tf.where(crosses, before - after, tf.ones_like(before))
+    points = tf.concat([points, points + share * (following - points)], -2)
+    seen = tf.concat([before >= _HORIZON, crosses], -2)
+    places = tf.clip_by_value(points[..., :2] / tf.where(seen, points[..., 2:], tf.ones_like(points[..., 2:])), -_FAR, _FAR)
+    low = tf.reduce_min(tf.where(seen, places, tf.fill(tf.shape(places), tf.constant(_FAR, tf.float64))), -2)
+    high = tf.reduce_max(tf.where(seen, places, tf.fill(tf.shape(places), tf.constant(-_FAR, tf.float64))), -2)
+    return tf.round((tf.concat([low, high], -1) + 0.5) * _STEPS) / _STEPS

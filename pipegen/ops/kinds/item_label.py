@@ -1,0 +1,42 @@
+"""Labels of items: the class of each box, or of whatever else an image has any number of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.ragged import Ragged
+from pipegen.types import FeatureType
+
+
+class ItemLabel(FeatureKind):
+    """A class index for each item of another feature; a `label` that is `with` that one."""
+
+    name = "item_label"
+    plural = "labels of items"
+    arguments = {"arrays": ("classes", "offset")}
+    storage = "ragged"
+    output = "output: {{y: {}}}"
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        return (item_label_type(feature.home, feature.num_classes),)
+
+    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+        import numpy as np
+
+        from pipegen.ops.sources.array_rows.ragged import read_ragged
+        from pipegen.ops.sources.features.classes import read_labels
+
+        items = read_ragged(name, given, ())
+        if not len(items.values):
+            names = feature.classes if isinstance(feature.classes, tuple) else tuple(map(str, range(feature.num_classes or 0)))
+            indices: Any = np.zeros(0, np.int64)
+        else:
+            indices, names = read_labels(name, feature.classes, feature.offset, items.values, lambda item: f"item {item} of `{name}`")
+        column = Ragged(np.asarray(indices, np.int64), items.lengths)
+        return Column(column, item_label_type(feature.home, len(names)), names)
+
+
+def item_label_type(home: str, classes: int | None) -> FeatureType:
+    """Returns the type of the class of each item of the feature `home`."""
+    return FeatureType("item_label", "int64", (None,), of=home, classes=classes, most=0, beside=home)

@@ -1,0 +1,32 @@
+"""Numbers of items: a score of each box, whether it is a crowd, or whatever else each of them has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.types import FeatureType
+
+
+class ItemTensor(FeatureKind):
+    """Numbers for each item of another feature, as float32; a `tensor` that is `with` that one."""
+
+    name = "item_tensor"
+    plural = "numbers of items"
+    arguments = {"arrays": ()}
+    storage = "ragged"
+    output = "output: {{y: {}}}"
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        return (item_tensor_type(feature.home),)
+
+    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+        from pipegen.ops.sources.array_rows.ragged import read_ragged
+
+        items = read_ragged(name, given, None)
+        return Column(items, item_tensor_type(feature.home, tuple(items.values.shape[1:])))
+
+
+def item_tensor_type(home: str, shape: tuple[int | None, ...] = ()) -> FeatureType:
+    """Returns the type of numbers of one shape for each item of the feature `home`."""
+    return FeatureType("item_tensor", "float32", (None, *shape), of=home, most=0, beside=home)

@@ -1,0 +1,74 @@
+"""Reads ragged arrays: a list of arrays, one for each record, of any length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.errors import OpError
+from pipegen.ops.kinds.ragged import Ragged
+
+
+def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None) -> Ragged:
+    """Returns the items of all records, one behind the other.
+
+    Args:
+        name: The feature, for messages.
+        given: A `Ragged` column, a list or an object array of one array `(items, ...)` for each record, or an array
+            `(records, items, ...)`.
+        shape: That of an item; `None` where the data says so. Items without an axis may be texts; others are numbers.
+
+    Raises:
+        OpError: `PG402` for no records, `PG204` for a wrong shape, `PG419` for what is no number.
+    """
+    import numpy as np
+
+    if isinstance(given, Ragged):
+        rows, lengths = None, np.asarray(given.lengths, np.int64)
+        values = np.asarray(given.values)
+    else:
+        try:
+            rows = [_row(name, i, row, shape) for i, row in enumerate(given)]
+        except TypeError:
+            raise OpError(
+                "PG418", f"`{name}` is no list of arrays, but {type(given).__name__}", help="give one array for each image"
+            ) from None
+        lengths = np.array([len(row) for row in rows], np.int64)
+        full = [row for row in rows if len(row)]
+        inner = shape if shape is not None else (full[0].shape[1:] if full else ())
+        odd = next((i for i, row in enumerate(rows) if len(row) and row.shape[1:] != inner), None)
+        if odd is not None:
+            message = f"row {odd} of `{name}` has the shape {rows[odd].shape}, and each item has to have the shape {tuple(inner)}"
+            raise OpError("PG204", message, help=_help(shape))
+        values = np.concatenate(full) if full else np.zeros((0, *inner), np.float32)
+    if not len(lengths):
+        raise OpError("PG402", f"the array `{name}` has no rows")
+    if shape == () and values.dtype.kind in "USiub":
+        return Ragged(values, lengths)
+    if values.dtype.kind not in "biuf":
+        raise OpError("PG419", f"the values of `{name}` are {values.dtype}", help="they have to be numbers")
+    with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, which is found below
+        values = values.astype(np.float32)
+    wrong = ~np.isfinite(values).all(tuple(range(1, values.ndim)))
+    if wrong.any():
+        row = int(np.searchsorted(np.cumsum(lengths), int(np.argmax(wrong)), side="right"))
+        raise OpError("PG419", f"row {row} of `{name}` holds values that are no numbers", help="leave such items out")
+    return Ragged(values, lengths)
+
+
+def _row(name: str, number: int, given: Any, shape: tuple[int, ...] | None) -> Any:
+    import numpy as np
+
+    try:
+        row = np.asarray(given)
+    except ValueError:
+        row = np.empty((), object)
+    if row.dtype == object and all(isinstance(v, str) for v in row.reshape(-1).tolist()) and row.ndim == 1:
+        row = row.astype(str)
+    if row.dtype == object or row.ndim == 0:
+        raise OpError("PG204", f"row {number} of `{name}` is no array of items", help=_help(shape))
+    return row
+
+
+def _help(shape: tuple[int, ...] | None) -> str:
+    inner = "".join(f", {side}" for side in shape or ())
+    return f"an array `(items{inner}{',' if not inner else ''})` for each image, with no items `numpy.zeros((0{inner or ','}))`"
