@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, PrivateAttr, model_serializer, model_validator
 
 from pipegen.errors import InternalError
+from pipegen.ops.arguments.box_rules import BoxFormat
 from pipegen.ops.base import Model, SplitName, Transform
 from pipegen.ops.curriculum import Curriculum
-from pipegen.ops.kinds.boxes import BoxFormat
 from pipegen.ops.sampling import Sampling as Sampling
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.splitting import ColumnMethod as ColumnMethod

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
+from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.types import FeatureType
@@ -16,35 +16,11 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Size
 
-BoxFormat = Literal["xyxy", "yxyx", "xywh", "center_xywh", "rel_xyxy", "rel_yxyx", "rel_xywh", "rel_center_xywh"]
-"""`xyxy` is left, top, right, bottom; `yxyx` top, left, bottom, right; `xywh` left, top, width, height; `center_xywh` the centre, width and
-height. In pixels, and with `rel_` in parts of the width and the height of the image."""
 _STEPS = 256.0
 """Parts of a pixel that moved edges are rounded to, so that the last bit of a matrix makes no difference."""
 _HORIZON = 1e-6
 _FAR = 1e7
 """Pixels beyond which an edge is not looked at: a perspective can put a corner at infinity."""
-
-
-@dataclass(frozen=True, slots=True)
-class BoxRules:
-    """Says how boxes are stored, and which are kept when their image is moved.
-
-    Attributes:
-        format: The format of those stored; steps work on `xyxy`.
-        most: The most boxes that leave the pipeline for one image; the largest stay. `None` for all.
-        min_area: The least area of what is left of a box on the image, in square pixels.
-        min_visibility: The least share of its area that is left on the image.
-        min_size: The least width and height of what is left, in pixels.
-        empty: Whether a stored image may have no box.
-    """
-
-    format: BoxFormat = "xyxy"
-    most: int | None = None
-    min_area: float = 0.0
-    min_visibility: float = 0.0
-    min_size: float = 0.0
-    empty: Literal["allow", "refuse"] = "allow"
 
 
 class Boxes(FeatureKind):

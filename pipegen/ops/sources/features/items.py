@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, PositiveInt, create_model
 
-from pipegen.ops.kinds.boxes import BoxFormat, BoxRules
+from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.pictures import Picture
 

@@ -1,0 +1,31 @@
+"""The formats of boxes, and which of them are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+BoxFormat = Literal["xyxy", "yxyx", "xywh", "center_xywh", "rel_xyxy", "rel_yxyx", "rel_xywh", "rel_center_xywh"]
+"""`xyxy` is left, top, right, bottom; `yxyx` top, left, bottom, right; `xywh` left, top, width, height; `center_xywh` the centre, width and
+height. In pixels, and with `rel_` in parts of the width and the height of the image."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxRules:
+    """Says how boxes are stored, and which are kept when their image is moved.
+
+    Attributes:
+        format: The format of those stored; steps work on `xyxy`.
+        most: The most boxes that leave the pipeline for one image; the largest stay. `None` for all.
+        min_area: The least area of what is left of a box on the image, in square pixels.
+        min_visibility: The least share of its area that is left on the image.
+        min_size: The least width and height of what is left, in pixels.
+        empty: Whether a stored image may have no box.
+    """
+
+    format: BoxFormat = "xyxy"
+    most: int | None = None
+    min_area: float = 0.0
+    min_visibility: float = 0.0
+    min_size: float = 0.0
+    empty: Literal["allow", "refuse"] = "allow"
