@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
+from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
@@ -74,16 +75,16 @@ class Boxes(FeatureKind):
         if relative and highest > _RELATIVE_MOST:
             fit = rules.format.removeprefix("rel_")
             message = f"{at(np.abs(values).max(1) == highest)}, and a `{rules.format}` box is in parts of the image, from 0 to 1"
-            raise OpError("PG250", message, field="format", help=f"write `format: {fit}` for boxes in pixels")
+            raise OpError("PG250", message, field="format", help=write(f"format: {fit}", "arguments", "write {} for boxes in pixels"))
         if not relative and 0 < highest <= 1:
             message = f"no number of `{name}` is above 1, so the boxes seem to be parts of the image, and `{rules.format}` is in pixels"
-            raise OpError("PG250", message, field="format", help=f"write `format: rel_{rules.format}`")
+            raise OpError("PG250", message, field="format", help=write(f"format: rel_{rules.format}", "arguments"))
         if rules.empty == "refuse" and not np.all(items.lengths):
             bare = np.flatnonzero(np.asarray(items.lengths) == 0)
             message = (
                 f"{place(int(bare[0]))} has no boxes, and neither have {len(bare) - 1} others; `empty: refuse` asks for one on each image"
             )
-            raise OpError("PG251", message, field="empty", help="leave such images out, or write `empty: allow`")
+            raise OpError("PG251", message, field="empty", help=write("empty: allow", "arguments", "leave such images out, or write {}"))
         return Ragged(values, np.asarray(items.lengths, np.int64))
 
     def limit(self, x: FeatureType) -> int | None:
