@@ -405,5 +405,5 @@ class Builder:
             self._emit(stage, feature, y)
         for joins in plan.items:
             room = self.type[joins.feature].shape[0]
-            self._emit_all(joins, resized(joins, self.type, None if room is None else 2 * room))
+            self._emit_all(joins, resized(joins, self.type, None if room is None else room * (1 + joins.ref.step.others)))
         self._place()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.mixing import partners
+from pipegen.backend.index.mixing import partners, partners_of
 from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
@@ -48,32 +48,35 @@ def enter(stage: s.Enter, features: Features) -> None:
 
 
 def mix_items(stage: s.MixItems, features: Features) -> None:
-    """Takes the items of each example's partner beside its own, in place: the own ones come first."""
+    """Takes the items of each example's partners beside its own, in place: the own ones come first."""
     kind, step, valid = kind_named(stage.kind), stage.ref.step, valid_name(stage.feature)
     u = own_draws(stage.ref, features["@draws"])
     rank = step.rank(u)
-    partner = partners(rank, features.get("@member", tf.ones_like(rank, tf.bool)))
+    partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
     height, width = (tf.convert_to_tensor(side, tf.int32) for side in stage.canvas)
     chosen = step.choose(u, height, width)
-    share = step.own_share(chosen, height, width)[:, None]
-    # An example that is alone in its group is mixed with itself, and has each item once.
-    alone = (partner == tf.range(tf.size(partner)))[:, None]
-    own, others = features[stage.feature], tf.gather(features[stage.feature], partner)
-    own_there = features[valid] & ((share > 0) | alone)
-    others_there = tf.gather(features[valid], partner) & (share < 1) & ~alone
-    window = step.window(chosen)
-    if window is not None:
-        window = tf.cast(window, tf.float64)
-        rest, kept = kind.within(own, window, stage.details, outside=True)
-        mixed = (share < 1) & ~alone
-        own, own_there = tf.where(mixed[..., None], rest, own), own_there & (kept | ~mixed)
-        others, kept = kind.within(others, window, stage.details, outside=False)
-        others_there &= kept
+    shares, seen = step.shares(chosen, height, width), step.seen(chosen, height, width)
+    sources = [tf.range(tf.size(rank)), *tf.unstack(partner, axis=1)]
+    # What is mixed with nobody but itself, in its own place, has each item once.
+    shifted = any(part.shift is not None for part in seen)
+    alone = tf.zeros_like(rank, tf.bool) if shifted else tf.reduce_all(partner == sources[0][:, None], 1)
+    items, there = [], []
+    for number, (source, part) in enumerate(zip(sources, seen, strict=True)):
+        own, is_there = tf.gather(features[stage.feature], source), tf.gather(features[valid], source)
+        is_there &= tf.where(alone, number == 0, shares[:, number] > 0)[:, None]
+        if part.window is not None:
+            window = tf.cast(part.window, tf.float64)
+            shift = tf.zeros_like(window[:, :2]) if part.shift is None else tf.cast(part.shift, tf.float64)
+            cut, kept = kind.within(own, window, shift, stage.details, outside=part.outside)
+            whole = alone[:, None]
+            own = tf.where(tf.reshape(whole, [-1] + [1] * (own.shape.rank - 1)), own, cut)
+            is_there &= kept | whole
+        items.append(own)
+        there.append(is_there)
     for rider in stage.riders:
-        features[rider] = tf.concat([features[rider], tf.gather(features[rider], partner)], 1)
-    features[valid] = tf.concat([own_there, others_there], 1)
-    items = tf.concat([own, others], 1)
-    _settle(stage, features, items, features[valid])
+        features[rider] = tf.concat([tf.gather(features[rider], source) for source in sources], 1)
+    features[valid] = tf.concat(there, 1)
+    _settle(stage, features, tf.concat(items, 1), features[valid])
 
 
 def limit(stage: s.Limit, features: Features) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.mixing import GROUP, MixingTransform
+from pipegen.ops.families.mixing import COUNTS, GROUP, MixingTransform
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.wording import use, uses
 from pipegen.types import times, valid_name
@@ -109,7 +109,7 @@ class EnterEach(Enter):
 
 @dataclass(frozen=True, slots=True)
 class MixItems(Stage):
-    """Takes the items of another example of the group beside the own ones, as far as each image is still seen: there are twice as many
+    """Takes the items of other examples of the group beside the own ones, as far as each image is still seen: there are as many times the
     places.
 
     Attributes:
@@ -134,7 +134,7 @@ class MixItems(Stage):
         return (self.feature, valid_name(self.feature), *self.riders)
 
     def says(self) -> str:
-        return f"join those of two of a group of {GROUP}: {use(self.ref)}"
+        return f"join those of {COUNTS[self.ref.step.others]} of a group of {GROUP}: {use(self.ref)}"
 
 
 @dataclass(frozen=True, slots=True)

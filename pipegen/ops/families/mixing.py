@@ -24,11 +24,26 @@ GROUP = 8
 WHOLE = 1 << 16
 """A share is a whole number of these parts, so that mixing bytes in float32 is exact: 255 * 65536 < 2^24."""
 
-_COUNTS = {1: "two", 3: "four"}
+COUNTS = {1: "two", 3: "four"}
 """How many are mixed, in words, by how many of them are others."""
 
 _SHARED_DRAWS = 2
 """The rank in the group, and whether the step acts."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Says where in a mixed image one of those that are mixed is seen.
+
+    Attributes:
+        window: Top, left, bottom and right edge in pixels, whole numbers `(n, 4)`; `None` for the whole image.
+        outside: Whether it is seen around the window and not in it.
+        shift: By how many rows and columns it is moved, whole numbers `(n, 2)`; `None` for not at all.
+    """
+
+    window: tf.Tensor | None = None
+    outside: bool = False
+    shift: tf.Tensor | None = None
 
 
 class MixingTransform(Transform):
@@ -97,14 +112,16 @@ class MixingTransform(Transform):
         """
         raise NotImplementedError
 
-    def window(self, chosen: tf.Tensor) -> tf.Tensor | None:
-        """Returns the part of each image that is its partner's, whole numbers `(..., 4)`: top, left, bottom and right edge in pixels;
-        `None` where both are seen everywhere.
+    def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
+        """Returns where in the mixed image an example and each of its partners are seen, so that boxes can follow: everywhere, unless a
+        step says otherwise.
 
         Args:
-            chosen: From `choose`.
+            chosen: From `choose`, `(n, k)`.
+            height: The height of the images, in pixels.
+            width: Their width.
         """
-        return None
+        return (Seen(),) * (1 + self.others)
 
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         """The mixed images: a pure function.
@@ -170,7 +187,7 @@ class Mix(Computes):
     exact: bool = False
 
     def says(self) -> str:
-        return f"{'weigh the labels of' if self.label else 'mix'} {_COUNTS[self.ref.step.others]} of a group of {GROUP}: {use(self.ref)}"
+        return f"{'weigh the labels of' if self.label else 'mix'} {COUNTS[self.ref.step.others]} of a group of {GROUP}: {use(self.ref)}"
 
     def rereads(self, before: Sequence[Stage]) -> bool:
         return bool(before)

@@ -158,14 +158,15 @@ class FeatureKind:
         """Returns how much each item matters where there are too many, float32 `(n, most)`: by default all alike."""
         return tf.zeros(tf.shape(items)[:2], tf.float32)
 
-    def within(self, items: tf.Tensor, window: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
-        """Cuts items to a window of each image, or to what lies outside it, where another image covers the rest.
+    def within(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        """Shifts items with their image, and cuts them to what is seen of it where others are laid beside or upon it.
 
         Args:
             items: `(n, most, ...)`.
             window: float64 `(n, 4)`: top, left, bottom and right edge, in pixels.
+            shift: float64 `(n, 2)`: rows and columns.
             details: Those of the type.
-            outside: Whether what lies outside the window is what stays.
+            outside: Whether what lies outside the window is what is seen.
 
         Returns:
             The items, and which of them are kept: bool `(n, most)`.

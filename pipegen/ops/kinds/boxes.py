@@ -101,8 +101,8 @@ class Boxes(FeatureKind):
         height, width = (tf.cast(side, tf.float64) for side in after)
         return _kept(_enclosing(tf.cast(items, tf.float64), matrix), height, width, details)
 
-    def within(self, items: tf.Tensor, window: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
-        boxes = tf.cast(items, tf.float64)
+    def within(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        boxes = tf.cast(items, tf.float64) + tf.gather(shift, [1, 0, 1, 0], axis=1)[:, None]
         top, left, bottom, right = (window[:, None, i] for i in range(4))
         lows, highs = tf.stack([left, top], -1), tf.stack([right, bottom], -1)
         shared = tf.concat([tf.maximum(boxes[..., :2], lows), tf.minimum(boxes[..., 2:], highs)], -1)

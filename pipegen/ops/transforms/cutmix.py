@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example, Number
-from pipegen.ops.families.mixing import WHOLE, PairTransform
+from pipegen.ops.families.mixing import WHOLE, PairTransform, Seen
 
 
 class Cutmix(PairTransform):
@@ -64,8 +64,8 @@ class Cutmix(PairTransform):
         cut = tf.cast(bottom - top, tf.int64) * tf.cast(right - left, tf.int64)
         return tf.cast(tf.cast(area - cut, tf.float64) / tf.cast(area, tf.float64), tf.float32)
 
-    def window(self, chosen: tf.Tensor) -> tf.Tensor:
-        return chosen
+    def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
+        return Seen(chosen, outside=True), Seen(chosen)
 
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         top, left, bottom, right = (edge[:, None] for edge in tf.unstack(chosen, axis=1))

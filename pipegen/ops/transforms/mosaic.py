@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import check_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.mixing import MixingTransform, Seen
 from pipegen.ops.lowering.linear import uniform
 
 _Part = Annotated[float, Field(ge=0, le=1)]
@@ -22,7 +22,8 @@ class Mosaic(MixingTransform):
 
     The others are three of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size; a
     batch size that is a multiple of 8 for each host saves computing examples twice. In a last group of fewer than four, images come
-    again. Pixels stay as they are, and so does their dtype. A mask is put together from the masks of the same four.
+    again. Pixels stay as they are, and so does their dtype. A mask is put together from the masks of the same four,
+    and the boxes of each are kept as far as they are seen.
 
     Labels of whole images become soft, weighed by the area of each image: `output: {encode: {label: one_hot}}` (or `binary`) is
     needed, and a loss for it such as `categorical_crossentropy`. Steps that fix the size come before; `random_affine` behind it
@@ -67,6 +68,15 @@ class Mosaic(MixingTransform):
         parts = [tf.cast(chosen[..., i], tf.float64) / side for i, side in enumerate(sides)]
         (above, left), (below, right) = parts, (1.0 - part for part in parts)
         return tf.cast(tf.stack([above * left, above * right, below * left, below * right], -1), tf.float32)
+
+    def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
+        row, column = tf.unstack(chosen, axis=-1)
+        zero = tf.zeros_like(row)
+        found = []
+        for top, bottom, down in ((zero, row, row - height), (row, zero + height, row)):
+            for left, right, across in ((zero, column, column - width), (column, zero + width, column)):
+                found.append(Seen(tf.stack([top, left, bottom, right], -1), shift=tf.stack([down, across], -1)))
+        return tuple(found)
 
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         shape = tf.shape(images)
