@@ -19,11 +19,11 @@ def anchor(type_: ElementType, feature: str) -> str:
 def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
     """Returns the features that a step acts on, unless it names one.
 
-    What is aligned with an image moves with it and keeps its values: steps that have no rule for masks, and so move nothing, leave it
-    alone.
+    What is aligned with an image moves with it and keeps its values: steps that move nothing leave it alone, unless they say otherwise.
     """
-    follows = step.moves or isinstance(step, (DecodeTransform, MixingTransform))
-    return tuple(name for name, t in type_.items() if step.acts_on(kind_of(t)) and (follows or anchor(type_, name) == name))
+    follows = isinstance(step, (DecodeTransform, MixingTransform))
+    known = [(name, t) for name, t in type_.items() if step.acts_on(kind_of(t))]
+    return tuple(name for name, t in known if follows or step.reaches(t) or anchor(type_, name) == name)
 
 
 def runs_on(step: Transform, split: str) -> bool:

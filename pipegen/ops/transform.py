@@ -75,6 +75,10 @@ class Transform(Model):
         """Returns whether it has a rule for features of a kind."""
         return kind.aligns if cls.moves else kind.name in cls.kinds
 
+    def reaches(self, x: FeatureType) -> bool:
+        """Returns whether it acts on a feature of type `x`, of a kind that it has a rule for, that is aligned with an image."""
+        return self.moves
+
     @classmethod
     def known_kinds(cls) -> list[str]:
         """Returns the names of the kinds that it has a rule for, sorted."""

@@ -44,6 +44,7 @@ EXPECTED = {
     "random_channel_shift", "random_color_jitter", "random_equalization", "random_gamma", "random_grayscale", "random_invert",
     "random_posterization", "random_solarization", "saturation", "solarization",
     "cutmix", "mixup", "mosaic",
+    "clahe", "random_clahe", "median_blur", "random_median_blur", "random_coarse_dropout", "random_grid_dropout", "random_grid_mask",
     "gaussian_blur", "random_elastic", "random_erasing", "random_gaussian_blur", "random_gaussian_noise", "random_sharpness", "sharpness",
     "affine", "flip", "perspective", "random_affine", "random_perspective", "rotation", "shear", "translation", "zoom",
     "standardize", "whiten",

@@ -36,6 +36,9 @@ OWN_NAMES = {
     "mixup",
     "mosaic",
     "random_python",
+    "random_coarse_dropout",
+    "random_grid_dropout",
+    "random_grid_mask",
 }
 """Steps, beside policies, that name what comes of their arguments instead of the arguments."""
 

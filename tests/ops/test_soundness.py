@@ -40,6 +40,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "brightness": [{"factor": 0}, {"factor": 3}, {"factor": 1}],
     "cast": [{"dtype": "float16"}, {"dtype": "bfloat16"}],
     "center_crop": [{"size": 1}, {"size": [24, 20]}],
+    "clahe": [{"limit": 0}, {"limit": 255, "tiles": [1, 32]}, {"channel": "each", "tiles": [5, 3]}],
     "contrast": [{"factor": 0}, {"factor": 4}, {"factor": 1}],
     "cutmix": [{"alpha": 0.1}, {"alpha": 9, "probability": 0.5}, {"probability": 0}],
     "decode": [{"channels": 1, "scaled": "never"}, {"exif": "ignore"}],
@@ -51,6 +52,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "hue": [{"degrees": 180}, {"degrees": 0}],
     "invert": [{}],
     "mosaic": [{"centre": [0, 1]}, {"centre": [0.5, 0.5], "probability": 0.5}, {"probability": 0}],
+    "median_blur": [{}, {"size": 5}],
     "mixup": [{"alpha": 0.01}, {"alpha": 9, "probability": 0.5}, {"probability": 0}],
     "normalize": [
         {"mean": [0.1, 0.2, 0.3], "std": [1, 2, 3]}, {"std": 7.3}, {"preset": "torch"}, {"preset": "tf"}, {"preset": "caffe"},
@@ -89,6 +91,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_channel_shift": [
         {"delta": [-300, 300]}, {"delta": [0.1, 0.4], "per_channel": True}, {"delta": 50, "probability": 0.5}, {"delta": 0},
     ],
+    "random_clahe": [{"limit": [0, 255], "tiles": [1, 32]}, {"channel": "each", "probability": 0.5}, {"probability": 0}],
+    "random_coarse_dropout": [{"holes": 40, "height": [0, 1], "width": [0, 0.01]}, {"holes": 1, "probability": 0}],
     "random_color_jitter": [
         {"brightness_factor": [0, 3], "hue_degrees": 180}, {"contrast_factor": [0, 4], "saturation_factor": [0, 4], "probability": 0.5},
         {"brightness_factor": 0},
@@ -120,8 +124,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_grayscale": [{"probability": 1}, {"probability": 0}],
     "random_gaussian_blur": [{"sigma": [1, 3]}, {"sigma": 0}, {"sigma": 1, "probability": 0.5}, {"sigma": 1, "probability": 0}],
     "random_gaussian_noise": [{"std": [200, 255]}, {"std": 0}, {"std": 0.2, "probability": 0.5}],
+    "random_grid_dropout": [{"cells": 31, "ratio": 0.99}, {"cells": [1, 2], "fill": {"constant": 200}, "probability": 0.5}],
+    "random_grid_mask": [{"unit": [0.01, 2], "degrees": [-360, 360]}, {"ratio": 0.99, "fill": {"constant": 200}}, {"probability": 0}],
     "random_hue": [{"degrees": 180}, {"degrees": 0}],
     "random_invert": [{"probability": 1}, {"probability": 0}],
+    "random_median_blur": [{"probability": 1, "size": 5}, {"probability": 0}],
     "random_perspective": [
         {"x": 0.3, "y": 0.19, "fill": {"constant": 7}}, {"y": [-0.5, 0.4], "fill": "nearest", "interpolation": "nearest"},
         {"x": 0.2, "interpolation": "bicubic", "probability": 0.5}, {"x": 0, "y": 0},

@@ -48,6 +48,8 @@ def neighbourhood(stage: s.Neighbourhood, image: tf.Tensor, given: Params) -> tf
         done = tf.clip_by_value(done, stage.clip.low, stage.clip.high)
     if stage.exact and done.dtype == tf.float64:
         done = tf.cast(as_float32(done), image.dtype)
+    if done.dtype != image.dtype:  # a step on bytes
+        image = step.entering(image)
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
 
@@ -57,8 +59,10 @@ def _phase(phase: Callable[..., Params], stage: s.Neighbourhood, image: tf.Tenso
 
 
 def _entering(stage: s.Neighbourhood, image: tf.Tensor) -> tf.Tensor:
-    """The image as the step takes it: float64 where every bit counts, which comes back where the step keeps the dtype."""
-    return tf.cast(image, tf.float64) if stage.exact else image
+    """The image as the step takes it: bytes where it works on those alone; else float64 where every bit counts, which comes back where the
+    step keeps the dtype."""
+    image = stage.ref.step.entering(image)
+    return tf.cast(image, tf.float64) if stage.exact and not stage.ref.step.on_bytes else image
 
 
 def _places(step: DisplacementTransform, image: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> Params:

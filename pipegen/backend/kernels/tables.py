@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import acts, own_draws, step_of
+from pipegen.ops.lowering.tables import as_bytes
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
@@ -95,13 +96,6 @@ def histogram(image: tf.Tensor) -> tf.Tensor:
         return tf.reshape(tf.tensor_scatter_nd_add(tf.zeros([channels * 256], tf.int32), places, ones), [channels, 256])
 
     return tf.map_fn(one, image, fn_output_signature=tf.TensorSpec([channels, 256], tf.int32))
-
-
-def as_bytes(image: tf.Tensor) -> tf.Tensor:
-    """uint8 of the same shape: floats are rounded half to even and clipped."""
-    if image.dtype == tf.uint8:
-        return image
-    return tf.cast(tf.clip_by_value(tf.round(image), 0.0, 255.0), tf.uint8)
 
 
 def look_up(image: tf.Tensor, table: tf.Tensor) -> tf.Tensor:

@@ -12,11 +12,11 @@ from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.base import Family, require_image
+from pipegen.ops.inputs import require_bytes
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
 from pipegen.ops.wording import uses
 from pipegen.types import BYTE_RANGE, FeatureType
 
-_EARLIER: str = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
 _HISTOGRAM_NS = 1.5
 """Counting a value, and making the table of the counts."""
 
@@ -55,26 +55,11 @@ class LookupTableTransform(StagedTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 of any value."""
         require_image(self, x)
-        if x.dtype not in ("uint8", "float32"):
-            said = "put {} before it; it rounds to 256 values"
-            help_ = write("rescale: {to: [0, 255]}", "before", said) if x.dtype == "uint16" else None
-            raise OpError("PG221", f"`{self.op}` works on uint8, or on float32 from 0 to 255, and gets {x.dtype}", help=help_)
-        if x.dtype == "float32":
-            self._check_range(x)
+        require_bytes(self, x)
         return x.with_(dtype="uint8", interval=BYTE_RANGE)
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.idle() and x.dtype == "uint8" and x.interval == BYTE_RANGE  # so that nothing is rounded on the way
-
-    def _check_range(self, x: FeatureType) -> None:
-        whole = x.interval is not None and x.interval.high > 1 and BYTE_RANGE.contains(x.interval, slack=0.5)
-        if whole:
-            return
-        given, help_ = f"values in {x.interval}", _EARLIER
-        if x.interval is None:
-            given = "values of an unknown range"
-            help_ = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
-        raise OpError("PG221", f"`{self.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=help_)
 
 
 @dataclass(frozen=True, slots=True)

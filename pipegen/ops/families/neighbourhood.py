@@ -13,11 +13,12 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.base import ConstantFill, Fill, Interpolation, Transform, require_image
+from pipegen.ops.inputs import require_bytes
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Computes, StagedTransform, StepRef, only_identities, weight_ns
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.wording import fitted_use
-from pipegen.types import FLOATING, FeatureType, Interval
+from pipegen.types import BYTE_RANGE, FLOATING, FeatureType, Interval
 
 
 class NeighbourhoodTransform(StagedTransform):
@@ -32,12 +33,14 @@ class NeighbourhoodTransform(StagedTransform):
             more than once, or has phases.
         overshoots: Whether values can leave the range that enters. Bytes are clipped by `finish` itself; floats are
             clipped after it to what `infer` says.
+        on_bytes: Whether it works on bytes alone: floats from 0 to 255 are rounded before it starts, half to even, and bytes leave.
         symmetric: Whether on bytes it comes to the same, bit for bit, if the image is mirrored before or after.
     """
 
     family = Family.NEIGHBOURHOOD
     starts_kernel: ClassVar[bool] = True
     overshoots: ClassVar[bool] = False
+    on_bytes: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -92,17 +95,24 @@ class NeighbourhoodTransform(StagedTransform):
         Returns:
             Images of the dtype and shape that `infer` says.
         """
+        images = self.entering(images)
         for phase in self.phases():
             parameters = phase(images, *parameters)
         done = self.finish(images, *parameters)
         return done if clip is None else tf.clip_by_value(done, clip.low, clip.high)
+
+    def entering(self, images: tf.Tensor) -> tf.Tensor:
+        """The images as `phases` and `finish` take them."""
+        from pipegen.ops.lowering.tables import as_bytes  # which not every spec needs
+
+        return as_bytes(images) if self.on_bytes else images
 
     def clip_of(self, x: FeatureType) -> Interval | None:
         """The values that may leave on an input of type `x`, or `None` where nothing need be clipped."""
         return self.infer(x).interval if self.overshoots and x.dtype != "uint8" else None
 
     def is_identity(self, x: FeatureType) -> bool:
-        return self.idle()
+        return self.idle() and (not self.on_bytes or (x.dtype == "uint8" and x.interval == BYTE_RANGE))
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.NEIGHBOURHOOD, weight=self.weight())
@@ -115,8 +125,11 @@ class NeighbourhoodTransform(StagedTransform):
         return 1.0
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type: images of uint8 and of floats stay what they are."""
+        """The same type: images of uint8 and of floats stay what they are, unless it is a step `on_bytes`, which gives uint8."""
         require_image(self, x)
+        if self.on_bytes:
+            require_bytes(self, x)
+            return x.with_(dtype="uint8", interval=BYTE_RANGE)
         if x.dtype != "uint8" and x.dtype not in FLOATING:
             help_ = write("cast: {dtype: float32}", "before", "put {} before it")
             raise OpError("PG208", f"`{self.op}` works on uint8 and on floats, and gets {x.dtype}", help=help_)

@@ -9,6 +9,13 @@ from __future__ import annotations
 from pipegen.lazy import np, tf
 
 
+def as_bytes(image: tf.Tensor) -> tf.Tensor:
+    """uint8 of the same shape: floats are rounded half to even and clipped."""
+    if image.dtype == tf.uint8:
+        return image
+    return tf.cast(tf.clip_by_value(tf.round(image), 0.0, 255.0), tf.uint8)
+
+
 def repeated(values: list[int], u: tf.Tensor) -> tf.Tensor:
     """One table for every example; `u` is `(n, num_draws)`."""
     return tf.tile(tf.constant([[values]], tf.int32), [tf.shape(u)[0], 1, 1])

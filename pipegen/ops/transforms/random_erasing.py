@@ -6,17 +6,15 @@ import math
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.fills import filled
 from pipegen.ops.arguments.magnitudes import Range, check_range, checked
-from pipegen.ops.base import IMAGE_224, ConstantFill, Example
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.dropouts import DropoutTransform
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import pick, place
-from pipegen.types import FeatureType
 
 
-class RandomErasing(NeighbourhoodTransform):
+class RandomErasing(DropoutTransform):
     """Replaces a random rectangle of an image by one value: random erasing (Zhong et al. 2017), or Cutout.
 
     It draws an area, uniform in `area` as a fraction of the image's, and an aspect ratio (width / height), uniform in
@@ -25,8 +23,6 @@ class RandomErasing(NeighbourhoodTransform):
     """
 
     op = "random_erasing"
-    random = True
-    starts_kernel = False
     examples = (
         Example("random_erasing: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
@@ -36,15 +32,6 @@ class RandomErasing(NeighbourhoodTransform):
     """The range of the rectangle's area, as a fraction of the image's."""
     aspect_ratio: Annotated[Range, checked(check_range, 0.01, 100)] = (0.3, 3.3)
     """The range of the rectangle's width divided by its height."""
-    fill: ConstantFill = ConstantFill()
-    """What is put there: `{constant: VALUE}`, in the units of the values that enter."""
-
-    def infer(self, x: FeatureType) -> FeatureType:
-        """The same type; the constant widens the interval."""
-        return filled(super().infer(x), self.fill)
-
-    def weight(self) -> float:
-        return 0.3
 
     def num_draws(self) -> int:
         return 4
@@ -63,11 +50,10 @@ class RandomErasing(NeighbourhoodTransform):
         h = tf.clip_by_value(tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32), 1, height)
         return (place(pick(u[:, 2], height - h), pick(u[:, 3], width - w), h, w, u),)
 
-    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+    def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         # In two steps: TensorFlow takes a part of what was just stacked for the part itself, and forgets a new axis.
         top, left, h, w = (part[:, None] for part in tf.unstack(given[0], num=4, axis=1))
         height, width, _ = sides(images)
         y, x = tf.range(height)[None, :], tf.range(width)[None, :]
         down, across = tf.logical_and(y >= top, y < top + h), tf.logical_and(x >= left, x < left + w)
-        erased = tf.logical_and(down[:, :, None], across[:, None, :])[..., None]
-        return tf.where(erased, tf.cast(self.fill.constant, images.dtype), images)
+        return tf.logical_and(down[:, :, None], across[:, None, :])

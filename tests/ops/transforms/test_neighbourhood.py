@@ -12,6 +12,7 @@ from scipy import ndimage, stats
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, ConstantFill
 from pipegen.ops.transforms.gaussian_blur import GaussianBlur
+from pipegen.ops.transforms.median_blur import MedianBlur
 from pipegen.ops.transforms.random_elastic import RandomElastic
 from pipegen.ops.transforms.random_erasing import RandomErasing
 from pipegen.ops.transforms.random_gaussian_blur import RandomGaussianBlur
@@ -115,6 +116,19 @@ def test_a_schedule_of_blurs_keeps_the_shape_of_the_filter() -> None:
     early, late = (step.at(tf.constant(epoch)).parameters(tf.zeros([1, 1], tf.float64), 8, 8)[1].numpy()[0] for epoch in (0, 5))
     assert early.shape == late.shape == (RandomGaussianBlur(sigma=3).radius() + 1,)
     assert early[0] > 3 * late[0]
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("size", [3, 5])
+def test_a_median_is_opencv_s(size: int) -> None:
+    import cv2
+
+    images = photos()
+    expected = np.stack([cv2.medianBlur(i, size) for i in images])
+    np.testing.assert_array_equal(apply(MedianBlur.model_validate({"size": size}), images), expected)
+    np.testing.assert_array_equal(apply(MedianBlur.model_validate({"size": size}), images.astype(np.float32)), expected)
+    tiny = images[:1, :1, :2]
+    np.testing.assert_array_equal(apply(MedianBlur.model_validate({"size": size}), tiny)[0], cv2.medianBlur(tiny[0], size))
 
 
 # Sharpness

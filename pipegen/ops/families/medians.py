@@ -1,0 +1,36 @@
+"""Medians of neighbourhoods: what the random and the deterministic form share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pipegen.lazy import tf
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.lowering.filters import sides
+from pipegen.ops.lowering.medians import middle, sorted_columns, widened
+
+
+class MedianTransform(NeighbourhoodTransform):
+    """Replaces each value by the median of those around it."""
+
+    symmetric = True
+
+    size: Literal[3, 5] = 3
+    """The side of the square whose median it is, in pixels: 3 or 5."""
+
+    def weight(self) -> float:
+        return 0.4 if self.size == 3 else 2.0
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return self._widen, self._sort, self._choose
+
+    def _widen(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (widened(images, self.size // 2),)
+
+    def _sort(self, images: tf.Tensor, wide: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return sorted_columns(wide, self.size, sides(images)[0])
+
+    def _choose(self, images: tf.Tensor, *columns: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        _, width, channels = sides(images)
+        return (middle(columns, width * channels, channels),)
