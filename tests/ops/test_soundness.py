@@ -52,7 +52,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "hue": [{"degrees": 180}, {"degrees": 0}],
     "invert": [{}],
     "mosaic": [{"centre": [0, 1]}, {"centre": [0.5, 0.5], "probability": 0.5}, {"probability": 0}],
-    "median_blur": [{}, {"size": 5}],
+    "median_blur": [{}, {"side": 5}],
     "mixup": [{"alpha": 0.01}, {"alpha": 9, "probability": 0.5}, {"probability": 0}],
     "normalize": [
         {"mean": [0.1, 0.2, 0.3], "std": [1, 2, 3]}, {"std": 7.3}, {"preset": "torch"}, {"preset": "tf"}, {"preset": "caffe"},
@@ -128,7 +128,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_grid_mask": [{"unit": [0.01, 2], "degrees": [-360, 360]}, {"ratio": 0.99, "fill": {"constant": 200}}, {"probability": 0}],
     "random_hue": [{"degrees": 180}, {"degrees": 0}],
     "random_invert": [{"probability": 1}, {"probability": 0}],
-    "random_median_blur": [{"probability": 1, "size": 5}, {"probability": 0}],
+    "random_median_blur": [{"probability": 1, "side": 5}, {"probability": 0}],
     "random_perspective": [
         {"x": 0.3, "y": 0.19, "fill": {"constant": 7}}, {"y": [-0.5, 0.4], "fill": "nearest", "interpolation": "nearest"},
         {"x": 0.2, "interpolation": "bicubic", "probability": 0.5}, {"x": 0, "y": 0},

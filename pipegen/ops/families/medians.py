@@ -16,20 +16,20 @@ class MedianTransform(NeighbourhoodTransform):
 
     symmetric = True
 
-    size: Literal[3, 5] = 3
+    side: Literal[3, 5] = 3
     """The side of the square whose median it is, in pixels: 3 or 5."""
 
     def weight(self) -> float:
-        return 0.4 if self.size == 3 else 2.0
+        return 0.4 if self.side == 3 else 2.0
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return self._widen, self._sort, self._choose
 
     def _widen(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (widened(images, self.size // 2),)
+        return (widened(images, self.side // 2),)
 
     def _sort(self, images: tf.Tensor, wide: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return sorted_columns(wide, self.size, sides(images)[0])
+        return sorted_columns(wide, self.side, sides(images)[0])
 
     def _choose(self, images: tf.Tensor, *columns: tf.Tensor) -> tuple[tf.Tensor, ...]:
         _, width, channels = sides(images)

@@ -16,8 +16,8 @@ class MedianBlur(MedianTransform):
 
     op = "median_blur"
     examples = (
-        Example("median_blur: {size: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("median_blur: {size: 5}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
+        Example("median_blur: {side: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("median_blur: {side: 5}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
     )
 
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example

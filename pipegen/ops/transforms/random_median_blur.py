@@ -19,8 +19,8 @@ class RandomMedianBlur(MedianTransform):
     op = "random_median_blur"
     random = True
     examples = (
-        Example("random_median_blur: {size: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_median_blur: {size: 5, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_median_blur: {side: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_median_blur: {side: 5, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
     probability: Annotated[float, Field(ge=0, le=1)] = 0.5

@@ -125,10 +125,10 @@ def test_a_median_is_opencv_s(size: int) -> None:
 
     images = photos()
     expected = np.stack([cv2.medianBlur(i, size) for i in images])
-    np.testing.assert_array_equal(apply(MedianBlur.model_validate({"size": size}), images), expected)
-    np.testing.assert_array_equal(apply(MedianBlur.model_validate({"size": size}), images.astype(np.float32)), expected)
+    np.testing.assert_array_equal(apply(MedianBlur.model_validate({"side": size}), images), expected)
+    np.testing.assert_array_equal(apply(MedianBlur.model_validate({"side": size}), images.astype(np.float32)), expected)
     tiny = images[:1, :1, :2]
-    np.testing.assert_array_equal(apply(MedianBlur.model_validate({"size": size}), tiny)[0], cv2.medianBlur(tiny[0], size))
+    np.testing.assert_array_equal(apply(MedianBlur.model_validate({"side": size}), tiny)[0], cv2.medianBlur(tiny[0], size))
 
 
 # Sharpness
