@@ -71,7 +71,7 @@ class RandomGridDropout(DropoutTransform):
         return tf.reduce_sum(tf.where(inside, bits, 0), -1), covered(left, tf.zeros_like(left) + wide, width)
 
     def _holes(self, key: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], ...]:
-        """Where the holes begin, int32 `(n, rows, columns)`, and how long they are, of each row or column of cells: down, then across."""
+        """The places of the holes, int32 `(n, rows, columns)`, and how long they are, of each row or column of cells: down, then across."""
         rows, columns = self._grid()
         words = tf.cast(tf.reshape(half_words(key, 2 * rows * columns), [-1, 2, rows, columns]), tf.int32)
         found = []
