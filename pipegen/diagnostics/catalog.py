@@ -105,6 +105,8 @@ _TABLE = (
     # Boxes.
     Code("PG250", "malformed-boxes", _E, "Boxes are not what their `format` says"),
     Code("PG251", "image-without-boxes", _E, "An image has no boxes, and the spec refuses such images"),
+    # Turns and keypoints.
+    Code("PG255", "sides-swap", _E, "A step swaps the sides of images whose sizes are unknown, or of some that are no squares"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),

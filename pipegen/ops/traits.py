@@ -44,6 +44,7 @@ class Traits:
         moves_pixels_only: Whether every output pixel is one input pixel unchanged (flips, crops), so that
             element-wise arithmetic commutes with it exactly.
         mirrors: Whether its matrix does nothing but mirror the axes, so that reversing them is all there is to do.
+        turns: Whether its matrix does nothing but mirror the axes and swap them, so that no pixel is resampled.
         projective: Whether its matrix can have a last row other than (0, 0, 1), so that a position is a quotient.
         decodes: Whether it turns stored bytes into pixels.
         decodes_windows: Whether it can decode a window alone, and gives the same pixels then.
@@ -58,6 +59,7 @@ class Traits:
     crops: bool = False
     moves_pixels_only: bool = False
     mirrors: bool = False
+    turns: bool = False
     projective: bool = False
     decodes: bool = False
     decodes_windows: bool = False

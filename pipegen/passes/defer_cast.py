@@ -36,7 +36,7 @@ def _commutes(first: Placed, second: Placed) -> bool:
     if first.before[a.feature].dtype in FLOATING and first.after[a.feature].dtype not in FLOATING:
         return False  # what is bytes from here on is moved as bytes
     if isinstance(b, s.Warp):
-        return b.mirrors and not isinstance(b.fill, ConstantFill)
+        return b.copies() and not isinstance(b.fill, ConstantFill)
     return isinstance(b, s.Crop) and b.ref.step.traits(first.after[a.feature]).moves_pixels_only
 
 

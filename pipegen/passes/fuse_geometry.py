@@ -16,15 +16,18 @@ def fuse_geometry(plan: Plan, context: PassContext, note: Note) -> Plan:
 
     def fuse(parts: list[tuple[Placed, s.Compose]], end: s.Resample) -> s.Warp:
         refs = tuple(part.ref for _, part in parts)
-        mirrors = all(part.ref.step.traits(placed.before[part.feature]).mirrors for placed, part in parts)
+        traits = [part.ref.step.traits(placed.before[part.feature]) for placed, part in parts]
+        mirrors, turns = all(t.mirrors for t in traits), all(t.mirrors or t.turns for t in traits)
         if len(refs) > 1:
             note(f"{len(refs)} geometric steps resample `{end.feature}` once")
         elif mirrors:
             note(f"`{refs[0].id}` only mirrors, so `{end.feature}` is reversed and not resampled")
+        elif turns:
+            note(f"`{refs[0].id}` only turns, so the axes of `{end.feature}` are reversed and swapped, and nothing is resampled")
         else:
             note(f"`{refs[0].id}` resamples `{end.feature}` once")
         how = end.fill, end.interpolation, parts[0][1].canvas, end.size
-        return s.Warp(end.feature, refs, *how, mirrors, end.projective, end.exact)
+        return s.Warp(end.feature, refs, *how, mirrors, end.projective, end.exact, turns and not mirrors)
 
     return segments_fused(plan, s.Compose, s.Resample, fuse)
 

@@ -329,7 +329,7 @@ class Builder:
         self._pend(s.Compose(feature, of_segment, (x.height, x.width), opens), segment.entry, y)
         segment.out = y
         segment.projective |= step.traits(x).projective
-        segment.closed = alone or isinstance(step, CropTransform)
+        segment.closed = alone or isinstance(step, CropTransform) or x.shape != y.shape
         self.segment = segment
 
     def _colour(self, ref: StepRef, feature: str, x: FeatureType, y: FeatureType) -> None:

@@ -94,7 +94,7 @@ class Images:
             run = Items(feature, items.kind, mode, (image.height, image.width), (None, None), type_)
         run.refs.append(ref)
         run.size = after.height, after.width
-        run.closed = alone or isinstance(step, CropTransform)
+        run.closed = alone or isinstance(step, CropTransform) or image.shape != after.shape
         return run
 
     def repeats_objects(self, ref: StepRef, feature: str) -> OpError | None:

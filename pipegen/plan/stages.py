@@ -47,6 +47,7 @@ from pipegen.types import ElementType, FeatureType, Interval, times
 __all__ = ["Choice", "Computes", "LookupTable", "Mix", "Neighbourhood", "Path", "Stage", "StepRef"]
 
 _MIRROR_NS = 0.13
+_TURN_NS = 0.4
 _CHANNEL_NS = 0.11
 """A colour stage that mixes no channels."""
 _MEAN_NS = 1.0
@@ -145,9 +146,12 @@ class Warp(Computes):
     projective: bool = False
     """Whether a matrix of the product can have a last row other than (0, 0, 1), so that a position is a quotient."""
     exact: bool = False
+    turns: bool = False
+    """Whether the product mirrors axes and swaps them, and does nothing else."""
 
     def says(self) -> str:
-        return f"{'mirror' if self.mirrors else f'warp once, {_resampling(self)}'}: {uses(self.refs)}"
+        what = "mirror" if self.mirrors else f"turn, to {times(self.size)}" if self.turns else f"warp once, {_resampling(self)}"
+        return f"{what}: {uses(self.refs)}"
 
     def leads(self) -> bool:
         return not self.mirrors
@@ -161,10 +165,16 @@ class Warp(Computes):
     def keeps_lines(self) -> bool:
         """Returns whether rows stay rows and columns stay columns, so that one after the other can be read between two of them."""
         axes = all(ref.step.keeps_axes for ref in self.refs)
-        return axes and self.interpolation == "bilinear" and not self.mirrors and not self.projective
+        return axes and self.interpolation == "bilinear" and not self.copies() and not self.projective
+
+    def copies(self) -> bool:
+        """Returns whether every pixel is one of the input's, which none of them leaves."""
+        return self.mirrors or self.turns
 
     def ns(self, x: FeatureType) -> float:
-        return _MIRROR_NS if self.mirrors else self.ns_per_value * _OF_INTERPOLATION.get(self.interpolation, 1.0)
+        return (
+            _MIRROR_NS if self.mirrors else _TURN_NS if self.turns else self.ns_per_value * _OF_INTERPOLATION.get(self.interpolation, 1.0)
+        )
 
 
 def _resampling(stage: Resample | Warp) -> str:

@@ -180,7 +180,7 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         matrix = step.matrix(u, tf.constant(float(height), tf.float64), tf.constant(float(width), tf.float64))
         assert matrix.shape == (3, 3)
         assert matrix.dtype == tf.float64
-        return image
+        return image.swapaxes(0, 1) if step.traits(x).turns and step.infer(x).shape != x.shape else image
     if isinstance(step, ColourTransform):
         a, b, m = (t.numpy() for t in step.matrix(u, channels))
         mean = (image @ np.array([0.299, 0.587, 0.114])).mean()

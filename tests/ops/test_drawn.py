@@ -27,9 +27,12 @@ Array = np.ndarray[Any, Any]
 SHAPE = (260, 300, 3)
 RANDOM = [(op, example) for _, op in sorted(transforms().items()) if op.random for example in op.examples]
 OWN_NAMES = {
+    "random_d4",
     "random_flip",
     "random_crop",
     "random_resized_crop",
+    "random_rotate_90",
+    "random_transpose",
     "random_erasing",
     "random_grid_distortion",
     "cutmix",

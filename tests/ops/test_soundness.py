@@ -139,6 +139,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"degrees": 180, "fill": {"constant": 200}}, {"degrees": 90, "interpolation": "nearest"}, {"degrees": 0},
         {"degrees": 30, "probability": 0},
     ],
+    "random_d4": [{"fill": {"constant": 7}}, {"probability": 0}],
+    "random_rotate_90": [{"fill": {"constant": 7}, "exact": True}, {"probability": 0}],
+    "random_transpose": [{"probability": 1}, {"probability": 0}],
+    "rotate_90": [{"turns": 3, "fill": {"constant": 7}}, {"interpolation": "bicubic"}],
+    "transpose": [{"fill": "wrap"}, {"interpolation": "bicubic"}],
     "random_saturation": [{"factor": [0, 5]}, {"factor": 0}],
     "random_shear": [{"degrees": 60, "axis": "both", "fill": "wrap"}, {"degrees": 0}],
     "random_sharpness": [{"factor": [0, 20]}, {"factor": 0}, {"factor": 1, "probability": 0.5}],
@@ -169,6 +174,8 @@ INPUTS = [
     FeatureType("image", "float32", (24, 32, 3), Interval(0, 255)),
     FeatureType("image", "float32", (24, 32, 3), Interval(-1, 1)),
 ]
+SQUARES = [FeatureType("image", "uint8", (24, 24, 3), BYTE_RANGE), FeatureType("image", "float32", (24, 24, 1), Interval(0, 1))]
+"""For steps that take nothing else."""
 
 
 def arguments(op: type[Transform]) -> list[dict[str, Any]]:
@@ -267,13 +274,16 @@ def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
     """The input types that the step takes, each with what it infers."""
     from pipegen.errors import OpError
 
-    found = []
-    for x in [FeatureType("image", "string", ())] if isinstance(step, DecodeTransform) else INPUTS:
-        try:
-            found.append((x, step.infer(x)))
-        except OpError:
-            continue
-    return found
+    for given in ([FeatureType("image", "string", ())],) if isinstance(step, DecodeTransform) else (INPUTS, SQUARES):
+        found = []
+        for x in given:
+            try:
+                found.append((x, step.infer(x)))
+            except OpError:
+                continue
+        if found:
+            return found
+    return []
 
 
 def draws(step: Transform) -> Array:

@@ -20,7 +20,7 @@ from pipegen.backend.kernels.positions import (
     project,
     sides,
 )
-from pipegen.backend.kernels.warp import mirror, read, weigh_columns, weigh_rows
+from pipegen.backend.kernels.warp import mirror, read, turn, weigh_columns, weigh_rows
 from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.lowering.linear import multiply
 
@@ -61,15 +61,15 @@ def _product(stage: s.Warp, image: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
 
 
 def warp_params(stage: s.Warp, features: Features) -> Params:
-    """Multiplies the matrices of a segment, in fixed point unless they only mirror."""
+    """Multiplies the matrices of a segment, in fixed point unless they only mirror and turn."""
     image = features[stage.feature]
     matrix = _product(stage, image, features["@draws"])
-    return (matrix,) if stage.mirrors else (_fixed(matrix, image, stage),)
+    return (matrix,) if stage.copies() else (_fixed(matrix, image, stage),)
 
 
 def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
     """Returns the functions that find where each pixel is read, apart from the reading."""
-    if stage.mirrors:
+    if stage.copies():
         return ()
     if stage.projective:
         return partial(_project, stage), partial(_around, stage)
@@ -82,6 +82,8 @@ def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
     """Reads the images once."""
     if _in_lines(stage, value):
         return weigh_columns(*params)
+    if stage.turns:
+        return turn(value, params[0], always=stage.size != stage.canvas)
     return mirror(value, params[0]) if stage.mirrors else _read(value, params, stage)
 
 

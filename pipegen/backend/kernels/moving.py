@@ -37,6 +37,8 @@ def move(stage: s.Move, features: Features) -> None:
     items, draws = features[name], features["@draws"]
     before = _known(stage.canvas, features.get(size))
     matrix, after = _product(stage, draws, before)
+    if None not in stage.size:  # a turn swaps the sides
+        after = _known(stage.size, None)
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
     _settle(stage, features, *kind_named(stage.kind).move(items, _inverse(matrix), before, after, stage.details))
 

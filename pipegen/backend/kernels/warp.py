@@ -189,3 +189,21 @@ def mirror(image: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
     flip_x, flip_y, _ = (tf.reshape(sign, [-1, 1, 1, 1]) for sign in tf.unstack(tf.linalg.diag_part(matrix) < 0, num=3, axis=1))
     image = tf.where(flip_x, tf.reverse(image, [2]), image)
     return tf.where(flip_y, tf.reverse(image, [1]), image)
+
+
+def turn(image: tf.Tensor, matrix: tf.Tensor, *, always: bool) -> tf.Tensor:
+    """Apply matrices that mirror axes and swap them, by reversing and transposing.
+
+    Args:
+        image: `(n, height, width, channels)`; squares, where only some of the matrices swap.
+        matrix: float64 `(n, 3, 3)`, whose upper left has entries of -1, 0 and 1.
+        always: Whether all of them swap the axes.
+
+    Returns:
+        The images, of which the swapped ones are `(n, width, height, channels)`.
+    """
+    swapped = tf.transpose(image, [0, 2, 1, 3])
+    if not always:
+        swapped = tf.where(tf.reshape(matrix[:, 0, 0] == 0, [-1, 1, 1, 1]), swapped, image)
+    # The sign stands in another row where the axes are swapped, and 0 in the other.
+    return mirror(swapped, tf.linalg.diag(matrix[:, 0] + matrix[:, 1]))

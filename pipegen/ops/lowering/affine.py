@@ -22,6 +22,21 @@ def mirrored(across: Scalar, down: Scalar, like: tf.Tensor, height: tf.Tensor, w
     return stack(rows, like)
 
 
+def quarter_turned(turns: tf.Tensor, mirror: Scalar, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """The picture with left and right swapped where `mirror` is 1 and not 0, and then turned counter-clockwise by quarters: 0 to 3."""
+    odd = tf.math.floormod(turns, 2.0)
+    across = tf.cast(tf.logical_or(turns == 1.0, turns == 2.0), tf.float64)
+    across = across + mirror - 2.0 * across * mirror
+    down = tf.cast(turns >= 2.0, tf.float64)
+    right, low = 1.0 - 2.0 * across, 1.0 - 2.0 * down
+    rows = [
+        [(1.0 - odd) * right, odd * right, across * (width - 1.0)],
+        [odd * low, (1.0 - odd) * low, down * (height - 1.0)],
+        [0.0, 0.0, 1.0],
+    ]
+    return stack(rows, turns)
+
+
 def turned(angle: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
     """The picture turned about the centre, counter-clockwise as seen, by an angle in radians."""
     cos, sin = tf.cos(angle), tf.sin(angle)
