@@ -1,17 +1,9 @@
-"""A run that is killed again and again: `killed_run.py FOLDER SAVE_FREQ:HOW:AT ...`; the parts print what the model remembers.
-
-Behind `--` comes another run, with a folder of its own.
-
-The processes are copies of one that has imported everything and begun nothing, since to import it takes longer than the run.
-"""
+"""A run that is killed, or comes to its end and prints what the model remembers."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
-import sys
-import traceback
 from pathlib import Path
 from pipes import numbered
 from typing import Any
@@ -76,30 +68,3 @@ def main(folder: str, save_freq: str, how: str, at: str) -> None:
     model = memory()
     model.fit(pipe.train, validation_data=pipe.validation, epochs=EPOCHS, verbose=0, callbacks=[backup, ours, Killer()])
     print(model.remembers, int(model.optimizer.iterations), len(model.trained))
-
-
-def copied(folder: str, run: str) -> int:
-    """Returns how a process ended that made one run: its exit code, or a signal below 0."""
-    from tensorflow.python.eager import context
-
-    assert not context.context()._initialized, "TensorFlow's threads are not in a copy"
-    sys.stdout.flush()
-    process = os.fork()
-    if not process:
-        try:
-            main(folder, *run.split(":"))
-            sys.stdout.flush()
-            os._exit(0)
-        finally:
-            traceback.print_exc()
-            sys.stderr.flush()
-            os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-
-
-if __name__ == "__main__":
-    for several, whole in itertools.groupby(sys.argv[1:], "--".__ne__):
-        if several:
-            folder, *runs = whole
-            for run in runs:
-                print("ended", copied(folder, run))

@@ -1,4 +1,4 @@
-"""Loads a served model in a process where pipegen cannot be imported, and answers requests from a file: run by tests, isolated (`-I`).
+"""Loads a served model in a process where pipegen cannot be imported, and answers requests from a file: run by tests, without `PYTHONPATH`.
 
 Arguments: the folder of the SavedModel, a JSON file of requests (each a list of base64 texts), and where to write what came out.
 """

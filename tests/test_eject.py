@@ -12,6 +12,7 @@ from pathlib import Path
 from pipes import COLOUR, GEOMETRY, RESIZE, batches, close, picture, pipeline, same, sections, stream, write_photos
 from typing import TYPE_CHECKING, Any
 
+import copies
 import numpy as np
 import pytest
 
@@ -65,9 +66,7 @@ def types(spec):
 def outside(body: str, folder: Path) -> str:
     """What a program prints that has TensorFlow and no pipegen."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [sys.executable, "-c", LOADER + body], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=280
-    )
+    done = copies.run(LOADER + body, cwd=folder, env=env)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import copies
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
 
@@ -30,32 +25,13 @@ ONE_AFTER_ANOTHER = [
 ]
 
 
-def processes(folder: Path, *runs: str) -> tuple[list[str], str]:
+def processes(folder: Path, *runs: str) -> tuple[list[int], str]:
     """Returns how the process of each part of a run ended, and what the last one printed."""
-    ((ends, said),) = several([(folder, *runs)], seconds=500)
-    return ends, said
-
-
-def several(series: list[tuple[Path | str, ...]], *, seconds: int) -> Iterator[tuple[list[str], str]]:
-    """Yields the same of each of several runs, a folder and its parts, whose processes are copies of one."""
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS), environment.get("PYTHONPATH", "")])
-    command = [sys.executable, str(TESTS / "killed_run.py"), *(str(word) for one in series for word in (*one, "--"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
-    lines = iter(done.stdout.splitlines())
-    for _, *runs in series:
-        ends: list[str] = []
-        said = last = ""
-        while len(ends) < len(runs):
-            line = next(lines, None)
-            assert line is not None, done.stderr[-4000:]
-            if line.startswith("ended "):
-                ends.append(line.removeprefix("ended "))
-                said, last = last, ""
-            else:
-                last = line
-        assert ends[-1] == "0", done.stderr[-4000:]
-        yield ends, said
+    path = os.pathsep.join([str(TESTS.parent), str(TESTS), os.environ.get("PYTHONPATH", "")])
+    program = "import sys, killed_run; killed_run.main(*sys.argv[1:])"
+    done = [copies.run(program, str(folder), *run.split(":"), env=os.environ | {"PYTHONPATH": path}) for run in runs]
+    assert done[-1].returncode == 0, done[-1].stderr[-4000:]
+    return [one.returncode for one in done], done[-1].stdout
 
 
 @cache
@@ -74,7 +50,7 @@ def expected() -> str:
 def test_six_kills(tmp_path: Path) -> None:
     folder = tmp_path / "ck"
     ends, said = processes(folder, *(f"{save_freq}:{how}:{at}" for save_freq, how, at, _ in ONE_AFTER_ANOTHER), "epoch:never:0")
-    assert ends == [str(-signal.SIGKILL.value)] * 6 + ["0"]
+    assert ends == [-signal.SIGKILL] * 6 + [0]
     remembers, iterations, here = said.split()
     assert f"{remembers} {iterations}" == expected()
     assert int(here) == 24 - ONE_AFTER_ANOTHER[-1][3], "the last process did no more than was left"
@@ -86,8 +62,8 @@ def test_six_kills(tmp_path: Path) -> None:
 @pytest.mark.parametrize("save_freq", ["1", "3", "4", "epoch"])
 @pytest.mark.parametrize("at", [1, 2, 4])
 def test_one_kill(tmp_path: Path, save_freq: str, at: int) -> None:
-    found = several([(tmp_path / how, f"{save_freq}:{how}:{at}", "3:never:0") for how in HOW], seconds=3000)
-    for how, (ends, said) in zip(HOW, found, strict=True):
-        assert ends == [str(-signal.SIGKILL.value), "0"], how
+    for how in HOW:
+        ends, said = processes(tmp_path / how, f"{save_freq}:{how}:{at}", "3:never:0")
+        assert ends == [-signal.SIGKILL, 0], how
         remembers, iterations, _ = said.split()
         assert f"{remembers} {iterations}" == expected(), how

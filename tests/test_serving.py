@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from pipes import CLASSES, E1_OF_COLOUR, RESIZE, SIZE, picture, pipeline, sections, shared, stream
 from typing import TYPE_CHECKING, Any
 
+import copies
 import numpy as np
 import pytest
 
@@ -103,9 +105,10 @@ def answers(written: ServedModel, contents: list[bytes], odd: dict[str, bytes], 
     requests |= {name: [good, damaged] for name, damaged in bad.items()}
     asked = {name: [{"b64": base64.b64encode(c).decode()} for c in batch] for name, batch in requests.items()}
     (folder / "requests.json").write_text(json.dumps(asked))
-    script = Path(__file__).with_name("served_process.py")
-    command = [sys.executable, "-I", str(script), str(written.path), str(folder / "requests.json"), str(folder / "out.npz")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
+    script = Path(__file__).with_name("served_process.py").read_text()
+    paths = (str(written.path), str(folder / "requests.json"), str(folder / "out.npz"))
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = copies.run(script, *paths, cwd=folder, env=env)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1]), np.load(folder / "out.npz")
 

@@ -8,13 +8,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import copies
 import pytest
 from cli_helpers import GOOD, ROOT, Cli, Program
-
-if TYPE_CHECKING:
-    pass
 
 COMMANDS = ("init", "validate", "show", "explain", "preview", "export", "bench", "migrate", "ops", "help", "rule", "schema", "version")
 
@@ -110,34 +107,27 @@ def test_an_interrupt_is_130_and_one_line(cli: Cli, good: Path, monkeypatch: pyt
 
 @pytest.mark.tf
 @pytest.mark.slow
-@pytest.mark.usefixtures("signals_as_usual")
 def test_ctrl_c_ends_a_running_bench(tmp_path: Path, good: Path, photos: Path) -> None:
     """It runs when it has met a damaged file and reported it."""
     report = tmp_path / "damaged.jsonl"
     (photos / "rose" / "03.jpg").write_bytes(b"no image, but long enough to be looked at")
     everything = GOOD.replace("{train: 0.5, validation: 0.5}, stratify: label", "{}")
     good.write_text(everything + f"errors: {{decode: {{skip: {{max_fraction: 0.5, report: {report}}}}}}}\nruntime: {{jit: never}}\n")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipegen", "bench", "good.pipegen.yaml", "--steps", "100000000"],
-        cwd=tmp_path,
-        env={k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"} | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"} | {"PYTHONPATH": str(ROOT)}
+    process = copies.Copy(copies.MODULE, "bench", "good.pipegen.yaml", "--steps", "100000000", cwd=tmp_path, env=environment)
     try:
         deadline = time.monotonic() + 120
         while not report.exists() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.1)
         assert report.exists(), "no batch was made"
-        assert process.poll() is None, process.stderr.read() if process.stderr else ""
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        assert process.poll() is None, process.written("stderr")
+        os.kill(process.pid, signal.SIGINT)
+        process.wait(60)
     finally:
         process.kill()
     assert process.returncode == 130
-    assert out == ""
-    assert err.split() == ["interrupted"]
+    assert process.written("stdout") == ""
+    assert process.written("stderr").split() == ["interrupted"]
 
 
 def test_a_closed_pipe_is_silent(tmp_path: Path) -> None:
