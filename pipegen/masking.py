@@ -8,7 +8,8 @@ from typing import Any
 from urllib.parse import unquote
 
 _STARS = "***"
-_USER = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@?#'\"]*:)(?P<secret>[^\s/'\"]+)(?=@)")
+# One character of the scheme will do: a search for its beginning looks at long texts, as a picture in base64, again from each character.
+_USER = re.compile(r"(?P<before>[A-Za-z0-9+.-]://[^\s/:@?#'\"]*:)(?P<secret>[^\s/'\"]+)(?=@)")
 _NAMES = "pass(?:word|wd|phrase)?|pwd|secret|token|api_?key"
 _ARGUMENT = re.compile(rf"(?P<before>(?:{_NAMES})(?:=|%3[dD]))(?P<secret>(?:(?!%3[bB])[^\s&;'\"])+)", re.IGNORECASE)
 

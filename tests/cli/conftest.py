@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,26 @@ import pytest
 from cli_helpers import GOOD, ROOT, Cli, Program, write_images
 
 
+@cache
+def program_tree() -> Any:
+    """The commands with their options, made once: typer makes them from all signatures at each call."""
+    from typer.main import get_command
+
+    from pipegen.cli.commands import app
+
+    return get_command(app)
+
+
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Runs a command in this process, in a working directory of its own."""
-    from typer.testing import CliRunner
-
-    from pipegen.cli.commands import app
+    from click.testing import CliRunner
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TERMINAL_WIDTH", "120")
 
     def run(*args: str, stdin: str | bytes | None = None) -> Any:
-        return CliRunner().invoke(app, list(args), input=stdin, prog_name="pipegen")
+        return CliRunner().invoke(program_tree(), list(args), input=stdin, prog_name="pipegen")
 
     return run
 
