@@ -494,14 +494,11 @@ def test_lines_to_paste_are_advice_and_not_just_text() -> None:
         if where.split("/")[0] in ("migrate", "compat", "cli", "backend") or where in ("ops/lowering/library.py", "phases/run_record.py"):
             continue  # those speak of Python code, of the command line, and of data while it is read
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
-        titles = {
-            id(part)
-            for n in ast.walk(tree)
-            if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "Fix"
-            for part in ast.walk(n.args[0])
-        }
-        for node in ast.walk(tree):
+        nodes = [*ast.walk(tree)]
+        docs = {id(n.value) for n in nodes if isinstance(n, ast.Expr)}
+        calls = (n for n in nodes if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "Fix")
+        titles = {id(part) for n in calls for part in ast.walk(n.args[0])}
+        for node in nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs | titles:
                 loose += [f"{where}:{node.lineno}: {node.value}"] if re.search(r"\b(write|add|put) `", node.value) else []
     assert loose == []
