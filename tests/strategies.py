@@ -23,15 +23,19 @@ _FILLS: list[Any] = ["reflect", "nearest", "wrap", {"constant": 0}, {"constant":
 
 
 def _step(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {name: _small(arguments)}
+    return {name: _small(arguments, 3 * SIDE if name == "pad" else SIDE)}
 
 
-def _small(arguments: dict[str, Any]) -> dict[str, Any]:
+def _small(arguments: dict[str, Any], side: int) -> dict[str, Any]:
     """The arguments with sizes that suit a small image."""
     small = dict(arguments)
-    for key in ("size", "shorter_side"):
+    for key in ("size", "shorter_side", "at_least"):
         if key in small:
-            small[key] = [SIDE - 4, SIDE] if isinstance(small[key], list) else SIDE
+            small[key] = [side - 4, side] if isinstance(small[key], list) else side
+    if "sizes" in small or "between" in small:
+        small = {"sizes": [SIDE, SIDE + 4]}
+    if "longer_side" in small:
+        small["longer_side"] = 2 * SIDE
     if "shape" in small:  # a function gives what it gives
         small["shape"] = [None, None, small["shape"][2]]
     return small

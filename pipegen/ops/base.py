@@ -21,6 +21,7 @@ from pipegen.ops.arguments.magnitudes import Number as Number
 from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.ops.inputs import require_image as require_image
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.windows import cut
 from pipegen.ops.model import Model as Model
 from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
 from pipegen.ops.traits import IMAGE_224 as IMAGE_224
@@ -49,7 +50,9 @@ class CropTransform(Transform):
     """A window of the image, then perhaps a resize.
 
     On images of any size it is an element function, and a decoder may decode the window alone. Where the input's size
-    is known and nothing is resized, it is a geometric step: a translation that ends its segment.
+    is known and nothing is resized, it is a geometric step: a translation that ends its segment. A window that lies
+    beyond the image shows the step's `fill` there (`traits` says that it `pads`); it is a segment of its own, so that pixels
+    are copied whatever stands before it.
     """
 
     family: ClassVar[str] = "crop"
@@ -57,26 +60,33 @@ class CropTransform(Transform):
     only_sizes: ClassVar[bool] = True
     keeps_axes: ClassVar[bool] = True
 
-    def output_size(self) -> tuple[int, int]:
-        """`(height, width)` of the output, in pixels."""
+    def output_size(self) -> tuple[int | None, int | None]:
+        """`(height, width)` of the output, in pixels; `None` where it is the window's own, which depends on the image."""
         raise NotImplementedError
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The output size; an image that is known to be too small for a plain window is an error."""
         require_image(self, x)
         height, width = self.output_size()
-        small = (x.height is not None and x.height < height) or (x.width is not None and x.width < width)
+        if height is None or width is None:
+            return x.with_(shape=(None, None, x.channels))
+        room = self.room(x)
+        small = (room[0] is not None and room[0] < height) or (room[1] is not None and room[1] < width)
         if small and not self.resizes():
             message = f"`{self.op}` cuts {height}×{width} pixels out of an image of {times(x.shape[:2])}"
             raise OpError("PG206", message, field="size", help="resize to at least the crop's size first, or use a smaller crop")
         return x.with_(shape=(height, width, x.channels))
 
+    def room(self, x: FeatureType) -> tuple[int | None, int | None]:
+        """`(height, width)` that a plain window has to fit into, where it is known and the window has to."""
+        return x.height, x.width
+
     def is_identity(self, x: FeatureType) -> bool:
-        return not self.resizes() and (x.height, x.width) == self.output_size()
+        return not self.resizes() and x.height is not None and x.width is not None and (x.height, x.width) == self.output_size()
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         """The window in images of these sizes, int32 `(...)` or scalars, computed in float64 and rounded once: top, left, height and
-        width, inside the image, int32 `(..., 4)`. All in pixels."""
+        width, inside the image unless the step pads, int32 `(..., 4)`. All in pixels."""
         raise NotImplementedError
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
@@ -90,14 +100,21 @@ class CropTransform(Transform):
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
         top, left, rows, columns = tf.unstack(self.window(u, height, width), axis=-1)
-        return (top, left, rows, columns), self.output_size()
+        # A window that has a size of its own is that of one example, or of images that are all of one size.
+        sides = zip(self.output_size(), (rows, columns), strict=True)
+        after = tuple(tf.reshape(own, [-1])[0] if side is None else side for side, own in sides)
+        return (top, left, rows, columns), (after[0], after[1])
+
+    def cut(self, image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
+        """The pixels of a window of one image, `(height, width, channels)`."""
+        return cut(image, window)
 
     def finish(self, window: tf.Tensor) -> tf.Tensor:
         """From the window's pixels to the output; the identity unless `resizes()`."""
         return window
 
     def traits(self, x: FeatureType) -> Traits:
-        if x.height is not None and x.width is not None and not self.resizes():
+        if None not in (x.height, x.width, *self.output_size()) and not self.resizes():
             return Traits(Family.GEOMETRIC, crops=True, moves_pixels_only=True)
         return Traits(Family.ELEMENT, crops=True, resizes=self.resizes())
 

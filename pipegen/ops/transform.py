@@ -43,6 +43,7 @@ class Transform(Model):
         handles_probability: Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none.
         calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
         factors: The magnitudes whose single number lies around 1, rather than around 0.
+        later: Arguments that came later than the step: at their defaults they are no part of a spec's meaning, so that hashes stay.
         only_sizes: Whether only the size of images changes.
         family: How it composes, or what the list of steps calls its family.
         part: Of a part of a policy, which it is, in the text of a plan.
@@ -56,6 +57,7 @@ class Transform(Model):
     handles_probability: ClassVar[bool] = False
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
     factors: ClassVar[frozenset[str]] = frozenset()
+    later: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
     family: ClassVar[Family | str] = Family.ELEMENT
     part: ClassVar[str | None] = None
@@ -177,6 +179,8 @@ class Transform(Model):
         """Every argument but `id` as plain values, one form for each meaning: what the hash of a spec covers."""
         values = self.model_dump(mode="json", exclude={"id"})
         for name, field in type(self).model_fields.items():
+            if name in self.later and getattr(self, name) == field.default:
+                del values[name]
             value = values.get(name)
             if value is not None and any(has_type(field, t) for t in (Magnitude, Level)):
                 values[name] = canonical(field, getattr(self, name), factor=name in self.factors)

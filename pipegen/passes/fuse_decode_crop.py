@@ -29,6 +29,7 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
             and previous.stage.feature == item.stage.feature
             and previous.stage.like is None
             and _can(previous, previous.stage.ref)
+            and not item.stage.ref.step.traits(item.before[item.stage.feature]).pads
         ):
             fused = s.DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, None)
             note(f"`{item.stage.ref.id}` decodes its window alone")

@@ -16,7 +16,6 @@ from pipegen.ops.base import (
     CropTransform,
     ElementTransform,
     Family,
-    Fill,
     GeometricTransform,
     PointwiseTransform,
     Transform,
@@ -36,7 +35,7 @@ from pipegen.plan.lanes import Act, Lanes
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
-from pipegen.plan.segments import Colour, Geometric, varying
+from pipegen.plan.segments import Colour, Geometric, reading, varying
 from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, WindowShuffle
@@ -303,24 +302,20 @@ class Builder:
     def _geometric(self, ref: StepRef, step: Transform, feature: str, x: FeatureType, y: FeatureType) -> None:
         """A step in a geometric segment. What `step` says, as it is written, divides segments: they are the same for what lives
         on the image, which is read as `ref` says."""
-        if isinstance(step, GeometricTransform):
-            mode: tuple[Fill, str] | None = (step.fill, step.interpolation)
-            alone = step.exact
-        else:
-            mode, alone = None, False
-        before = self.segment if isinstance(self.segment, Geometric) and self.segment.feature == feature and not alone else None
+        mode, alone = reading(step)
+        last = self.segment if isinstance(self.segment, Geometric) and self.segment.feature == feature else None
+        before = last if not alone else None
         segment = before if before is not None and before.accepts(mode) else None
         opens = segment is None
         if segment is None:
             self._close()
-            if isinstance(step, CropTransform) and self.mixed is None:
+            if isinstance(step, CropTransform) and self.mixed is None and (last is None or not alone):
                 self._emit(s.Crop(feature, ref.of(CropTransform)), feature, y)
                 return
             segment = Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
             if before is not None and not before.closed and mode is not None:
                 segment.behind = before.behind if before.copies else before.mode
-        if isinstance(ref.step, GeometricTransform):
-            segment.reads = ref.step.fill, ref.step.interpolation
+        segment.reads = reading(ref.step)[0] or segment.reads
         if not step.traits(x).moves_pixels_only:
             if segment.copies and segment.behind not in (None, segment.mode):
                 self._report(ref, another_fill(ref, segment.behind))

@@ -56,7 +56,7 @@ class Doubts:
     def after_error(self, step: Transform, feature: str, x: FeatureType) -> FeatureType:
         """Notes what is in doubt behind a step that cannot run on `x`; the result is what the step declares to leave."""
         self.failed.add(feature)
-        if isinstance(step, CropTransform) and len(x.shape) == 3:
+        if isinstance(step, CropTransform) and len(x.shape) == 3 and None not in step.output_size():
             return x.with_(shape=(*step.output_size(), x.channels))
         if step.only_sizes:
             return self._without_size(feature, x)

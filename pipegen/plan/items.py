@@ -88,7 +88,7 @@ class Images:
             raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{items.kind}`", help=help_)
         after = self._types[feature] = step.infer(image)
         mode = (step.fill, step.interpolation) if isinstance(step, GeometricTransform) else None
-        alone = traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
+        alone = traits.pads or traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
         run = open_
         if not isinstance(run, Items) or run.feature != feature or run.closed or alone or mode not in (None, run.mode):
             run = Items(feature, items.kind, mode, (image.height, image.width), (None, None), type_)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipegen.ops.base import Fill
+from pipegen.ops.base import Fill, GeometricTransform, Transform
+from pipegen.ops.families.padding import PaddedWindow
 from pipegen.plan import stages as s
 from pipegen.plan.stages import Stage
 from pipegen.types import FeatureType
@@ -30,6 +31,16 @@ class Geometric:
     def accepts(self, mode: tuple[Fill, str] | None) -> bool:
         """Returns whether a step with this fill and interpolation (a crop has none) belongs to the segment."""
         return not self.closed and (mode is None or mode == self.mode)
+
+
+def reading(step: Transform) -> tuple[tuple[Fill, str] | None, bool]:
+    """Returns the fill and the interpolation that a geometric step reads with, of which a plain crop has none, and whether it is a
+    segment of its own."""
+    if isinstance(step, GeometricTransform):
+        return (step.fill, step.interpolation), step.exact
+    if isinstance(step, PaddedWindow) and step.pads():
+        return (step.fill, "nearest"), True
+    return None, False
 
 
 class Colour:

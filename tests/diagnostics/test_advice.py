@@ -183,6 +183,8 @@ def _with(path: tuple[str | int, ...], value: Any) -> Any:
         spec["transforms"] = steps
         if issubclass(transforms()[str(op)], MixingTransform):
             spec["output"] = {"encode": {"label": "one_hot"}}
+        if op in ("random_shorter_side", "random_zoom_out"):  # which leave images with sizes of their own
+            steps.append({"resize": {"size": 48}})
         if op == "decode":
             steps.reverse()
             path = ("transforms", 0, *path[2:])

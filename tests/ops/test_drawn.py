@@ -42,6 +42,9 @@ OWN_NAMES = {
     "random_coarse_dropout",
     "random_grid_dropout",
     "random_grid_mask",
+    "random_shorter_side",
+    "random_zoom_out",
+    "scale_jitter",
 }
 """Steps, beside policies, that name what comes of their arguments instead of the arguments."""
 
@@ -115,7 +118,7 @@ def _fixed(step: Transform, name: str) -> bool:
     if name in type(step).model_fields:
         low, high = bounds_of(step, name)
         return low == high
-    return name in ("height", "width") and step.op == "random_crop"
+    return (name in ("height", "width") and step.op == "random_crop") or (name in ("top", "left") and step.op == "scale_jitter")
 
 
 @pytest.mark.parametrize(("op", "example"), RANDOM, ids=[e.yaml for _, e in RANDOM])

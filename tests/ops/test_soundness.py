@@ -27,7 +27,7 @@ from pipegen.spec.models import PipelineSpec
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    import tensorflow as tf
+    pass
 
 pytestmark = pytest.mark.tf
 
@@ -98,8 +98,18 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"brightness_factor": 0},
     ],
     "random_contrast": [{"factor": [0, 4]}, {"factor": 0.9, "probability": 0.5}, {"factor": 0}],
-    "random_crop": [{"size": [24, 20]}, {"size": 3}],
+    "pad": [
+        {"padding": [0, 5], "fill": "wrap"}, {"padding": {"left": 70, "bottom": 3}, "fill": "reflect"}, {"divisor": [5, 16]},
+        {"at_least": [24, 40], "position": "bottom_right", "fill": {"constant": 1}}, {"size": [24, 32]}, {"padding": 2, "fill": "nearest"},
+    ],
+    "random_crop": [
+        {"size": [24, 20]}, {"size": 3}, {"size": 40, "padding": "as_needed", "fill": "wrap"}, {"size": [24, 32], "padding": 0},
+        {"size": [28, 30], "padding": [2, 70], "fill": {"constant": 1}},
+    ],
     "random_equalization": [{"probability": 1}, {"probability": 0}],
+    "random_shorter_side": [{"sizes": [9], "method": "bicubic"}, {"between": [5, 30], "longer_side": 33, "method": "nearest"}],
+    "random_zoom_out": [{"canvas": [1, 1.5], "fill": "reflect", "probability": 1}, {"probability": 0}, {"fill": {"constant": 1}}],
+    "scale_jitter": [{"size": [20, 9], "scale": [0.01, 0.01]}, {"size": 30, "scale": [2, 3], "method": "lanczos3", "antialias": True}],
     "random_elastic": [
         {"alpha": 300, "sigma": 3}, {"alpha": 0, "sigma": 4}, {"alpha": 90, "sigma": 4, "fill": {"constant": 0}, "probability": 0.5},
         {"alpha": [20, 50], "sigma": 2, "interpolation": "bicubic", "fill": "wrap"}, {"alpha": 50, "sigma": 4, "interpolation": "nearest"},
@@ -154,7 +164,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "resize": [
         {"size": [9, 30]}, {"size": 40, "method": "bicubic"}, {"size": 9, "method": "lanczos3", "antialias": True},
         {"size": 7, "method": "area"}, {"size": [20, 9], "mode": "crop"}, {"size": [20, 9], "mode": "pad", "fill": {"constant": 255}},
-        {"shorter_side": 11, "method": "nearest"}, {"size": [24, 32]},
+        {"shorter_side": 11, "method": "nearest"}, {"size": [24, 32]}, {"shorter_side": 20, "longer_side": 22}, {"longer_side": 32},
     ],
     "rotation": [{"degrees": 33, "interpolation": "bicubic"}, {"degrees": -170, "fill": {"constant": 1}}, {"degrees": 0}],
     "saturation": [{"factor": 0}, {"factor": 5}, {"factor": 1}],
@@ -184,9 +194,9 @@ def arguments(op: type[Transform]) -> list[dict[str, Any]]:
     for example in op.examples:
         written = yaml.safe_load(example.yaml)
         given = {} if isinstance(written, str) else dict(next(iter(written.values())))
-        for key in ("size", "shorter_side"):
+        for key in ("size", "shorter_side", "at_least"):
             if key in given:
-                given[key] = [16, 20] if isinstance(given[key], list) else 18
+                given[key] = ([36, 40] if op.op == "pad" else [16, 20]) if isinstance(given[key], list) else 38 if op.op == "pad" else 18
         if "shape" in given:
             given["shape"] = [24, 32, 1] if given["shape"][2] == 1 else given["shape"]
         out.append(given)
@@ -210,8 +220,9 @@ def images(x: FeatureType) -> tuple[Array, ...]:
     return tuple((np.rint(v) if x.dtype == "uint8" else v).astype(x.dtype) for v in (noise, extremes, checker, flat))
 
 
-def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: Array) -> tf.Tensor:
-    """Examples, one for each row of draws, through the backend's own lowering: element stages one by one, others as a batch."""
+def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: Array) -> Any:
+    """Examples, one for each row of draws, through the backend's own lowering: element stages one by one, others as a batch; a list of
+    batches of one where they differ in size."""
     import tensorflow as tf
 
     from pipegen.backend.kernels.lower import apply_element, apply_stage
@@ -221,7 +232,8 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
         rows = [{"image": tf.constant(g), "@draws": tf.constant(row, tf.float64)} for g, row in zip(given, u, strict=True)]
         for row in rows:
             apply_element(stages[0], row)
-        return tf.stack([row["image"] for row in rows])
+        done = [row["image"] for row in rows]
+        return tf.stack(done) if len({tuple(one.shape) for one in done}) == 1 else [one[None] for one in done]
     features = {"image": tf.constant(np.stack(given)), "@draws": tf.constant(u, tf.float64)}
     for stage in stages:
         apply_stage(stage, features)
@@ -317,12 +329,13 @@ def infers_soundly(op: type[Transform], given: dict[str, Any], first: int = 0, e
     assert types, "no input suits it"
     for x, y in types[first % len(types) :: each]:
         files = x.encoded
-        out = lower(step, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
-        assert out.dtype.name == y.dtype
-        assert len(out.shape) == len(y.shape) + 1
-        assert all(d is None or d == n for d, n in zip(y.shape, out.shape[1:], strict=True)), f"{out.shape} is no {y}"
-        if y.interval is not None:
-            inside(out.numpy().astype(np.float64), y)
+        done = lower(step, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
+        for out in done if isinstance(done, list) else [done]:
+            assert out.dtype.name == y.dtype
+            assert len(out.shape) == len(y.shape) + 1
+            assert all(d is None or d == n for d, n in zip(y.shape, out.shape[1:], strict=True)), f"{out.shape} is no {y}"
+            if y.interval is not None:
+                inside(out.numpy().astype(np.float64), y)
 
 
 def inside(values: Array, y: FeatureType) -> None:

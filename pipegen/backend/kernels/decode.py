@@ -60,10 +60,8 @@ def crop(stage: s.Crop, features: Features) -> None:
     step: CropTransform = stage.ref.step
     image = features[stage.feature]
     shape = tf.shape(image)
-    top, left, height, width = tf.unstack(step.window(own_draws(stage.ref, features["@draws"]), shape[0], shape[1]))
-    window = tf.slice(image, [top, left, 0], [height, width, -1])
-    window.set_shape([None, None, image.shape[-1]])
-    features[stage.feature] = step.finish(window)
+    window = step.window(own_draws(stage.ref, features["@draws"]), shape[0], shape[1])
+    features[stage.feature] = step.finish(step.cut(image, window))
 
 
 def surveyed(stage: s.Stage) -> TypeGuard[s.Decode | s.DecodeWindow]:

@@ -161,17 +161,39 @@ def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None
 
 
 def shorter_side_size(height: Side, width: Side, side: int) -> tuple[Side, Side]:
-    """The size that makes the shorter side `side` pixels and keeps the proportions.
+    """The size that makes the shorter side `side` pixels and keeps the proportions."""
+    return side_size(height, width, side, None)
 
-    The longer side is rounded half up, in whole numbers: the same for ints and for int32 tensors.
+
+def side_size(height: Side, width: Side, shorter: Side | None, longer: int | None) -> tuple[Side, Side]:
+    """The size that makes the shorter side `shorter` pixels and keeps the proportions, or where that is less, the longer one `longer`.
+
+    The other side is rounded half up, in whole numbers: the same for ints and for int32 tensors.
     """
-    if isinstance(height, int) and isinstance(width, int):
-        other = _share(max(height, width), side, min(height, width))
-        return (side, other) if height <= width else (other, side)
+    if longer is None or shorter is None:
+        side = shorter if longer is None else longer
+        assert side is not None  # noqa: S101 - one of them is given
+        return _with_side(height, width, side, shorter=longer is None)
+    first, second = _with_side(height, width, shorter, shorter=True), _with_side(height, width, longer, shorter=False)
+    if isinstance(height, int) and isinstance(width, int) and isinstance(shorter, int):
+        return first if max(height, width) * shorter <= longer * min(height, width) else second
+    import tensorflow as tf
+
+    # int64: a panorama's side times the wanted one does not fit into 32 bits.
+    most, least, wanted = (tf.cast(side, tf.int64) for side in (tf.maximum(height, width), tf.minimum(height, width), shorter))
+    fits = most * wanted <= longer * least
+    return tf.where(fits, first[0], second[0]), tf.where(fits, first[1], second[1])
+
+
+def _with_side(height: Side, width: Side, side: Side, *, shorter: bool) -> tuple[Side, Side]:
+    if isinstance(height, int) and isinstance(width, int) and isinstance(side, int):
+        by_height = (height <= width) is shorter or height == width
+        return (side, _share(width, side, height)) if by_height else (_share(height, side, width), side)
     import tensorflow as tf
 
     rows, columns = _share(height, side, width), _share(width, side, height)
-    return tf.where(height > width, rows, side), tf.where(height > width, side, columns)
+    by_width = height > width if shorter else height < width
+    return tf.where(by_width, rows, side), tf.where(by_width, side, columns)
 
 
 def cover_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
@@ -199,14 +221,14 @@ def _proportional(height: Side, width: Side, size: tuple[int, int], *, covers: b
     return tf.where(by_height, h, bound(rows, h)), tf.where(by_height, bound(columns, w), w)
 
 
-def _share(length: Side, side: int, other: Side) -> Side:
+def _share(length: Side, side: Side, other: Side) -> Side:
     """`length * side / other` rounded half up, at least 1."""
-    if isinstance(length, int) and isinstance(other, int):
+    if isinstance(length, int) and isinstance(other, int) and isinstance(side, int):
         return max(1, (2 * length * side + other) // (2 * other))
     import tensorflow as tf
 
     # int64: a panorama's side times the wanted one does not fit into 32 bits.
-    length, other = tf.cast(length, tf.int64), tf.cast(other, tf.int64)
+    length, side, other = (tf.cast(n, tf.int64) for n in (length, side, other))
     return tf.cast(tf.maximum((2 * length * side + other) // (2 * other), 1), tf.int32)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import stack
+
+if TYPE_CHECKING:
+    from pipegen.ops.arguments.fills import Fill
 
 Whole: TypeAlias = "int | tf.Tensor"
 Box: TypeAlias = "tuple[float | tf.Tensor, float | tf.Tensor, float | tf.Tensor, float | tf.Tensor]"
@@ -26,14 +30,66 @@ def place(top: Whole, left: Whole, height: Whole, width: Whole, u: tf.Tensor) ->
     return tf.stack([zero + part for part in (top, left, height, width)], axis=-1)
 
 
-def inside(size: tuple[int, int], height: tf.Tensor, width: tf.Tensor) -> None:
-    """Stop with a clear message when an image turns out to be smaller than the window."""
+def cut(image: tf.Tensor, window: tf.Tensor, fill: Fill | None = None) -> tf.Tensor:
+    """Copies a window of one image.
+
+    Args:
+        image: `(height, width, channels)`.
+        window: int32 `(4,)`.
+        fill: What lies outside the image; without it, the window lies inside.
+
+    Returns:
+        `(height of the window, its width, channels)`.
+    """
+    starts, counts = tf.unstack(window[:2]), tf.unstack(window[2:])
+    if fill is None:
+        found = tf.slice(image, [*starts, 0], [*counts, -1])
+    elif isinstance(fill, str):
+        found = image
+        for axis, (first, count) in enumerate(zip(starts, counts, strict=True)):
+            found = tf.gather(found, _shown_at(tf.range(first, first + count), tf.shape(image)[axis], fill), axis=axis)
+    else:
+        part, margins = image, []
+        for axis, (first, count) in enumerate(zip(starts, counts, strict=True)):
+            side = tf.shape(image)[axis]
+            begin, end = tf.clip_by_value(first, 0, side), tf.clip_by_value(first + count, 0, side)
+            before = tf.clip_by_value(-first, 0, count)
+            part = part[begin:end] if axis == 0 else part[:, begin:end]
+            margins.append([before, count - before - (end - begin)])
+        found = tf.pad(part, [*margins, [0, 0]], constant_values=tf.cast(fill.constant, image.dtype))
+    found.set_shape([None, None, image.shape[-1]])
+    return found
+
+
+def _shown_at(at: tf.Tensor, side: tf.Tensor, fill: str) -> tf.Tensor:
+    """The rows (or columns) of an image that show at places on its side, or beyond it."""
+    if fill == "nearest":
+        return tf.clip_by_value(at, 0, side - 1)
+    if fill == "wrap":
+        return tf.math.floormod(at, side)
+    there = tf.math.floormod(at, 2 * side)
+    return tf.minimum(there, 2 * side - 1 - there)
+
+
+def inside(size: tuple[int, int], height: tf.Tensor, width: tf.Tensor, padding: tuple[int, int] = (0, 0)) -> None:
+    """Stop with a clear message when an image turns out to be smaller than the window, even with `padding` above and below it, and on
+    its left and on its right."""
+    padded = f" with a padding of {padding[0]}x{padding[1]}" if any(padding) else ""
+    message = f"the crop of {size[0]}x{size[1]} exceeds the image{padded}, whose height and width are"
+    _require(message, height, width, lambda: (height + 2 * padding[0] >= size[0], width + 2 * padding[1] >= size[1]))
+
+
+def holds(size: tuple[int, int], height: tf.Tensor, width: tf.Tensor) -> None:
+    """Stop with a clear message when an image turns out to be larger than what it is padded to."""
+    message = f"the canvas of {size[0]}x{size[1]} has no room for the image, whose height and width are"
+    _require(message, height, width, lambda: (height <= size[0], width <= size[1]))
+
+
+def _require(message: str, height: tf.Tensor, width: tf.Tensor, fits: Callable[[], tuple[tf.Tensor, tf.Tensor]]) -> None:
     if tf.get_static_value(height) is not None and tf.get_static_value(width) is not None and not tf.executing_eagerly():
         return  # a known size has been checked by `infer`
-    message = f"the crop of {size[0]}x{size[1]} exceeds the image, whose height and width are"
     # The raw op, since `tf.debugging.Assert` wraps it in a branch, which costs more than the crop.
-    fits = tf.reduce_all(tf.logical_and(height >= size[0], width >= size[1]))
-    tf.raw_ops.Assert(condition=fits, data=[message, height, width])
+    tf.raw_ops.Assert(condition=tf.reduce_all(tf.logical_and(*fits())), data=[message, height, width])
 
 
 def onto(box: Box, size: Sides, like: tf.Tensor) -> tf.Tensor:

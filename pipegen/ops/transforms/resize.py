@@ -31,7 +31,7 @@ from pipegen.ops.lowering.resizing import (
     cover_size,
     fit_size,
     resize,
-    shorter_side_size,
+    side_size,
 )
 from pipegen.ops.model import Model
 from pipegen.types import INTEGER_RANGES, FeatureType, Interval
@@ -79,11 +79,12 @@ class PillowMethod(Model):
 
 
 class Resize(ElementTransform):
-    """Resizes an image, to a fixed size or so that its shorter side has a given length.
+    """Resizes an image, to a fixed size or so that its shorter or its longer side has a given length.
 
     `size` with `mode: stretch` changes the proportions; `crop` keeps them, covers the size and cuts off evenly what
-    hangs over; `pad` keeps them, fits inside and fills up evenly around. `shorter_side` keeps the proportions and lets
-    the longer side follow, rounded half up.
+    hangs over; `pad` keeps them, fits inside and fills up evenly around. `shorter_side` and `longer_side`
+    keep the proportions and let the other side follow, rounded half up; with both, the shorter side has its length unless the longer
+    one would be longer than its own (`shorter_side: 800, longer_side: 1333`, as detectors are trained).
 
     Pixel centres lie at half-integers, as in OpenCV, Pillow and `tf.image.resize`. `nearest` picks the pixels that
     Pillow picks. The dtype stays: whole numbers are rounded half to even and clipped to their range.
@@ -103,6 +104,7 @@ class Resize(ElementTransform):
     """
 
     op = "resize"
+    later = frozenset({"longer_side"})
     moves = True
     only_sizes = True
     examples = (
@@ -110,6 +112,8 @@ class Resize(ElementTransform):
         Example("resize: {size: [192, 256], mode: pad, fill: {constant: 128}}", ANY_IMAGE, "uint8[192×256×3] in [0, 255]"),
         Example("resize: {shorter_side: 256, method: bicubic, antialias: true}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
         Example("resize: {shorter_side: 150}", LANDSCAPE, "uint8[150×200×3] in [0, 255]"),
+        Example("resize: {longer_side: 200}", LANDSCAPE, "uint8[150×200×3] in [0, 255]"),
+        Example("resize: {shorter_side: 200, longer_side: 240}", LANDSCAPE, "uint8[180×240×3] in [0, 255]"),
         Example("resize: {size: 224, method: {pillow: bilinear}}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
         Example("resize: {size: 32, method: {pillow: {filter: lanczos, before: 13}}}", ANY_IMAGE, "uint8[32×32×3] in [0, 255]"),
     )
@@ -118,6 +122,8 @@ class Resize(ElementTransform):
     """The output's size in pixels: a square's side, or [height, width]."""
     shorter_side: Annotated[int, Field(ge=1, le=32767)] | None = None
     """The length of the output's shorter side in pixels; the proportions stay."""
+    longer_side: Annotated[int, Field(ge=1, le=32767)] | None = None
+    """The length of the output's longer side in pixels; the proportions stay. With `shorter_side`, the most that it can have."""
     mode: Literal["stretch", "crop", "pad"] = "stretch"
     """How `size` is reached: `stretch` both sides, cover and `crop`, or fit inside and `pad`."""
     method: Method | PillowMethod = "bilinear"
@@ -130,10 +136,13 @@ class Resize(ElementTransform):
 
     @model_validator(mode="after")
     def _consistent(self) -> Resize:
-        if (self.size is None) == (self.shorter_side is None):
-            raise ValueError("give either `size` or `shorter_side`")
-        if self.shorter_side is not None and self.mode != "stretch":
-            raise ValueError(f"`mode: {self.mode}` needs `size`; `shorter_side` keeps the proportions as it is")
+        side = "shorter_side" if self.shorter_side is not None else "longer_side" if self.longer_side is not None else None
+        if (self.size is None) == (side is None):
+            raise ValueError("give either `size`, or `shorter_side`, `longer_side` or both of them")
+        if side is not None and self.mode != "stretch":
+            raise ValueError(f"`mode: {self.mode}` needs `size`; `{side}` keeps the proportions as it is")
+        if self.shorter_side is not None and self.longer_side is not None and self.longer_side < self.shorter_side:
+            raise ValueError(f"a `longer_side` of {self.longer_side} is shorter than the `shorter_side` of {self.shorter_side}")
         if "fill" in self.model_fields_set and self.mode != "pad":
             raise ValueError("`fill` is for `mode: pad`")
         if self.antialias and self.method not in BLURS_WITH_ANTIALIAS:
@@ -166,9 +175,9 @@ class Resize(ElementTransform):
     def _output(self, x: FeatureType) -> tuple[int | None, int | None]:
         if self.size is not None:
             return height_width(self.size)
-        if x.height is None or x.width is None or self.shorter_side is None:
+        if x.height is None or x.width is None:
             return None, None
-        return shorter_side_size(x.height, x.width, self.shorter_side)
+        return side_size(x.height, x.width, self.shorter_side, self.longer_side)
 
     def is_identity(self, x: FeatureType) -> bool:
         return x.height is not None and x.width is not None and self._output(x) == (x.height, x.width)
@@ -189,17 +198,17 @@ class Resize(ElementTransform):
         return self.model_copy(update={"method": "nearest", "antialias": False, "fill": ConstantFill(constant=x.ignore)})
 
     def needed_size(self) -> tuple[int, int] | None:
-        if self.shorter_side is not None:
-            return self.shorter_side, self.shorter_side
-        return height_width(self.size) if self.size is not None else None
+        if self.size is not None:
+            return height_width(self.size)
+        side = self.shorter_side or self.longer_side or 0
+        return side, side
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         if self.size is not None and self.mode == "stretch":
             return self._resized(image, *height_width(self.size))
         height, width = (tf.shape(image)[i] if image.shape[i] is None else image.shape[i] for i in (0, 1))
-        if self.shorter_side is not None:
-            return self._resized(image, *shorter_side_size(height, width, self.shorter_side))
-        assert self.size is not None  # noqa: S101 - the validator has checked it
+        if self.size is None:
+            return self._resized(image, *side_size(height, width, self.shorter_side, self.longer_side))
         size = height_width(self.size)
         if isinstance(self.method, PillowMethod) and self.mode == "crop":
             return self.method.resize(image, *size, box=pillow.centred_box(height, width, size))
@@ -217,7 +226,7 @@ class Resize(ElementTransform):
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
         whole = (0, 0, height, width)
         if self.size is None:
-            return whole, shorter_side_size(height, width, self.shorter_side or 0)
+            return whole, side_size(height, width, self.shorter_side, self.longer_side)
         size = height_width(self.size)
         if self.mode == "stretch":
             return whole, size

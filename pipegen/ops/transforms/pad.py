@@ -1,0 +1,128 @@
+"""Put a border around images."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipegen.errors import OpError
+from pipegen.lazy import tf
+from pipegen.ops.arguments.fills import filled
+from pipegen.ops.arguments.sizes import Size, height_width
+from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, Traits, require_image
+from pipegen.ops.families.padding import PaddedWindow
+from pipegen.ops.lowering.windows import holds, place
+from pipegen.ops.model import Model
+from pipegen.types import LARGEST_SIDE, FeatureType, times
+
+Pixels = Annotated[int, Field(ge=0, le=LARGEST_SIDE)]
+
+
+class Borders(Model):
+    """A number of pixels for each border."""
+
+    top: Pixels = 0
+    """Rows above the image, in pixels."""
+    bottom: Pixels = 0
+    """Rows below it, in pixels."""
+    left: Pixels = 0
+    """Columns on its left, in pixels."""
+    right: Pixels = 0
+    """Columns on its right, in pixels."""
+
+
+class Pad(PaddedWindow):
+    """Puts a border around an image: to a size, to at least a size, of a number of pixels, or to the next multiple of a divisor.
+
+    `position` says where the image lies on the larger canvas; in the `center`, an odd pixel is added below
+    and on the right. An image that is larger than `size` is an error, which names the file when it is found while running. Pixels are
+    copied exactly as they are.
+
+    Images that `at_least`, `padding` or `divisor` leave with different sizes need a step that makes them one size before they are batched.
+    """
+
+    op = "pad"
+    examples = (
+        Example("pad: {padding: 24}", IMAGE_224, "uint8[272×272×3] in [0, 255]"),
+        Example("pad: {size: 256}", IMAGE_224, "uint8[256×256×3] in [0, 255]"),
+        Example("pad: {size: [640, 960], position: top_left, fill: {constant: 114}}", ANY_IMAGE, "uint8[640×960×3] in [0, 255]"),
+        Example("pad: {padding: 4, fill: reflect}", IMAGE_224, "uint8[232×232×3] in [0, 255]"),
+        Example("pad: {padding: {top: 2, right: 8}}", IMAGE_224, "uint8[226×232×3] in [0, 255]"),
+        Example("pad: {at_least: 224}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+        Example("pad: {divisor: 32}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+    )
+
+    size: Size | None = None
+    """The output's size in pixels: a square's side, or [height, width]."""
+    at_least: Size | None = None
+    """The least size of the output in pixels, likewise: a shorter side is padded, a longer one stays."""
+    padding: Pixels | tuple[Pixels, Pixels] | Borders | None = None
+    """The width of the border in pixels: on every side, [above and below, left and right], or a map of `top`, `bottom`, `left` and
+    `right`."""
+    divisor: Size | None = None
+    """The number that both sides of the output are a multiple of, or [for the height, for the width]: the least that hold the image."""
+    position: Literal["center", "top_left", "top_right", "bottom_left", "bottom_right"] = "center"
+    """Where the image lies on a canvas that `size`, `at_least` or `divisor` make larger."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Pad:
+        if sum(given is not None for given in (self.size, self.at_least, self.padding, self.divisor)) != 1:
+            raise ValueError("give one of `size`, `at_least`, `padding` and `divisor`")
+        if self.padding is not None and "position" in self.model_fields_set:
+            raise ValueError("`position` is for `size`, `at_least` and `divisor`; `padding` says what is added on each side")
+        return self
+
+    def _borders(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Pixels above and below, and on the left and on the right."""
+        if isinstance(self.padding, Borders):
+            return (self.padding.top, self.padding.bottom), (self.padding.left, self.padding.right)
+        rows, columns = self.padding if isinstance(self.padding, tuple) else (self.padding or 0,) * 2
+        return (rows, rows), (columns, columns)
+
+    def output_size(self) -> tuple[int | None, int | None]:
+        return height_width(self.size) if self.size is not None else (None, None)
+
+    def _side(self, side: int | tf.Tensor, axis: int) -> int | tf.Tensor:
+        """The length of a side of the output."""
+        if self.size is not None:
+            return height_width(self.size)[axis]
+        if self.at_least is not None:
+            least = height_width(self.at_least)[axis]
+            return max(side, least) if isinstance(side, int) else tf.maximum(side, least)
+        if self.divisor is not None:
+            divisor = height_width(self.divisor)[axis]
+            return (side + divisor - 1) // divisor * divisor
+        return side + sum(self._borders()[axis])
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        require_image(self, x)
+        before = x.shape[:2]
+        after = [self._side(side, axis) if side is not None else self.output_size()[axis] for axis, side in enumerate(before)]
+        if any(n is not None and m is not None and n > m for n, m in zip(before, after, strict=True)):
+            message = f"`pad` is to make images of {times(after)}, and gets one of {times(before)}"
+            raise OpError("PG258", message, field="size", help="resize to at most that size first, or pad to a larger one")
+        return filled(x.with_(shape=(*after, x.channels)), self.fill)
+
+    def traits(self, x: FeatureType) -> Traits:
+        traits = super().traits(x)
+        known = None not in (x.height, x.width)
+        return Traits(Family.GEOMETRIC if known else Family.ELEMENT, crops=True, pads=True, moves_pixels_only=traits.moves_pixels_only)
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return None not in (x.height, x.width) and self.infer(x).shape == x.shape
+
+    def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        if self.size is not None:
+            holds(height_width(self.size), height, width)
+        starts, sides = [], []
+        for axis, side in enumerate((height, width)):
+            sides.append(self._side(side, axis))
+            if self.padding is not None:
+                starts.append(-self._borders()[axis][0])
+            elif self.position == "center":
+                starts.append(-((sides[-1] - side) // 2))
+            else:
+                first = self.position.split("_")[axis] in ("top", "left")
+                starts.append(0 if first else side - sides[-1])
+        return place(starts[0], starts[1], sides[0], sides[1], u)
