@@ -1,0 +1,144 @@
+"""A box goes where a rectangle goes that is painted in its place: every step that boxes follow, by whatever it draws."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from pipegen.ops.kinds.registry import kind_named
+from pipegen.ops.registry import transforms
+from pipegen.ops.traits import Family
+from pipegen.plan.build import Builder
+from pipegen.types import BYTE_RANGE, ElementType, FeatureType
+
+pytestmark = pytest.mark.tf
+HEIGHT, WIDTH = 56, 72
+BLACK = {"fill": {"constant": 0}}
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "affine": {"degrees": 20, "x": 0.1, "factor": 1.2, **BLACK},
+    "center_crop": {"size": [40, 50]},
+    "flip": {"axis": "vertical", **BLACK},
+    "perspective": {"top_left": [0.1, 0.05], "bottom_right": [-0.05, -0.1], **BLACK},
+    "random_affine": {"degrees": 30, "x": 0.2, "y": 0.2, "factor": [0.7, 1.4], **BLACK},
+    "random_crop": {"size": [32, 48]},
+    "random_perspective": {"x": 0.2, "y": 0.2, **BLACK},
+    "random_resized_crop": {"size": [48, 40], "area": [0.3, 1]},
+    "random_rotation": {"degrees": 180, **BLACK},
+    "random_shear": {"degrees": 30, **BLACK},
+    "random_translation": {"x": 0.3, "y": 0.3, **BLACK},
+    "random_zoom": {"factor": [0.6, 1.6], **BLACK},
+    "resize": {"size": [80, 61]},
+    "rotation": {"degrees": 33, **BLACK},
+    "shear": {"degrees": 20, **BLACK},
+    "translation": {"x": 0.2, "y": -0.1, **BLACK},
+    "zoom": {"factor": 1.3, **BLACK},
+}
+RUN = [{name: ARGUMENTS[name]} for name in ("random_affine", "random_perspective", "random_crop", "resize")]
+IMAGE = FeatureType("image", "uint8", (HEIGHT, WIDTH, 3), BYTE_RANGE)
+
+
+@cache
+def moving() -> dict[str, dict[str, Any]]:
+    """Every step of the registry that boxes follow, with arguments. A new one that cannot do without any has them above."""
+    steps = {name: step for name, step in transforms().items() if step.moves and step.family is not Family.NEIGHBOURHOOD}
+    return {name: ARGUMENTS.get(name, BLACK if "fill" in step.model_fields else {}) for name, step in steps.items()}
+
+
+@cache
+def plan_of(*steps: str) -> Any:
+    from pipegen.phases.compilation import load
+
+    written = RUN if steps == ("run",) else [{name: moving()[name]} for name in steps]
+    sections = {
+        "pipegen": 1,
+        "source": {"arrays": {"features": {"image": {"kind": "image", "size": [HEIGHT, WIDTH]}, "boxes": {"kind": "boxes"}}}},
+        "transforms": written,
+        "output": {"y": "boxes"},
+    }
+    loaded = load(sections).loaded
+    boxes = kind_named("boxes").array_types(loaded.spec.source.features["boxes"])[0].with_(most=1, of="image")
+    return Builder(loaded.spec, "train", loaded.locate.label, ElementType((("image", IMAGE), ("boxes", boxes)))).sound()
+
+
+def moved(plan: Any, box: tuple[int, int, int, int], seed: int) -> tuple[Any, Any, Any]:
+    """The image on which a box is painted, and the box, where the stages of a plan bring them."""
+    import tensorflow as tf
+
+    from pipegen.backend.kernels.lower import apply_element
+
+    x0, y0, x1, y1 = box
+    image = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    image[y0:y1, x0:x1] = 255
+    draws = np.random.default_rng(seed).random(max([ref.end for ref in plan.index.draws], default=0))
+    features = {
+        "image": tf.constant(image), "boxes": tf.constant([box], tf.float32), "boxes_valid": tf.constant([True]),
+        "@draws": tf.constant(draws),
+    }  # fmt: skip
+    for stage in plan.stages():
+        apply_element(stage, features)
+    return tuple(features[name].numpy() for name in ("image", "boxes", "boxes_valid"))
+
+
+def check(plan: Any, box: tuple[int, int, int, int], seed: int) -> None:
+    image, boxes, there = moved(plan, box, seed)
+    painted = image[..., 0] > 255 * 0.2
+    if not there[0]:
+        assert painted.sum() <= 2 * max(painted.shape)  # a sliver
+        return
+    left, top, right, bottom = boxes[0]
+    assert 0 <= left < right <= painted.shape[1]
+    assert 0 <= top < bottom <= painted.shape[0]
+    if not painted.any():
+        assert min(right - left, bottom - top) <= 1
+        return
+    rows, columns = np.flatnonzero(painted.any(1)), np.flatnonzero(painted.any(0))
+    seen = np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1])
+    if min(left, top) > 0 and right < painted.shape[1] and bottom < painted.shape[0]:
+        np.testing.assert_allclose(boxes[0], seen, atol=1.0)
+    # The enclosing box is clipped: a corner that lies beyond one edge of the image still says how far the box reaches along it.
+    assert (boxes[0, :2] <= seen[:2] + 1).all()
+    assert (boxes[0, 2:] >= seen[2:] - 1).all()
+
+
+NO_SHRINKING = (Phase.explicit, Phase.generate)
+BOXES = st.tuples(st.integers(0, WIDTH - 12), st.integers(0, HEIGHT - 12), st.integers(10, 40), st.integers(10, 40)).map(
+    lambda b: (b[0], b[1], min(b[0] + b[2], WIDTH), min(b[1] + b[3], HEIGHT))
+)
+SEEDS = st.integers(0, 2**16)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("step", sorted(moving()))
+@settings(max_examples=60, deadline=None, phases=NO_SHRINKING)
+@given(box=BOXES, seed=SEEDS)
+def test_a_box_follows_each_step(step: str, box: tuple[int, int, int, int], seed: int) -> None:
+    check(plan_of(step), box, seed)
+
+
+@settings(max_examples=12, deadline=None, phases=NO_SHRINKING)
+@given(step=st.sampled_from(sorted(moving())), box=BOXES, seed=SEEDS)
+def test_a_box_follows_steps(step: str, box: tuple[int, int, int, int], seed: int) -> None:
+    check(plan_of(step), box, seed)
+
+
+@settings(max_examples=12, deadline=None, phases=NO_SHRINKING)
+@given(box=BOXES, seed=SEEDS)
+def test_a_box_follows_several_segments(box: tuple[int, int, int, int], seed: int) -> None:
+    """Of which each encloses the box anew, so that it can only be too large."""
+    image, boxes, there = moved(plan_of("run"), box, seed)
+    painted = image[..., 0] > 255 * 0.2
+    if there[0] and painted.any():
+        rows, columns = np.flatnonzero(painted.any(1)), np.flatnonzero(painted.any(0))
+        assert (boxes[0, :2] <= np.array([columns[0], rows[0]]) + 2).all()
+        assert (boxes[0, 2:] >= np.array([columns[-1], rows[-1]]) - 1).all()
+
+
+def test_boxes_follow_every_step_that_moves_pixels_or_it_is_a_finding() -> None:
+    boxes = kind_named("boxes")
+    for name, arguments in moving().items():
+        assert boxes.follows(transforms()[name].model_validate(arguments).traits(IMAGE)), name
