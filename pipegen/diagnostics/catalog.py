@@ -226,6 +226,7 @@ _TABLE = (
     Code("PG577", "prepare-original", _E, "Files are to be stored as they are, and steps before the cut change them"),
     # Boxes that are legal and unwise.
     Code("PG580", "fill-repeats-objects", _W, "A fill shows objects a second time, of which the boxes know nothing"),
+    Code("PG596", "paste-without-mask", _E, "A step pastes by a mask, and it is not clear by which"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

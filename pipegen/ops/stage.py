@@ -155,6 +155,10 @@ class Stage:
         """The features that it reads and changes."""
         return (self.feature,)
 
+    def needs(self) -> tuple[str, ...]:
+        """Returns the features beside its own that it reads as they are then, so that they are made even if nobody else wants them."""
+        return ()
+
     def edge(self, entry: ElementType, after: ElementType) -> ElementType:
         """Returns the type of the edge behind it where `entry` is the one before it; what it touches is as it is in `after`."""
         return entry.replace(**{name: after[name] for name in self.touches()})

@@ -76,6 +76,7 @@ def _needed(plan: Plan) -> set[str]:
     valid = {name: t.of or name for name, t in _types(plan).items() if kind_of(t).valid}
     needed |= {other for name, of in valid.items() if {name, of} & needed for other in (name, of)}
     stages = (*plan.part_stages(), *plan.stages())
+    needed |= {name for st in stages if st.feature in needed for name in st.needs()}
     needed |= {st.like[0] for st in stages if isinstance(st, (s.Decode, s.Measure)) and st.feature in needed and st.like}
     return needed | {st.feature for st in stages if isinstance(st, s.Fork) and needed & {*st.names}}
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
+from pipegen.ops.acting import anchor
 from pipegen.ops.base import Family
 from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
 from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
@@ -56,22 +58,27 @@ def plan_mixing(
     `taken` is what leaves of each feature that it acts on itself; labels follow.
     """
     plan = MixPlan()
-    for feature, y in taken.items():
+    masks = _masks(plan, ref, type_, taken) if isinstance(ref.step, PastingTransform) else {}
+    for feature, y in sorted(taken.items(), key=lambda one: one[0] in masks.values()):  # what reads a mask comes before it changes
         if type_[feature].is_static:
-            plan.stages.append((feature, s.Mix(feature, ref, _canvas(y), label=False), y))
+            plan.stages.append((feature, _stage(ref, feature, y, masks, type_), y))
         elif any(r.step.traits(y).family is Family.ELEMENT for r in later):  # it cannot fix the shape any more, and is the finding
             plan.poisoned.add("mixing")
         else:
             plan.findings.append(unbatchable(spec, split, type_[feature], locate))
             plan.poisoned.add(feature)
     canvas = next(map(_canvas, taken.values()), (None, None))
+    deciding = next(iter(masks.values()), None)
+    place = next((i for i, (name, *_) in enumerate(plan.stages) if name == deciding), len(plan.stages))
+    acting, plan.stages = plan.stages, plan.stages[:place]
     for name in received(spec.output):
         if name in type_ and name not in taken:
             home = type_.get(type_[name].beside or name) or type_[name]
             valid = kind_of(home).valid and type_.get(home.of or "")
-            _follower(plan, spec, ref, name, type_[name], canvas, joined=kind_of(valid or home).joins)
+            _follower(plan, spec, ref, name, type_, canvas, deciding, joined=not masks and kind_of(valid or home).joins)
+    plan.stages += acting[place:]
     for name, t in type_.items():
-        if kind_of(t).joins and t.beside is None:
+        if kind_of(t).joins and t.beside is None and not masks:
             plan.items.append(s.MixItems(name, t.kind, ref, canvas, t.details, type_.riders(name)))
     if plan.errors:
         plan.poisoned.add("mixing")
@@ -84,19 +91,50 @@ def late(mixed: StepRef, ref: StepRef) -> OpError:
     return OpError("PG224", message, help=f"put it before `{mixed.step.op}`")
 
 
+def _masks(plan: MixPlan, ref: StepRef[MixingTransform], type_: ElementType, taken: dict[str, FeatureType]) -> dict[str, str]:
+    """Returns the mask that decides for each image and what is aligned with it, of a step that pastes by masks."""
+    step = ref.of(PastingTransform).step
+    if step.mask is not None and (step.mask not in taken or not kind_of(taken[step.mask]).categorical):
+        known = [name for name, y in taken.items() if kind_of(y).categorical]
+        help_ = write(f"mask: {known[0]}", "entry") if known else "leave the step out"
+        plan.errors.append(OpError("PG596", f"`{step.op}` pastes by `{step.mask}`, which is no mask", field="mask", help=help_))
+        return {}
+    found = {}
+    for name in taken:
+        home = anchor(type_, name)
+        masks = [m for m in taken if kind_of(taken[m]).categorical and anchor(type_, m) == home]
+        if step.mask in masks:
+            masks = [step.mask]
+        if len(masks) != 1:
+            which = f"there are {len(masks)} of `{home}`" if masks else f"`{home}` has none"
+            help_ = write(f"mask: {masks[0]}", "entry", "say which one: {}") if masks else f"leave `{step.op}` out, or give `{home}` a mask"
+            plan.errors.append(OpError("PG596", f"`{step.op}` pastes what a mask shows, and {which}", help=help_))
+            return {}
+        found[name] = masks[0]
+    return found
+
+
+def _stage(ref: StepRef[MixingTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
+    """The stage of a step on a feature that it acts on itself."""
+    if feature not in masks:
+        return s.Mix(feature, ref, _canvas(y), label=False)
+    return s.Paste(feature, ref.of(PastingTransform), masks[feature], type_[masks[feature]].ignore, label=False)
+
+
 def _follower(
     plan: MixPlan,
     spec: PipelineSpec,
     ref: StepRef[MixingTransform],
     name: str,
-    x: FeatureType,
+    type_: ElementType,
     canvas: tuple[int | None, int | None],
+    mask: str | None,
     *,
     joined: bool,
 ) -> None:
     """A feature of the output that the step does not act on itself: a label follows, other images stay, the items of two are `joined`,
     and the rest has no rule."""
-    op = ref.step.op
+    op, x = ref.step.op, type_[name]
     if ref.step.acts_on(kind_of(x)) or x.encoded:
         return
     if joined:
@@ -117,7 +155,10 @@ def _follower(
     if not is_encoded(x):
         stage, y = encode(name, encoding, x)
         plan.encodings.append((name, stage, y))
-    plan.stages.append((name, s.Mix(name, ref, canvas, label=True), y))
+    if mask is None:
+        plan.stages.append((name, s.Mix(name, ref, canvas, label=True), y))
+    else:
+        plan.stages.append((name, s.Paste(name, ref.of(PastingTransform), mask, type_[mask].ignore, label=True), y))
 
 
 def _canvas(x: FeatureType) -> tuple[int | None, int | None]:

@@ -82,8 +82,9 @@ class DrawnParameters:
             sizes = self._sizes(node, stage, x, batch, active)
             found |= {("" if alike else f"{stage.feature}.") + name: value.numpy() for name, value in step.drawn_on(u, sizes).items()}
         if isinstance(step, MixingTransform):
-            partners = zip(self._partners(step.rank(u), ref.of(MixingTransform), batch), found["own_share"], strict=True)
-            found["partner"] = [keys if share < 1 else None for keys, share in partners]
+            mixed = np.asarray(found["own_share"]) < 1 if "own_share" in found else step.acts(u).numpy()
+            partners = zip(self._partners(step.rank(u), ref.of(MixingTransform), batch), mixed, strict=True)
+            found["partner"] = [keys if takes else None for keys, takes in partners]
         return found
 
     def _sizes(self, node: int, stage: Stage, x: FeatureType, batch: dict[str, Array], active: Array) -> Shape:

@@ -28,6 +28,7 @@ from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
+from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import default_decoder, transforms
 from pipegen.ops.wording import step_kwargs
@@ -43,7 +44,7 @@ EXPECTED = {
     "auto_contrast", "brightness", "contrast", "equalization", "gamma", "hue", "invert", "posterization", "random_auto_contrast",
     "random_channel_shift", "random_color_jitter", "random_equalization", "random_gamma", "random_grayscale", "random_invert",
     "random_posterization", "random_solarization", "saturation", "solarization",
-    "cutmix", "mixup", "mosaic",
+    "copy_paste", "cutmix", "mixup", "mosaic",
     "clahe", "random_clahe", "median_blur", "random_median_blur", "random_coarse_dropout", "random_grid_dropout", "random_grid_mask",
     "gaussian_blur", "random_elastic", "random_erasing", "random_gaussian_blur", "random_gaussian_noise", "random_sharpness", "sharpness",
     "affine", "flip", "perspective", "random_affine", "random_perspective", "rotation", "shear", "translation", "zoom",
@@ -190,6 +191,10 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
 
         one = tf.constant(image)[None]
         return look_up(one, step.table(u[None], histogram(one) if step.needs_histogram else None)).numpy()[0]
+    if isinstance(step, PastingTransform):
+        mask = np.ones((1, height, width, 1), np.uint8)
+        assert step.pasted(tf.constant(mask), u[None], 0).shape == mask.shape
+        return image
     if isinstance(step, MixingTransform):
         others = np.stack([image[::-1]] * step.others)[None]
         return step.mix(image[None], others, step.choose(u[None], height, width)).numpy()[0]

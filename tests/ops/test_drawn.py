@@ -35,6 +35,7 @@ OWN_NAMES = {
     "random_transpose",
     "random_erasing",
     "random_grid_distortion",
+    "copy_paste",
     "cutmix",
     "mixup",
     "mosaic",
@@ -118,6 +119,8 @@ def _fixed(step: Transform, name: str) -> bool:
     if name in type(step).model_fields:
         low, high = bounds_of(step, name)
         return low == high
+    if name == "pastes":
+        return bool(step.probability == 1)  # type: ignore[attr-defined]
     return (name in ("height", "width") and step.op == "random_crop") or (name in ("top", "left") and step.op == "scale_jitter")
 
 

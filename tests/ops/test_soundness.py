@@ -20,6 +20,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.registry import transforms
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import recipe
@@ -42,6 +43,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "center_crop": [{"size": 1}, {"size": [24, 20]}],
     "clahe": [{"limit": 0}, {"limit": 255, "tiles": [1, 32]}, {"channel": "each", "tiles": [5, 3]}],
     "contrast": [{"factor": 0}, {"factor": 4}, {"factor": 1}],
+    "copy_paste": [{"objects": 0.5}, {"background": 255, "probability": 0.5}, {"probability": 0}],
     "cutmix": [{"alpha": 0.1}, {"alpha": 9, "probability": 0.5}, {"probability": 0}],
     "decode": [{"channels": 1, "scaled": "never"}, {"exif": "ignore"}],
     "equalization": [{}],
@@ -235,6 +237,8 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
         done = [row["image"] for row in rows]
         return tf.stack(done) if len({tuple(one.shape) for one in done}) == 1 else [one[None] for one in done]
     features = {"image": tf.constant(np.stack(given)), "@draws": tf.constant(u, tf.float64)}
+    if isinstance(step, PastingTransform):
+        features["mask"] = tf.cast(features["image"][..., :1] > 0, tf.uint8)
     for stage in stages:
         apply_stage(stage, features)
     return features["image"]
@@ -275,6 +279,8 @@ def stages_of_use(ref: s.StepRef, x: FeatureType, y: FeatureType) -> tuple[s.Sta
     if family is Family.COLOUR:
         uses_mean = step.uses_mean()  # type: ignore[attr-defined]
         return (s.ComposeColour("image", ref, x.channels or 3, True), s.ApplyColour("image", x.interval, uses_mean))
+    if isinstance(step, PastingTransform):
+        return (s.Paste("image", ref.of(PastingTransform), "mask", 0, label=False),)
     if isinstance(step, MixingTransform):
         return (s.Mix("image", ref, (x.height, x.width), label=False),)
     if isinstance(step, NeighbourhoodTransform):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import own_draws
-from pipegen.ops.families.mixing import GROUP, mix_labels
+from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
 from pipegen.ops.lowering.floats import as_float32
 from pipegen.plan import stages as s
 
@@ -91,15 +91,20 @@ def partners_of(partner: tf.Tensor, others: int) -> tf.Tensor:
     return tf.stack(found, 1)
 
 
-def mix_params(stage: s.Mix, features: Features) -> Params:
-    """The partners, and what the draws decide: for an image what the step's `choose` says, for a label the shares.
+def _partners(step: MixingTransform, u: tf.Tensor, features: Features) -> tf.Tensor:
+    """The rows of everyone's partners, int32 `(n, others)`.
 
     `@member` says which rows have a place in the epoch's order: all of them where it is missing.
     """
+    rank = step.rank(u)
+    return partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
+
+
+def mix_params(stage: s.Mix, features: Features) -> Params:
+    """The partners, and what the draws decide: for an image what the step's `choose` says, for a label the shares."""
     step = stage.ref.step
     value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
-    rank = step.rank(u)
-    partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
+    partner = _partners(step, u, features)
     height, width = (d if d is not None else tf.shape(value)[a] for a, d in enumerate(stage.canvas, 1))
     chosen = step.choose(u, height, width)
     return partner, step.shares(chosen, height, width) if stage.label else chosen
@@ -114,3 +119,19 @@ def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
     pair = (tf.cast(value, tf.float64), tf.cast(others, tf.float64)) if stage.exact else (value, others)
     mixed: tf.Tensor = stage.ref.step.mix(*pair, how)
     return tf.cast(as_float32(mixed), value.dtype) if stage.exact and mixed.dtype == tf.float64 else mixed
+
+
+def paste(stage: s.Paste, features: Features) -> None:
+    """Pastes what the mask of each one's partner shows into a feature, in place, or weighs a label by how much that is."""
+    step, u = stage.ref.step, own_draws(stage.ref, features["@draws"])
+    partner = _partners(step, u, features)[:, 0]
+    value, theirs = features[stage.feature], tf.gather(features[stage.mask], partner)
+    taken = step.pasted(theirs, u, stage.ignore)
+    others = tf.gather(value, partner)
+    if not stage.label:
+        features[stage.feature] = tf.where(taken, theirs if stage.feature == stage.mask else others, value)
+        return
+    pixels = tf.reshape(taken, [tf.shape(taken)[0], -1])
+    count, all_ = tf.math.count_nonzero(pixels, 1), tf.cast(tf.shape(pixels)[1], tf.float64)
+    pasted = tf.cast(tf.cast(count, tf.float64) / all_, tf.float32)
+    features[stage.feature] = mix_labels(value, others[:, None], tf.stack([1.0 - pasted, pasted], 1))

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found, Params, Phase
-from pipegen.backend.index.mixing import mix, mix_params
+from pipegen.backend.index.mixing import mix, mix_params, paste
 from pipegen.backend.index.uses import own_draws
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.branches import apply_branch
@@ -168,6 +168,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     ),
     s.Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     s.Mix: Lowering(mix, mix_params),
+    s.Paste: Lowering(batch=paste),
     s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),
     s.ChannelsFirst: Lowering(lambda _stage, value, _params: tf.transpose(value, [0, 3, 1, 2])),
     s.EncodeLabel: Lowering(_encode),
