@@ -108,6 +108,7 @@ _TABLE = (
     # Turns and keypoints.
     Code("PG255", "sides-swap", _E, "A step swaps the sides of images whose sizes are unknown, or of some that are no squares"),
     Code("PG258", "pad-below-image", _E, "An image is to be padded to a size that is smaller than its own"),
+    Code("PG259", "no-boxes-to-crop-by", _W, "A crop chooses its window by boxes, and there are none"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),

@@ -50,6 +50,7 @@ class Traits:
         decodes_windows: Whether it can decode a window alone, and gives the same pixels then.
         decodes_scaled: Whether it may decode at a fraction of the size, where the next step needs no more.
         pads: Whether its window can lie beyond the image, where its `fill` shows.
+        chosen: Whether its window depends on items of the image, such as boxes, and not on draws alone.
         resizes: Whether it interpolates to another size.
         bilinear: Whether it is such a crop, and its finish resizes the window by `bilinear` without `antialias`.
         stretches: Whether what it shows is the whole image, however large that is.
@@ -66,6 +67,7 @@ class Traits:
     decodes_windows: bool = False
     decodes_scaled: bool = False
     pads: bool = False
+    chosen: bool = False
     resizes: bool = False
     bilinear: bool = False
     stretches: bool = False

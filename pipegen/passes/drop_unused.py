@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipegen.ops.families.item_crops import ChooseWindow, window_name
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
@@ -77,6 +78,8 @@ def _needed(plan: Plan) -> set[str]:
     needed |= {other for name, of in valid.items() if {name, of} & needed for other in (name, of)}
     stages = (*plan.part_stages(), *plan.stages())
     needed |= {name for st in stages if st.feature in needed for name in st.needs()}
+    used = {window_name(ref) for st in stages if st.feature in needed for ref in st.uses()}
+    needed |= {part for st in stages if isinstance(st, ChooseWindow) and window_name(st.ref) in used for part in st.touches()}
     needed |= {st.like[0] for st in stages if isinstance(st, (s.Decode, s.Measure)) and st.feature in needed and st.like}
     return needed | {st.feature for st in stages if isinstance(st, s.Fork) and needed & {*st.names}}
 

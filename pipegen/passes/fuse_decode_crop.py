@@ -11,6 +11,7 @@ from dataclasses import replace
 from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
+from pipegen.types import FeatureType
 
 
 def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
@@ -29,7 +30,7 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
             and previous.stage.feature == item.stage.feature
             and previous.stage.like is None
             and _can(previous, previous.stage.ref)
-            and not item.stage.ref.step.traits(item.before[item.stage.feature]).pads
+            and _lies_within(item.stage, item.before[item.stage.feature])
         ):
             fused = s.DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, None)
             note(f"`{item.stage.ref.id}` decodes its window alone")
@@ -37,6 +38,12 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
         else:
             kept.append(item)
     return pack(plan, kept)
+
+
+def _lies_within(stage: s.Crop, x: FeatureType) -> bool:
+    """Returns whether draws alone say which window of the image it is, and that it lies inside."""
+    traits = stage.ref.step.traits(x)
+    return not traits.pads and not traits.chosen
 
 
 def _can(decoding: Placed, ref: s.StepRef) -> bool:

@@ -21,6 +21,7 @@ from pipegen.ops.base import (
     Transform,
 )
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.item_crops import ChooseWindow, ItemCrop, window_name
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of
@@ -30,7 +31,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
-from pipegen.plan.items import Images, Items, limits, resized, shortened, wrong_buckets
+from pipegen.plan.items import Images, Items, limits, nothing_chooses, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Act, Lanes
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read, Shard, Shuffle
@@ -68,6 +69,8 @@ class Builder:
         self.doubts = Doubts()
         self.segment: Geometric | Colour | Items | None = None
         self.images = Images()
+        self.windows: set[str] = set()
+        """What is called the window of each crop that items choose."""
         self.held: dict[str, s.Decode] = {}
         self.like: dict[str, tuple[str, StepRef[DecodeTransform]]] = {}
         """Returns, for a feature aligned with an image, that image and what decodes it."""
@@ -202,6 +205,10 @@ class Builder:
 
     def _move(self, ref: StepRef, feature: str) -> None:
         """A step that moves items with their image."""
+        if isinstance(ref.step, ItemCrop) and kind_of(self.type[feature]).leads and window_name(ref) not in self.windows:
+            self._close()
+            self.windows.add(window_name(ref))
+            self._emit(ChooseWindow(feature, ref.of(ItemCrop), self.images.canvas(feature)), feature, self.type[feature])
         try:
             run = self.images.moved(self.segment, ref, feature, self.type)
         except OpError as error:
@@ -224,6 +231,8 @@ class Builder:
         y = self._inferred(ref, feature)
         if y is None:
             return
+        if isinstance(ref.step, ItemCrop) and window_name(ref) not in self.windows:
+            self._report(ref, nothing_chooses(ref, feature))
         self.fills.note(ref, feature, x)
         traits = ref.step.traits(x)
         if traits.family is Family.GEOMETRIC:

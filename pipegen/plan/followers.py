@@ -42,8 +42,11 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
 
 
 def in_order(type_: ElementType) -> tuple[str, ...]:
-    """Returns every feature, aligned ones first: its file is still at hand then."""
-    return tuple(sorted((name for name, _ in type_.items()), key=lambda name: anchor(type_, name) == name))
+    """Returns every feature, aligned ones first: its file is still at hand then. Of these, items by which a step can choose its window
+    come before what is cut to that."""
+    return tuple(
+        sorted((name for name, _ in type_.items()), key=lambda name: (anchor(type_, name) == name, not kind_of(type_[name]).leads))
+    )
 
 
 def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tuple[tuple[str, ...], OpError | None]:

@@ -75,6 +75,11 @@ class Images:
             made = s.EnterEach if None in canvas else s.Enter
             yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside)
 
+    def canvas(self, feature: str) -> tuple[int | None, int | None]:
+        """Returns height and width of the image that the items of a feature are on so far, in pixels."""
+        image = self._types[feature]
+        return image.height, image.width
+
     def moved(self, open_: object, ref: StepRef, feature: str, type_: ElementType) -> Items:
         """Adds a use of a step to the run that is open, whatever it is, or opens another one.
 
@@ -106,6 +111,12 @@ class Images:
             return None
         message = f"`{step.op}` fills with `{step.fill}`, which shows objects a second time, and those are not in `{feature}`"
         return OpError("PG580", message, field="fill", help=write("fill: {constant: 0}", "arguments"))
+
+
+def nothing_chooses(ref: StepRef, feature: str) -> OpError:
+    """Returns the lint on a crop that has no items to choose its window by."""
+    message = f"`{ref.step.op}` chooses its window by boxes, and there are none on `{feature}`, so it leaves every image whole"
+    return OpError("PG259", message, help="give the boxes as a feature of the source, or use `random_resized_crop`")
 
 
 def limits(type_: ElementType) -> Iterator[s.Limit]:

@@ -140,6 +140,8 @@ OWN = {
     "PG218": "several labels, of which the source has one",
 }
 """What may be wrong after advice on the words alone, since the rest of the spec does not know of them."""
+UNSIZED = ("random_shorter_side", "random_zoom_out", "random_iou_crop", "random_box_safe_crop")
+"""Steps that leave images with sizes of their own."""
 SMALL = {**BASE, "transforms": [{"resize": {"size": 48}}]}
 WHOLE = {key: value for key, value in BASE.items() if key != "splits"}
 PLACES: list[tuple[Any, str | tuple[str | int, ...]]] = [
@@ -183,7 +185,7 @@ def _with(path: tuple[str | int, ...], value: Any) -> Any:
         spec["transforms"] = steps
         if issubclass(transforms()[str(op)], MixingTransform):
             spec["output"] = {"encode": {"label": "one_hot"}}
-        if op in ("random_shorter_side", "random_zoom_out"):  # which leave images with sizes of their own
+        if op in UNSIZED:
             steps.append({"resize": {"size": 48}})
         if op == "decode":
             steps.reverse()

@@ -46,6 +46,8 @@ OWN_NAMES = {
     "random_shorter_side",
     "random_zoom_out",
     "scale_jitter",
+    "random_iou_crop",
+    "random_box_safe_crop",
 }
 """Steps, beside policies, that name what comes of their arguments instead of the arguments."""
 

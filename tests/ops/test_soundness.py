@@ -110,6 +110,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "random_equalization": [{"probability": 1}, {"probability": 0}],
     "random_shorter_side": [{"sizes": [9], "method": "bicubic"}, {"between": [5, 30], "longer_side": 33, "method": "nearest"}],
+    "random_iou_crop": [{"probability": 0}, {"overlaps": [1]}],
+    "random_box_safe_crop": [{"probability": 0}],
     "random_zoom_out": [{"canvas": [1, 1.5], "fill": "reflect", "probability": 1}, {"probability": 0}, {"fill": {"constant": 1}}],
     "scale_jitter": [{"size": [20, 9], "scale": [0.01, 0.01]}, {"size": 30, "scale": [2, 3], "method": "lanczos3", "antialias": True}],
     "random_elastic": [

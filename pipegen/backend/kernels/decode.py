@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import own_draws
+from pipegen.ops.families.item_crops import window_name
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def crop(stage: s.Crop, features: Features) -> None:
     step: CropTransform = stage.ref.step
     image = features[stage.feature]
     shape = tf.shape(image)
-    window = step.window(own_draws(stage.ref, features["@draws"]), shape[0], shape[1])
+    window = features.get(window_name(stage.ref))
+    if window is None:
+        window = step.window(own_draws(stage.ref, features["@draws"]), shape[0], shape[1])
     features[stage.feature] = step.finish(step.cut(image, window))
 
 

@@ -10,9 +10,10 @@ from pipegen.backend.index.mixing import partners, partners_of
 from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
+from pipegen.ops.families.item_crops import ChooseWindow, window_name
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.linear import multiply
-from pipegen.ops.lowering.windows import onto
+from pipegen.ops.lowering.windows import Box, Sides, onto
 from pipegen.types import valid_name
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ def move(stage: s.Move, features: Features) -> None:
         features: A batch, `(n, ...)` each; where the size of the images is not known before, of one example.
     """
     name, size = stage.feature, f"@size/{stage.feature}"
-    items, draws = features[name], features["@draws"]
+    items = features[name]
     before = _known(stage.canvas, features.get(size))
-    matrix, after = _product(stage, draws, before)
+    matrix, after = _product(stage, features, before)
     if None not in stage.size:  # a turn swaps the sides
         after = _known(stage.size, None)
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
@@ -47,6 +48,15 @@ def enter(stage: s.Enter, features: Features) -> None:
     """Brings the items of a batch into the form that steps work on, in place."""
     size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
     _settle(stage, features, *kind_named(stage.kind).enter(features[stage.feature], size, stage.details))
+
+
+def choose_window(stage: ChooseWindow, features: Features) -> None:
+    """Chooses the window of a crop by the boxes of one example, and leaves out, in place, those that are not to stay."""
+    height, width = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
+    valid = valid_name(stage.feature)
+    items, there = tf.cast(features[stage.feature], tf.float64), features[valid]
+    window, stays = stage.ref.step.choose(own_draws(stage.ref, features["@draws"]), items, there, height, width)
+    features[window_name(stage.ref)], features[valid] = window, there & stays
 
 
 def mix_items(stage: s.MixItems, features: Features) -> None:
@@ -144,19 +154,29 @@ def _known(sides: tuple[int | None, int | None], size: tf.Tensor | None) -> tupl
     return tf.convert_to_tensor(height, tf.int32), tf.convert_to_tensor(width, tf.int32)
 
 
-def _product(stage: s.Move, draws: tf.Tensor, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+def _product(stage: s.Move, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
     """The matrix from the image that leaves to the one that enters, float64 `(n, 3, 3)`, and the size of the former."""
+    draws = features["@draws"]
     real = [tf.cast(side, tf.float64) for side in before]
     whole, after = tf.eye(3, batch_shape=[tf.shape(draws)[0]], dtype=tf.float64), before
     for ref in stage.refs:
         if isinstance(ref.step, GeometricTransform):
             matrix = geometric_matrix(ref.of(GeometricTransform), draws, *real)
         else:
-            box, after = step_of(ref, draws).shown(own_draws(ref, draws), *before)
+            box, after = _shown_by(ref, features, before)
             after = tf.convert_to_tensor(after[0], tf.int32), tf.convert_to_tensor(after[1], tf.int32)
             matrix = onto(box, after, draws[:, 0] if draws.shape[1] else whole[:, 0, 0])
         whole = multiply(whole, matrix)
     return whole, after
+
+
+def _shown_by(ref: s.StepRef, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[Box, Sides]:
+    """The part of the image that a step shows, and the size of the output."""
+    chosen = features.get(window_name(ref))
+    if chosen is None:
+        return step_of(ref, features["@draws"]).shown(own_draws(ref, features["@draws"]), *before)
+    top, left, height, width = tf.unstack(chosen, axis=1)
+    return (top, left, height, width), (height[0], width[0])
 
 
 def _inverse(m: tf.Tensor) -> tf.Tensor:

@@ -59,6 +59,7 @@ class FeatureKind:
         each: The kind of it where each item of another feature has one, such as the class of each box; empty where there is none.
         formats: The forms that an output can have its items in, by name.
         joins: Whether its items can stand beside those of another example, in a mixed image; `within` cuts them to what is seen.
+        leads: Whether crops can choose their window by its items.
         enters: Whether `enter` has to bring its items into the form that steps work on.
     """
 
@@ -80,6 +81,7 @@ class FeatureKind:
     formats: ClassVar[tuple[str, ...]] = ()
     enters: ClassVar[bool] = False
     joins: ClassVar[bool] = False
+    leads: ClassVar[bool] = False
 
     @property
     def indexed(self) -> bool:

@@ -36,7 +36,7 @@ class Boxes(FeatureKind):
     lives = True
     output = "output: {{y: {}}}"
     formats = get_args(BoxFormat)
-    enters = joins = True
+    enters = joins = leads = True
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)

@@ -23,16 +23,20 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "affine": {"degrees": 20, "x": 0.1, "factor": 1.2, **BLACK},
     "center_crop": {"size": [40, 50]},
     "flip": {"axis": "vertical", **BLACK},
+    "pad": {"size": [70, 90], "position": "bottom_right"},
     "perspective": {"top_left": [0.1, 0.05], "bottom_right": [-0.05, -0.1], **BLACK},
     "random_affine": {"degrees": 30, "x": 0.2, "y": 0.2, "factor": [0.7, 1.4], **BLACK},
     "random_crop": {"size": [32, 48]},
+    "random_iou_crop": {"overlaps": [0, 0.1]},
     "random_perspective": {"x": 0.2, "y": 0.2, **BLACK},
     "random_resized_crop": {"size": [48, 40], "area": [0.3, 1]},
     "random_rotation": {"degrees": 180, **BLACK},
     "random_shear": {"degrees": 30, **BLACK},
+    "random_shorter_side": {"between": [40, 80], "longer_side": 90},
     "random_translation": {"x": 0.3, "y": 0.3, **BLACK},
     "random_zoom": {"factor": [0.6, 1.6], **BLACK},
     "resize": {"size": [80, 61]},
+    "scale_jitter": {"size": [60, 50], "scale": [0.4, 1.8]},
     "rotation": {"degrees": 33, **BLACK},
     "shear": {"degrees": 20, **BLACK},
     "translation": {"x": 0.2, "y": -0.1, **BLACK},
@@ -54,6 +58,9 @@ def plan_of(*steps: str) -> Any:
     from pipegen.phases.compilation import load
 
     written = RUN if steps == ("run",) else [{name: moving()[name]} for name in steps]
+    step = transforms()[steps[-1]].model_validate(moving()[steps[-1]]) if written is not RUN else None
+    if step is not None and not step.infer(IMAGE).is_static:
+        written = [*written, {"resize": {"size": [HEIGHT, WIDTH]}}]
     sections = {
         "pipegen": 1,
         "source": {"arrays": {"features": {"image": {"kind": "image", "size": [HEIGHT, WIDTH]}, "boxes": {"kind": "boxes"}}}},
