@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
+from pipegen.api.frameworks import Feeds
 from pipegen.api.resuming import Resumes
 from pipegen.api.serving import Serves, leaves_steps
 from pipegen.api.written import WrittenDown
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from pipegen.api.predictions import Predictions
     from pipegen.api.stages import Stage
-    from pipegen.backend.datasets.arrays import NumpyBatches
     from pipegen.backend.datasets.callback import ResumeCallback
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.datasets.shared import Shared
@@ -39,7 +38,7 @@ LIVE: WeakSet[Pipeline] = WeakSet()
 
 
 @untraced
-class Pipeline(Resumes, Serves, WrittenDown):
+class Pipeline(Feeds, Resumes, Serves, WrittenDown):
     """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], shared: Shared | None = None) -> None:
@@ -159,16 +158,6 @@ class Pipeline(Resumes, Serves, WrittenDown):
         epoch, step = pipe._position(split, epoch, step)
         given = split, epoch, step, share(shard), None if device is None else text("device", device, "GPU:0")
         return pipe._before_layer(*given) if leaves_steps(stages) else pipe._engine.fixed(*given)
-
-    def numpy(self, split: str) -> NumpyBatches:
-        """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
-        from pipegen.backend.datasets.arrays import NumpyBatches
-        from pipegen.backend.process.devices import hide_accelerators
-
-        keras = sys.modules.get("keras")
-        if keras is not None and keras.backend.backend() != "tensorflow":
-            hide_accelerators()
-        return NumpyBatches(self[split])
 
     def peek(self, split: str = "train", n: int = 1) -> Any:
         """Returns the next `n` examples of a split as NumPy arrays, and moves nothing."""

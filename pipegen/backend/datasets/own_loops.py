@@ -1,0 +1,88 @@
+"""Goes through a split in loops that are not TensorFlow's, and notes in Python where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipegen.backend.process.once import InTurn
+from pipegen.errors import StateError
+from pipegen.untraced import untraced
+
+if TYPE_CHECKING:
+    from pipegen.api.pipeline import Pipeline
+
+    Handed = tuple[Any, Callable[[], None]]
+
+
+@untraced
+class OwnLoop:
+    """One split, epoch by epoch. Of the training split the pipeline knows where it stands; of another one this object.
+
+    Args:
+        pipe: The pipeline.
+        split: The split.
+        share: Which share of each batch, in place of the spec's.
+    """
+
+    def __init__(self, pipe: Pipeline, split: str, share: tuple[int, int] | None = None) -> None:
+        pipe._require(split)
+        self.pipe, self.split, self.share = pipe, split, share
+        self._step = 0
+
+    def __len__(self) -> int:
+        return self.pipe.steps(self.split)
+
+    def batches(self) -> Iterator[Handed]:
+        """Yields the batches of the epoch that comes next, or of what is left of it, and with each what notes that it is handed over."""
+        pipe = self.pipe._at(self.split)
+        if self.split == "train":
+            progress = pipe._engine.train_progress()
+            progress.check()
+            epoch, first = progress.next_start()
+            note: Callable[[int], None] = partial(progress.note, epoch)
+        else:
+            epoch, first, note = 0, self._step, self._note
+        for step, batch in enumerate(pipe.dataset(self.split, epoch=epoch, step=first, shard=self.share), first):
+            yield batch, partial(note, step)
+
+    def _note(self, step: int) -> None:
+        self._step = step + 1 if step + 1 < len(self) else 0
+
+    def state(self) -> dict[str, Any]:
+        """Returns where the split stands: of the training split what `pipe.state()` gives."""
+        return self.pipe.state() if self.split == "train" else {"split": self.split, "step": self._step}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Lets the next epoch begin where a state was taken.
+
+        Raises:
+            StateError: When the state is of another spec, other data or another split.
+        """
+        if self.split == "train":
+            self.pipe.restore(state)
+            return
+        step = state.get("step")
+        if state.get("split") != self.split or not isinstance(step, int) or not 0 <= step < max(len(self), 1):
+            raise StateError(f"this is no state of split `{self.split}`, which has {len(self)} batches: {dict(state)}")
+        self._step = step
+
+
+class HandedOver(InTurn):
+    """Hands over batches one at a time, whichever threads ask, and notes each.
+
+    Args:
+        batches: The batches, with what notes each.
+        convert: Makes of a batch what is handed over.
+    """
+
+    def __init__(self, batches: Iterator[Handed], convert: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._batches, self._convert = batches, convert
+
+    def _take(self) -> Any:
+        batch, note = next(self._batches)
+        converted = self._convert(batch)
+        note()
+        return converted
