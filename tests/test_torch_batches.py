@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from pipes import RESIZE, pipeline
 from typing import Any
 
 import numpy as np
 import pytest
-from pipes import RESIZE, pipeline
 
 from pipegen.errors import StateError
 
