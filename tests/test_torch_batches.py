@@ -62,7 +62,6 @@ def test_a_state_goes_on_at_the_next_batch(pipe: Any) -> None:
     validation = pipe.torch("validation")
     next(iter(validation))
     after = validation.state_dict()
-    check_same(arrays(validation), arrays(pipe.dataset("validation"))[1:])
     check_same(arrays(validation), arrays(pipe.dataset("validation")))
     validation.load_state_dict(after)
     check_same(arrays(validation), arrays(pipe.dataset("validation"))[1:])

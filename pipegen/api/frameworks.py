@@ -10,8 +10,10 @@ from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     import jax
+    import tensorflow as tf
 
     from pipegen.backend.datasets.arrays import NumpyBatches
+    from pipegen.backend.datasets.distributed import DistributedBatches
     from pipegen.backend.datasets.jax_batches import JaxBatches
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.datasets.torch_batches import TorchBatches
@@ -35,6 +37,24 @@ class Feeds:
         if keras is not None and keras.backend.backend() != "tensorflow":
             _leave_accelerators()
         return NumpyBatches(self[split])
+
+    def distribute(self, strategy: tf.distribute.Strategy, split: str = "train") -> DistributedBatches:
+        """Returns a split as values for the replicas of a strategy, for `model.fit` and own loops: `strategy.run(step, args=(batch,))`.
+
+        Joined in the order of the replicas they are the global batch. Several workers (`MultiWorkerMirroredStrategy`) each make their
+        share alone; Keras 3's `fit` does not run under that strategy, own loops do.
+
+        Args:
+            strategy: The strategy.
+            split: The split.
+
+        Raises:
+            ValueError: For a `ParameterServerStrategy`, and where a batch does not divide among the replicas.
+        """
+        from pipegen.backend.datasets.distributed import DistributedBatches
+
+        self._require(split)
+        return DistributedBatches(self, split, strategy)  # type: ignore[arg-type] # a Pipeline
 
     def torch(self, split: str) -> TorchBatches:
         """Returns a split as an `IterableDataset` of PyTorch tensors on the CPU; keeps TensorFlow off the GPU.

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from pipegen.backend.datasets.own_loops import HandedOver, OwnLoop
+from pipegen.backend.datasets.own_loops import HandedOver, OwnLoop, ahead
 from pipegen.backend.datasets.owned_arrays import owned_arrays
 from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
-    from pipegen.backend.datasets.own_loops import Handed
 
 
 @untraced
@@ -46,18 +45,7 @@ class JaxBatches:
         return len(self._loop)
 
     def __iter__(self) -> Iterator[Any]:
-        return HandedOver(self._ahead(), lambda batch: batch)
-
-    def _ahead(self) -> Iterator[Handed]:
-        """Yields batches, each after the next one was sent to the devices."""
-        sent = None
-        for batch, note in self._loop.batches():
-            following = jax.tree.map(self._sent, owned_arrays(batch)), note
-            if sent is not None:
-                yield sent
-            sent = following
-        if sent is not None:
-            yield sent
+        return HandedOver(ahead(self._loop.batches(), lambda batch: jax.tree.map(self._sent, owned_arrays(batch))))
 
     def _sent(self, array: Any) -> jax.Array:
         if array.dtype.hasobject:

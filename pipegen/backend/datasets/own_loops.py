@@ -29,7 +29,7 @@ class OwnLoop:
     def __init__(self, pipe: Pipeline, split: str, share: tuple[int, int] | None = None) -> None:
         pipe._require(split)
         self.pipe, self.split, self.share = pipe, split, share
-        self._step = 0
+        self._begin = self._step = 0
 
     def __len__(self) -> int:
         return self.pipe.steps(self.split)
@@ -43,7 +43,8 @@ class OwnLoop:
             epoch, first = progress.next_start()
             note: Callable[[int], None] = partial(progress.note, epoch)
         else:
-            epoch, first, note = 0, self._step, self._note
+            epoch, first, note = 0, self._begin, self._note
+            self._begin = 0  # an epoch that is left is begun anew
         for step, batch in enumerate(pipe.dataset(self.split, epoch=epoch, step=first, shard=self.share), first):
             yield batch, partial(note, step)
 
@@ -66,7 +67,19 @@ class OwnLoop:
         step = state.get("step")
         if state.get("split") != self.split or not isinstance(step, int) or not 0 <= step < max(len(self), 1):
             raise StateError(f"this is no state of split `{self.split}`, which has {len(self)} batches: {dict(state)}")
-        self._step = step
+        self._begin = self._step = step
+
+
+def ahead(batches: Iterator[Handed], send: Callable[[Any], Any]) -> Iterator[Handed]:
+    """Yields batches that were sent to devices, each when the next one is on its way, too."""
+    sent = None
+    for batch, note in batches:
+        following = send(batch), note
+        if sent is not None:
+            yield sent
+        sent = following
+    if sent is not None:
+        yield sent
 
 
 class HandedOver(InTurn):
@@ -74,15 +87,13 @@ class HandedOver(InTurn):
 
     Args:
         batches: The batches, with what notes each.
-        convert: Makes of a batch what is handed over.
     """
 
-    def __init__(self, batches: Iterator[Handed], convert: Callable[[Any], Any]) -> None:
+    def __init__(self, batches: Iterator[Handed]) -> None:
         super().__init__()
-        self._batches, self._convert = batches, convert
+        self._batches = batches
 
     def _take(self) -> Any:
         batch, note = next(self._batches)
-        converted = self._convert(batch)
         note()
-        return converted
+        return batch

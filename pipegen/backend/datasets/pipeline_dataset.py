@@ -12,6 +12,7 @@ import tensorflow as tf
 from pipegen.backend.datasets.derived import DerivedDataset, Explains
 from pipegen.backend.datasets.iterators import BareIterator, CountingIterator, EpochIterator, MovableIterator
 from pipegen.backend.datasets.progress import Progress
+from pipegen.backend.datasets.sharing import refuse_second_share
 from pipegen.backend.process.once import Once
 from pipegen.physical.nodes import FIXED, TRAINING
 from pipegen.untraced import untraced
@@ -55,6 +56,7 @@ class PipelineDataset(Explains):
         self._pipegen_numbered = numbered = executor.batches(entering(), form)
         handed = partial(executor.delivered, progress=progress)
         self._pipegen_steps = steps
+        self._pipegen_share = executor.order.shard
         self._pipegen_end = executor.steps
         self._pipegen_first = first
         self._pipegen_begin = progress.check if progress is not None and progress.stretch.end is not None else None
@@ -89,6 +91,8 @@ class PipelineDataset(Explains):
     @property
     def _variant_tensor(self) -> tf.Tensor:
         """Returns the tensor that derived datasets are built on."""
+        if self._pipegen_share[1] > 1:
+            refuse_second_share(self._pipegen_share)
         return self._pipegen_counted()._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:

@@ -47,7 +47,7 @@ class TorchBatches(IterableDataset[Any]):
                 "pipegen makes batches in threads of its own: use `DataLoader(…, batch_size=None, num_workers=0)`; "
                 "worker processes would each make every batch, and TensorFlow does not survive `fork`"
             )
-        return HandedOver(self._loop.batches(), tensors)
+        return HandedOver((tensors(batch), note) for batch, note in self._loop.batches())
 
     def state_dict(self) -> dict[str, Any]:
         """Returns where the split stands, as plain JSON; of the training split it is `pipe.state()`."""

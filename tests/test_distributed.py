@@ -1,0 +1,133 @@
+"""`pipe.distribute` gives the replicas of a strategy the parts of one process' batches."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import in_process
+
+pytestmark = pytest.mark.tf
+
+MIRRORED = """
+import pipegen
+pipe = pipeline(folder, transforms=STEPS)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+results = {}
+batches = pipe.distribute(strategy)
+pipe.seek(0)
+def joined(value):
+    return np.concatenate([t.numpy() for t in strategy.experimental_local_results(value)])
+for epoch in range(2):
+    expected = list(pipe.dataset("train", epoch=epoch))
+    given = list(batches)
+    results[f"epoch {epoch}"] = len(given) == len(expected) and all(
+        (joined(x) == image.numpy()).all() and (joined(y) == label.numpy()).all()
+        for (x, y), (image, label) in zip(given, expected)
+    )
+results["devices"] = [t.device[-5:] for t in strategy.experimental_local_results(given[0][0])]
+iterator = iter(batches)
+next(iterator)
+results["state"] = [pipe.state()["epoch"], pipe.state()["step"]]
+
+def trained(data, scope, **more):
+    import keras
+    with scope:
+        fitted = model()
+    history = fitted.fit(data, epochs=2, verbose=0, **more)
+    return history.history["loss"], [float(np.square(w).sum()) for w in fitted.get_weights()], fitted
+import contextlib
+pipe.seek(0)
+one, weights, _ = trained(pipe.train, contextlib.nullcontext())
+pipe.seek(0)
+both, shared, fitted = trained(batches, strategy.scope(), validation_data=pipe.distribute(strategy, "validation"))
+results["loss"] = [abs(a - b) for a, b in zip(one, both)]
+results["weights"] = [abs(a - b) / (1e-9 + abs(a)) for a, b in zip(weights, shared)]
+results["epochs"] = pipe.state()["epoch"]
+given = fitted.evaluate(pipe.distribute(strategy, "validation"), verbose=0)
+results["evaluation"] = abs(given - fitted.evaluate(pipe.validation, verbose=0))
+for batch in (7,):
+    try:
+        pipeline(folder, transforms=STEPS, batch={"size": batch}).distribute(strategy)
+    except ValueError as error:
+        results["uneven"] = str(error)
+try:
+    pipe.distribute("mirrored")
+except TypeError as error:
+    results["no strategy"] = str(error)
+print(json.dumps(results))
+"""
+
+WORKER = """
+import os
+os.environ["TF_CONFIG"] = json.dumps({{"cluster": {{"worker": {addresses}}}, "task": {{"type": "worker", "index": {index}}}}})
+tf.config.set_logical_device_configuration(cpus[0], [tf.config.LogicalDeviceConfiguration()])
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+pipe = pipeline(folder, transforms=STEPS)
+results = {{"share": pipe._engine.shard, "replicas": strategy.num_replicas_in_sync}}
+try:
+    iter(strategy.experimental_distribute_dataset(pipe.train))
+except RuntimeError as error:
+    results["twice"] = str(error)
+
+@tf.function
+def total(x):
+    def one(part):
+        return tf.distribute.get_replica_context().all_reduce("sum", tf.reduce_sum(part))
+    return strategy.run(one, args=(x,))
+
+whole = [float(x.numpy().sum()) for x, _ in pipe.dataset("train", epoch=0, shard=(0, 1))]
+sums, rows = [], []
+for x, y in pipe.distribute(strategy):
+    sums.append(float(strategy.experimental_local_results(total(x))[0]))
+    rows.append(int(strategy.experimental_local_results(y)[0].shape[0]))
+results |= {{"off": max(abs(a - b) / (1 + abs(b)) for a, b in zip(sums, whole)), "steps": len(sums), "rows": rows}}
+print(json.dumps(results), flush=True)
+os._exit(0)
+"""
+
+
+def test_replicas_take_the_parts_of_a_batch(photo_folder: Path) -> None:
+    got = in_process(photo_folder, MIRRORED)
+    assert got["epoch 0"]
+    assert got["epoch 1"]
+    assert got["devices"] == ["CPU:0", "CPU:1"]
+    assert got["state"] == [2, 1]
+    assert max(got["loss"]) < 1e-5
+    assert max(got["weights"]) < 1e-5
+    assert got["epochs"] == 2
+    assert got["evaluation"] < 1e-5
+    assert "a batch of 7 does not divide among the 2 replicas of MirroredStrategy: use a multiple of 2" in got["uneven"]
+    assert "takes a strategy of `tf.distribute`" in got["no strategy"]
+
+
+@pytest.mark.nightly
+def test_workers_take_their_shares_and_not_shares_of_those(photo_folder: Path) -> None:
+    sockets = [socket.socket() for _ in range(2)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    results: dict[int, Any] = {}
+
+    def run(index: int) -> None:
+        results[index] = in_process(photo_folder, WORKER.format(addresses=addresses, index=index))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=250)
+    assert len(results) == 2, json.dumps(results)
+    for index, got in results.items():
+        assert got["share"] == [index, 2]
+        assert got["replicas"] == 2
+        assert "pipe.distribute(strategy)" in got["twice"]
+        assert got["steps"] == 4
+        assert got["rows"] == [4] * 4
+        assert got["off"] < 1e-5
