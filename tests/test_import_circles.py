@@ -10,6 +10,10 @@ import pytest
 NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.api.pipeline", "pipegen.api.stages"),
     ("pipegen.backend.datasets.callback", "pipegen.api.pipeline"),
+    *(
+        (f"pipegen.backend.datasets.{module}", "pipegen.api.pipeline")
+        for module in ("distributed", "jax_batches", "own_loops", "torch_batches")
+    ),
     ("pipegen.backend.datasets.stage_callback", "pipegen.api.stages"),
     ("pipegen.backend.datasets.derived", "pipegen.backend.datasets.pipeline_dataset"),
     ("pipegen.backend.datasets.iterators", "pipegen.backend.datasets.pipeline_dataset"),
