@@ -11,7 +11,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import visible
 from pipegen.types import times
-from pipegen.views.model_loss import FITS, counts_padding, ending_of, loss_problems, name_of
+from pipegen.views.model_loss import FITS, classes_of_items, counts_padding, ending_of, loss_problems, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,7 +152,8 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
 def _padding_of(t: _Target, target: FeatureType) -> list[str]:
     """Compares the places of a padded target, or of what says which of them hold an item, with those that the model gives."""
     wanted = (None, *target.shape[1:]) if target.buckets else target.shape
-    given = t.shape[1:-1] if len(t.shape) == len(wanted) + 2 and t.shape[-1] == 1 else t.shape[1:]
+    last = target.classes if classes_of_items(target) else 1  # a number for each class
+    given = t.shape[1:-1] if len(t.shape) == len(wanted) + 2 and t.shape[-1] == last else t.shape[1:]
     if not t.shape or (len(given) == len(wanted) and all(g in (None, w) for g, w in zip(given, wanted, strict=True))):
         return []
     padded = f"padded to {_shape((None, *target.shape))}"
@@ -222,6 +223,8 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
 
     def fits(feature: str) -> str:
         target = record.get(feature)
+        if target is not None and classes_of_items(target):
+            return FITS["int"]
         if target is None or not kind_of(target).holds_classes:
             return FITS["binary" if target is not None and kind_of(target).valid else "tensor"]
         return FITS[encoding_of(output, feature, target)]

@@ -9,7 +9,7 @@ from pipegen.plan.outputs import encoding_of
 
 if TYPE_CHECKING:
     from pipegen.spec.models import Output
-    from pipegen.types import ElementType
+    from pipegen.types import ElementType, FeatureType
 
 _SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
 _ONE_HOT = ("categorical_crossentropy", "CategoricalCrossentropy", "CategoricalFocalCrossentropy", "categorical_focal_crossentropy")
@@ -45,6 +45,12 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
     name = name_of(loss)
     if target is None or kind_of(target).levels:
         return []
+    if classes_of_items(target):
+        return (
+            [f"the loss `{name}` takes one-hot classes, and `{feature}` holds class indices; {FITS['int']} fits them"]
+            if name in _ONE_HOT
+            else []
+        )
     if not kind_of(target).holds_classes:
         if name in (*_SPARSE, *_ONE_HOT):
             holds, fits = ("truth values", "binary") if kind_of(target).valid else ("numbers", "tensor")
@@ -59,6 +65,11 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
     if name in (*_SPARSE, *_ONE_HOT, *_BINARY):
         return _of_ending(loss, name, ending, units, "sigmoid" if name in _BINARY else "softmax")
     return []
+
+
+def classes_of_items(target: FeatureType) -> bool:
+    """Tells whether it is the class index of each item of another feature."""
+    return target.beside is not None and target.classes is not None
 
 
 def _of_ending(loss: Any, name: str, ending: str | None, units: int | None, wanted: str) -> list[str]:

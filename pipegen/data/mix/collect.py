@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,6 +127,21 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
                 at = (*part_path(name), *(error.field or "").split("."))
                 diagnostics.add(make(error.code, error.message, locate(at), help=error.help or ()))
         found[name] = made
+    return _as_long(found)
+
+
+def _as_long(listings: Mapping[str, Listing]) -> dict[str, Listing]:
+    """The listings with as many places for the items of a ragged feature in each as the part needs that has the most."""
+    types = [listing.type for listing in listings.values() if listing.type is not None]
+    most: dict[str, int] = {}
+    for name, t in (item for type_ in types for item in type_.items()):
+        if t.most is not None:
+            most[name] = max(most.get(name, 0), t.most)
+    found = dict(listings)
+    for part, listing in listings.items() if most else ():
+        if listing.type is not None:
+            longer = {name: t.with_(most=most[name]) for name, t in listing.type.items() if name in most}
+            found[part] = replace(listing, type=listing.type.replace(**longer))
     return found
 
 

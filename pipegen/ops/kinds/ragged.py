@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,3 +53,8 @@ def joined(columns: Sequence[Any]) -> Any:
     if not isinstance(columns[0], Ragged):
         return np.concatenate(columns)
     return Ragged(np.concatenate([c.values for c in columns]), np.concatenate([c.lengths for c in columns]))
+
+
+def changed(column: Any, change: Callable[[Any], Any]) -> Any:
+    """Returns a column with another number in place of each; of a ragged one the items."""
+    return Ragged(change(column.values), column.lengths) if isinstance(column, Ragged) else change(column)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from pipegen.errors import OpError, SpecError
+from pipegen.errors import ModelMismatchError, OpError, SpecError
 from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.types import ElementType
@@ -242,7 +242,7 @@ def test_boxes_that_are_none(given: Any, more: dict[str, Any], says: str) -> Non
 
 @pytest.mark.parametrize(("change", "says"), [
     ({"names": {"kind": "label", "with": "box"}}, "did you mean `boxes`"),
-    ({"names": {"kind": "weight", "with": "boxes"}}, "`with` is for labels and tensors of boxes"),
+    ({"names": {"kind": "weight", "with": "boxes"}}, "is for labels and tensors of boxes, and `names` is `kind: weight`"),
     ({"names": {"kind": "label", "max": 3}}, "belongs to boxes"),
 ])  # fmt: skip
 def test_what_cannot_stand_beside_boxes(change: dict[str, Any], says: str) -> None:
@@ -261,3 +261,47 @@ def test_a_feature_with_other_numbers_of_items_is_a_finding() -> None:
     data["scores"] = [np.zeros(2) for _ in range(COUNT)]
     with pytest.raises(SpecError, match="row 0 has 2 items of `scores` and 0 of `boxes`"):
         build(sections([]), data=data)
+
+
+@pytest.mark.tf
+def test_a_model_is_compared_with_the_places_that_leave() -> None:
+    keras = pytest.importorskip("keras")
+    made = pipe([], max=5, output={"y": {"boxes": "boxes", "names": "names"}})
+    flat = keras.layers.GlobalAveragePooling2D()(x := keras.Input((*SIZE, 3)))
+    boxes = keras.layers.Reshape((5, 4), name="boxes")(keras.layers.Dense(20)(flat))
+    wanted = ((3, "SparseCategoricalCrossentropy", "the model fits"), (3, "CategoricalCrossentropy", "one-hot"), (2, "", "padded"))
+    for classes, loss, says in wanted:
+        names = keras.layers.Reshape((5, classes), name="names")(keras.layers.Dense(5 * classes)(flat))
+        model = keras.Model(x, {"boxes": boxes, "names": names})
+        model.compile(loss={"boxes": "mse", "names": getattr(keras.losses, loss)(from_logits=True) if loss else "mse"})
+        if loss.startswith("Sparse"):
+            assert says in made.check(model)
+            assert np.isfinite(model.fit(made.train, epochs=1, verbose=0).history["loss"][0])
+            continue
+        with pytest.raises(ModelMismatchError, match=says):
+            made.check(model)
+
+
+@pytest.mark.tf
+@pytest.mark.nightly
+def test_splits_and_parts_with_more_boxes_have_as_many_places(tmp_path: Path) -> None:
+    import pipegen
+
+    given, data = sections([]), scenes()
+    features = given["source"]["arrays"]["features"]
+    given["source"] = {"by_split": {"train": {"arrays": {"features": features}}, "validation": {"arrays": {"features": features}}}}
+    del given["splits"]
+    short = {name: values[:2] for name, values in data.items()}
+    made = pipegen.build(given, data={"train": short, "validation": data}, runtime={"jit": "never"})
+    assert stream(made, "validation")["boxes_valid"].sum() == sum(map(len, data["boxes"]))
+    rows = {"a": 2, "b": 3}
+    for name, count in rows.items():
+        arrays = {"boxes": np.tile(np.array([2, 3, 20, 30], np.float32), (5, count, 1)), "names": np.full((5, count), count - 1)}
+        np.savez(tmp_path / f"{name}.npz", image=data["image"][:5], scores=np.zeros((5, count)), **arrays)
+    sources = {name: {"arrays": {"path": str(tmp_path / f"{name}.npz"), "features": features}} for name in rows}
+    parts = {name: {"source": source, "weight": 1, "splits": {"parts": {"train": 4}}} for name, source in sources.items()}
+    given["source"] = {"mix": {"parts": parts, "epoch": 8}}
+    got = stream(pipegen.build(given, runtime={"jit": "never"}))
+    assert got["boxes"].shape == (8, 3, 4)
+    assert sorted(got["boxes_valid"].sum(1).tolist()) == [2] * 4 + [3] * 4
+    assert (got["names"][got["boxes_valid"]] == np.repeat(got["boxes_valid"].sum(1) - 1, got["boxes_valid"].sum(1))).all()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.ops.kinds.ragged import Ragged, changed
 from pipegen.ops.sources.features.classes import read_labels
 from pipegen.ops.sources.listing.wording import count
 
@@ -149,7 +150,8 @@ def classes_used(labels: Labels) -> set[str]:
     """The classes that some row has."""
     import numpy as np
 
-    used = labels.values.any(0).nonzero()[0] if labels.values.ndim == 2 else np.unique(labels.values)
+    values = labels.values.values if isinstance(labels.values, Ragged) else labels.values
+    used = values.any(0).nonzero()[0] if values.ndim == 2 else np.unique(values)
     return {labels.names[i] for i in used.tolist()}
 
 
@@ -158,8 +160,8 @@ def with_classes(labels: Labels, names: tuple[str, ...]) -> Any:
     import numpy as np
 
     index = {name: i for i, name in enumerate(names)}
-    if labels.values.ndim == 1:
-        return np.array([index.get(name, -1) for name in labels.names], np.int64)[labels.values]
+    if isinstance(labels.values, Ragged) or labels.values.ndim == 1:
+        return changed(labels.values, np.array([index.get(name, -1) for name in labels.names], np.int64).__getitem__)
     values: Any = np.zeros((len(labels.values), len(names)), np.uint8)
     for i, name in enumerate(labels.names):
         if name in index:

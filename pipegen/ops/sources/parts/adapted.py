@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.ops.kinds.ragged import changed
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.types import ElementType
@@ -44,7 +45,11 @@ class Adapting:
 
     def type_of(self, own: ElementType) -> ElementType:
         """The type of a record in the mix, from that in the part's own source."""
-        found = {self.name(name): t.with_(of=self.name(t.of) if t.of is not None else None) for name, t in own.items()}
+
+        def named(name: str | None) -> str | None:
+            return self.name(name) if name is not None else None
+
+        found = {self.name(name): t.with_(of=named(t.of), beside=named(t.beside)) for name, t in own.items()}
         found |= {name: t for name, (t, _) in self.fill.items()}
         ordered = sorted(found, key=lambda name: self.order.index(name) if name in self.order else len(self.order))
         return ElementType(tuple((name, found[name]) for name in ordered))
@@ -128,7 +133,8 @@ def united(listing: Listing, classes: tuple[str, ...], column_classes: Mapping[s
         tables[label] = table(listing.class_names, classes)
     for name, own in listing.column_classes.items():
         if name in columns:
-            columns[name] = table(own, column_classes[name])[columns[name]].astype(columns[name].dtype)
+            index = table(own, column_classes[name]).astype(columns[name].dtype)
+            columns[name] = changed(columns[name], index.__getitem__)
         elif own != column_classes[name][: len(own)]:
             tables[name] = table(own, column_classes[name])
     type_ = listing.type
