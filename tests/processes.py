@@ -31,7 +31,8 @@ def model():
     keras.utils.set_random_seed(1)
     kl = keras.layers
     made = keras.Sequential([keras.Input((SIZE, SIZE, 3)), kl.AveragePooling2D(4), kl.Flatten(), kl.Dense(3, "softmax")])
-    made.compile(keras.optimizers.SGD(0.01), "sparse_categorical_crossentropy")
+    jit = "auto" if keras.backend.backend() != "tensorflow" else False  # XLA takes longer to compile it than the training takes
+    made.compile(keras.optimizers.SGD(0.01), "sparse_categorical_crossentropy", jit_compile=jit)
     return made
 """
 

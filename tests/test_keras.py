@@ -222,7 +222,7 @@ def whole(photo_folder: Path) -> Any:
         pytest.param(4, "epoch", id="boundary", marks=pytest.mark.nightly),  # `test_resuming_fit.py` has it by day
         pytest.param(6, "epoch", id="middle, from the epoch's start", marks=pytest.mark.nightly),
         pytest.param(4, 3, id="boundary, from its middle", marks=pytest.mark.nightly),
-        pytest.param(7, 3, id="middle"),
+        pytest.param(7, 3, id="middle", marks=pytest.mark.nightly),  # likewise
         pytest.param(10, 1, id="last epoch, each batch", marks=pytest.mark.nightly),
     ],
 )

@@ -21,8 +21,7 @@ Array = np.ndarray[Any, Any]
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pictures of scikit-image as JPEGs: upright and across, with chroma at full, half and quarter size, one of them gray."""
-    from skimage import data
-
+    data = pytest.importorskip("skimage.data")
     root = tmp_path_factory.mktemp("photographs")
     for number, name in enumerate(("astronaut", "coffee", "chelsea", "camera", "rocket", "immunohistochemistry")):
         (root / "ab"[number % 2]).mkdir(exist_ok=True)

@@ -261,7 +261,7 @@ def test_fit_takes_the_flow_and_its_dataset(from_arrays: Any) -> None:
     import keras
 
     model = keras.Sequential([keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(2)])
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", jit_compile=False)
     flow = fresh(from_arrays)
     for steps in (None, len(flow)):
         fresh(flow)

@@ -296,9 +296,9 @@ def _specs(row: Row, word: str) -> Iterator[Any]:
 
 
 def _day() -> Iterator[tuple[Row, str, Any]]:
-    """The first word of each row in the first two places."""
+    """The first word of each row in the first place."""
     for row in every_row():
-        yield from ((row, row.words[0], spec) for spec in itertools.islice(_specs(row, row.words[0]), 2))
+        yield from ((row, row.words[0], spec) for spec in itertools.islice(_specs(row, row.words[0]), 1))
 
 
 def _night() -> Iterator[tuple[Row, str, Any]]:

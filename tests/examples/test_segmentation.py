@@ -20,6 +20,7 @@ def test_scenes_are_made_shown_and_learnt(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.chdir(tmp_path)
     import train
 
+    monkeypatch.setattr("keras.src.trainers.trainer.model_supports_jit", lambda _: False)  # XLA would compile for most of the time
     monkeypatch.setattr(train, "SCENES", {"train": 64, "validation": 16})
     monkeypatch.setattr(sys, "argv", ["train.py", "--epochs", "2", "--size", "32", "--folder", "scenes"])
     learnt = train.main()

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from PIL import Image
 
 from pipegen.data.collect import collect
@@ -23,8 +24,7 @@ PHOTOS = (
 
 def photos(most: int = 400) -> list[Image.Image]:
     """The photographs, no side longer than `most` pixels."""
-    import skimage
-
+    skimage = pytest.importorskip("skimage")
     folder = Path(skimage.__file__).parent / "data"
     found = []
     for name in PHOTOS.split():
