@@ -219,7 +219,8 @@ def test_names_are_distinct_and_baselines_and_targets_exist() -> None:
 @pytest.mark.parametrize("name", list(RECIPES))
 def test_every_recipe_is_a_valid_spec(name: str, data: Dataset) -> None:
     photos = data.folders["photos"]
-    pipegen.load(spec(RECIPES[name], Dataset({"photos": photos, "large": photos, "png": photos})))
+    loaded = pipegen.load(spec(RECIPES[name], Dataset({"photos": photos, "large": photos, "png": photos})))
+    assert loaded.model.transforms
 
 
 def test_the_smaller_last_batch_is_left_out() -> None:

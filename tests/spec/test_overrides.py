@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from spec_helpers import codes, only, text
 
 import pipegen
+from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.text import render_text
 from pipegen.phases.compilation import inspect
 from pipegen.spec.load import Loaded, load
@@ -175,7 +176,8 @@ PARTS = ["batch", "transforms", "random_flip#2", "one_of", "steps", "[0]", "[9]"
 def test_any_path_and_value_end_in_findings(parts: list[str], value: str, dotted: bool) -> None:
     name = (".".join(parts) if dotted else "".join(parts)) or "batch"
     for by in ("--set", "overrides="):
-        inspect("spec.yaml", text=text(BODY), overrides={name: value}, overrides_from=by)
+        found = inspect("spec.yaml", text=text(BODY), overrides={name: value}, overrides_from=by)
+        assert (found.spec is None) <= any(d.severity is Severity.ERROR for d in found.diagnostics), "what is no spec has a finding"
 
 
 def test_text_from_the_command_line_that_is_no_yaml_stays_text() -> None:
