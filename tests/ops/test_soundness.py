@@ -104,6 +104,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"padding": [0, 5], "fill": "wrap"}, {"padding": {"left": 70, "bottom": 3}, "fill": "reflect"}, {"divisor": [5, 16]},
         {"at_least": [24, 40], "position": "bottom_right", "fill": {"constant": 1}}, {"size": [24, 32]}, {"padding": 2, "fill": "nearest"},
     ],
+    "corner_crop": [{"size": [24, 20], "corner": "top_right"}, {"size": [24, 32], "corner": "bottom_right"}],
     "random_crop": [
         {"size": [24, 20]}, {"size": 3}, {"size": 40, "padding": "as_needed", "fill": "wrap"}, {"size": [24, 32], "padding": 0},
         {"size": [28, 30], "padding": [2, 70], "fill": {"constant": 1}},

@@ -22,6 +22,7 @@ BLACK = {"fill": {"constant": 0}}
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "affine": {"degrees": 20, "x": 0.1, "factor": 1.2, **BLACK},
     "center_crop": {"size": [40, 50]},
+    "corner_crop": {"size": [40, 50], "corner": "bottom_left"},
     "flip": {"axis": "vertical", **BLACK},
     "pad": {"size": [70, 90], "position": "bottom_right"},
     "perspective": {"top_left": [0.1, 0.05], "bottom_right": [-0.05, -0.1], **BLACK},
@@ -60,7 +61,7 @@ def plan_of(*steps: str) -> Any:
     written = RUN if steps == ("run",) else [{name: moving()[name]} for name in steps]
     step = transforms()[steps[-1]].model_validate(moving()[steps[-1]]) if written is not RUN else None
     if step is not None and not step.infer(IMAGE).is_static:
-        written = [*written, {"resize": {"size": [HEIGHT, WIDTH]}}]
+        written = [*written, {"pad": {"size": [4 * HEIGHT, 4 * WIDTH]}}]  # which copies pixels
     sections = {
         "pipegen": 1,
         "source": {"arrays": {"features": {"image": {"kind": "image", "size": [HEIGHT, WIDTH]}, "boxes": {"kind": "boxes"}}}},

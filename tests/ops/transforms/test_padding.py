@@ -137,6 +137,26 @@ def test_a_padded_crop_behind_other_geometry_copies() -> None:
         assert any((crop_first == other[i : i + 16, j : j + 16]).all() for i in range(9) for j in range(9))
 
 
+@pytest.mark.tf
+def test_views_are_the_five_crops_of_torchvision() -> None:
+    """Its `five_crop`: the corners, and the middle, here of images whose sides differ from the crop's by even numbers."""
+    import pipegen
+
+    images = np.stack([noise(16, 20, seed) for seed in range(4)])
+    corners = {"top_left": (0, 0), "top_right": (0, 12), "bottom_left": (6, 0), "bottom_right": (6, 12)}
+    views = {name: {"when": "all", "transforms": [{"corner_crop": {"size": [10, 8], "corner": name}}]} for name in corners}
+    middle = {"center": {"when": "all", "transforms": [{"center_crop": {"size": [10, 8]}}]}}
+    spec: Any = {
+        "pipegen": 1, "source": {"arrays": {"features": {"image": {"kind": "image"}}}},
+        "splits": {"parts": {"test": 4}}, "views": middle | views, "output": {"x": "image", "dtype": "uint8"}, "batch": {"size": 4},
+    }  # fmt: skip
+    (x,) = pipegen.build(spec, data={"image": images}, runtime={"jit": "never"}).test
+    given = x if isinstance(x, dict) else x[0]
+    assert list(given) == [f"image_{name}" for name in (*middle, *corners)]
+    for name, (top, left) in {"center": (3, 6), **corners}.items():
+        np.testing.assert_array_equal(given[f"image_{name}"], images[:, top : top + 10, left : left + 8])
+
+
 def test_a_border_of_no_pixels_is_no_part_of_the_meaning() -> None:
     specs = [load_spec({"transforms": [{"random_crop": {"size": 16, **more}}]}) for more in ({}, {"padding": 0}, {"padding": [0, 0]})]
     assert len({spec_hash(spec) for spec in specs}) == 1
