@@ -48,7 +48,12 @@ def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
     """The stages that work on single examples with all that comes before them on their feature, and those that can follow the batch."""
-    last = {p.stage.feature: i for i, p in enumerate(items) if p.stage.one_example or not p.before[p.stage.feature].is_static}
+    last: dict[str, int] = {}
+    for i, p in enumerate(items):
+        if p.stage.one_example:
+            last |= dict.fromkeys(p.stage.touches(), i)
+        elif not p.before[p.stage.feature].is_static:
+            last[p.stage.feature] = i
     for i, p in reversed([*enumerate(items)]):  # what makes views of an image comes before all that works on those
         if isinstance(p.stage, s.Fork) and any(name in last for name in p.stage.names):
             last[p.stage.feature] = max(last.get(p.stage.feature, -1), i)

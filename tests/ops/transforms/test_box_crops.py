@@ -173,6 +173,22 @@ def test_it_is_the_same_for_other_batches_and_for_images_alone(examples: list[tu
     np.testing.assert_array_equal(images, np.stack([one[0] for one in examples]))
 
 
+@pytest.mark.tf
+def test_views_choose_their_own_windows(examples: list[tuple[Any, Any, Any, Any]]) -> None:
+    """The first is the image that there is without views."""
+    import pipegen
+
+    targets = {"boxes": "boxes_1", "other": "boxes_2"}
+    given = spec(STEPS) | {"views": 2, "output": {"x": ["image_1", "image_2"], "y": targets, "dtype": "uint8"}}
+    pipe = pipegen.build(given, data=painted(), runtime={"jit": "never"})
+    got = [(*x, y["boxes"], y["other"]) for x, y in pipe.dataset("train", epoch=0)]
+    first, second, boxes, others = (np.concatenate([np.asarray(batch[i]) for batch in got]) for i in range(4))
+    np.testing.assert_array_equal(first, np.stack([one[0] for one in examples]))
+    np.testing.assert_array_equal(boxes, np.stack([one[2] for one in examples]))
+    assert not np.array_equal(second, first)
+    assert not np.array_equal(others, boxes)
+
+
 def test_without_boxes_it_says_so() -> None:
     found = checked("transforms: [random_iou_crop, {resize: {size: 32}}]")
     assert [(d.code, d.severity.value) for d in found.diagnostics.items] == [("PG259", "warning")]
