@@ -70,7 +70,7 @@ def _pays(rewritten: Plan, plan: Plan, context: PassContext) -> bool:
 
 def _branch(item: Placed, *, compiled: bool) -> Placed:
     stage = item.stage
-    branch = s.Branch(stage.feature, stage, item.before[stage.feature], compiled)
+    branch = s.Branch(stage.feature, stage, item.before[stage.feature], compiled and stage.compilable)
     return Placed(branch, item.before.with_batch(None), item.after.with_batch(None))
 
 

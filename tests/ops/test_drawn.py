@@ -48,6 +48,9 @@ OWN_NAMES = {
     "scale_jitter",
     "random_iou_crop",
     "random_box_safe_crop",
+    "random_glass_blur",
+    "random_defocus_blur",  # of another width, its filter has another shape: see `test_degradations.py`
+    "random_motion_blur",
 }
 """Steps, beside policies, that name what comes of their arguments instead of the arguments."""
 

@@ -49,6 +49,19 @@ def _kind(stage: s.Stage) -> str:
     return {s.Mix: "mix", s.Pointwise: "arithmetic", s.ChannelsFirst: "channels first", s.EncodeLabel: "label"}[type(stage)]
 
 
+def test_what_needs_the_host_is_a_kernel_that_xla_does_not_compile() -> None:
+    """Nor under a branch, where it is rare."""
+    steps = "{resize: {size: 24}}, random_flip, {random_jpeg: {quality: [30, 90]}}, {rescale: {to: [0, 1]}}"
+    found = [(k.compiled, len(k.stages)) for k in kernels_of(f"{{transforms: [{steps}]}}")]
+    assert found == [(True, 1), (False, 1), (True, 1)]
+    text = "{transforms: [{resize: {size: 24}}, {random_jpeg: {quality: [30, 90], probability: 0.2}}, {random_clahe: {probability: 0.2}}]}"
+    plan = compiled(built(text, classes=3), load_spec(text)).plan
+    branches = [stage for stage in plan.part_stages() if isinstance(stage, s.Branch)] or [
+        st for st in plan.stages() if isinstance(st, s.Branch)
+    ]
+    assert [branch.compiled for branch in branches] == [False, True]
+
+
 @pytest.mark.parametrize(("steps", "expected"), [
     ((MIRROR, ARITHMETIC), [("mirror", "arithmetic")]),
     ((WARP, ARITHMETIC), [("warp", "arithmetic")]),

@@ -29,6 +29,7 @@ from pipegen.backend.kernels.tables import histogram_table, look_up, table_param
 from pipegen.errors import InternalError
 from pipegen.ops.families.canvas_crops import CanvasCrop
 from pipegen.ops.families.item_crops import ChooseWindow
+from pipegen.ops.families.neighbourhood import HostNeighbourhood
 from pipegen.plan import stages as s
 
 
@@ -169,6 +170,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
         phases=lambda stage: (partial(histogram_table, stage),) if stage.reads_histogram else (),
     ),
     s.Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
+    HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     s.Mix: Lowering(mix, mix_params),
     s.Paste: Lowering(batch=paste),
     s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),

@@ -38,7 +38,7 @@ class AdaptiveEqualizationTransform(NeighbourhoodTransform):
         return y
 
     def weight(self) -> float:
-        return 2.0 if self.channel == "luma" else 5.0
+        return 1.4 if self.channel == "luma" else 3.3
 
     def meaning(self) -> dict[str, Any]:
         return super().meaning() | {"tiles": list(self._tiles())}

@@ -19,6 +19,9 @@ from pipegen.types import FeatureType
 WORD = 31
 """Holes in a word of 32 bits, whose sign is not used."""
 
+MOST_GONE = 0.8
+"""The share of an image that holes may take without a warning."""
+
 
 class DropoutTransform(NeighbourhoodTransform):
     """Replaces holes of an image by one value, and of its mask where that is asked for. Boxes and labels stay as they are."""

@@ -8,7 +8,8 @@ from typing import Literal
 from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.filters import sides
-from pipegen.ops.lowering.medians import middle, sorted_columns, widened
+from pipegen.ops.lowering.medians import middle, sorted_columns
+from pipegen.ops.lowering.taps import with_border
 
 
 class MedianTransform(NeighbourhoodTransform):
@@ -20,13 +21,13 @@ class MedianTransform(NeighbourhoodTransform):
     """The side of the square whose median it is, in pixels: 3 or 5."""
 
     def weight(self) -> float:
-        return 0.4 if self.side == 3 else 2.0
+        return 0.55 if self.side == 3 else 1.1
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return self._widen, self._sort, self._choose
 
     def _widen(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (widened(images, self.side // 2),)
+        return (with_border(images, self.side // 2, "nearest"),)
 
     def _sort(self, images: tf.Tensor, wide: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return sorted_columns(wide, self.side, sides(images)[0])

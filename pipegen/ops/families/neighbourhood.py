@@ -34,6 +34,7 @@ class NeighbourhoodTransform(StagedTransform):
         overshoots: Whether values can leave the range that enters. Bytes are clipped by `finish` itself; floats are
             clipped after it to what `infer` says.
         on_bytes: Whether it works on bytes alone: floats from 0 to 255 are rounded before it starts, half to even, and bytes leave.
+        on_host: Whether it needs operations of TensorFlow that XLA has no form of.
         symmetric: Whether on bytes it comes to the same, bit for bit, if the image is mirrored before or after.
     """
 
@@ -41,6 +42,7 @@ class NeighbourhoodTransform(StagedTransform):
     starts_kernel: ClassVar[bool] = True
     overshoots: ClassVar[bool] = False
     on_bytes: ClassVar[bool] = False
+    on_host: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
 
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -118,7 +120,8 @@ class NeighbourhoodTransform(StagedTransform):
         return Traits(Family.NEIGHBOURHOOD, weight=self.weight())
 
     def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> Neighbourhood:
-        return Neighbourhood(feature, ref, self.clip_of(x), self.starts_kernel)
+        kind = HostNeighbourhood if self.on_host else Neighbourhood
+        return kind(feature, ref, self.clip_of(x), self.starts_kernel)
 
     def weight(self) -> float:
         """Returns how many times dearer it is than a blur of 6 pixels to each side; see `Traits`."""
@@ -168,6 +171,13 @@ class Neighbourhood(Computes):
 
     def ns(self, x: FeatureType) -> float:
         return weight_ns(self.ref, self.ns_per_value, x)
+
+
+@dataclass(frozen=True, slots=True)
+class HostNeighbourhood(Neighbourhood):
+    """One that XLA does not compile."""
+
+    compilable: ClassVar[bool] = False
 
 
 class DisplacementTransform(NeighbourhoodTransform):

@@ -7,6 +7,7 @@ width · channels)`: a loop over three channels, the innermost ones of an image,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from pipegen.lazy import tf
@@ -50,7 +51,7 @@ def widen(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tens
     lines = tf.reshape(images, [-1, height, width * channels])
 
     def beyond(first: Whole) -> tf.Tensor:
-        columns = _reflect(tf.range(radius) + first, width)[:, None] * channels + tf.range(channels)
+        columns = reflect(tf.range(radius) + first, width)[:, None] * channels + tf.range(channels)
         return tf.gather(lines, tf.reshape(columns, [-1]), axis=2)
 
     return tf.concat([beyond(-radius), lines, beyond(width)], 2), whole, real
@@ -99,6 +100,15 @@ def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: t
     return (tf.cast(rounded_shift(_weighted(column, whole, radius), BITS + 8), images.dtype),)
 
 
+def beside(phase: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tuple[tf.Tensor, ...]]:
+    """Returns the same function of images and parameters, which takes one more before them and hands it on as it is."""
+
+    def carrying(images: tf.Tensor, first: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return first, *phase(images, *given)
+
+    return carrying
+
+
 def rounded_shift(x: tf.Tensor, bits: int) -> tf.Tensor:
     """int32 divided by 2 to the power of `bits`, rounded half to even."""
     odd = tf.bitwise.bitwise_and(tf.bitwise.right_shift(x, bits), 1)
@@ -131,10 +141,10 @@ def _reflected(offset: int, length: Whole) -> tf.Tensor:
     if isinstance(length, int):
         lines = [(i + offset) % (2 * length) for i in range(length)]
         return tf.constant([min(i, 2 * length - 1 - i) for i in lines], tf.int32)
-    return _reflect(tf.range(length) + offset, length)
+    return reflect(tf.range(length) + offset, length)
 
 
-def _reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
+def reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
     """The line inside 0..length-1 that a line stands for (abc|cba, the edge repeated)."""
     i = tf.math.floormod(i, 2 * length)
     return tf.minimum(i, 2 * length - 1 - i)

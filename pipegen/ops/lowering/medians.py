@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.filters import Whole, sides
-
-
-def widened(images: tf.Tensor, radius: int) -> tf.Tensor:
-    """Images as lines of values, with `radius` more pixels on every side, which repeat the edge."""
-    height, width, channels = sides(images)
-    lines = tf.reshape(images, [-1, height, width * channels])
-    left, right = lines[:, :, :channels], lines[:, :, (width - 1) * channels :]
-    wide = tf.concat([*[left] * radius, lines, *[right] * radius], 2)
-    return tf.concat([*[wide[:, :1]] * radius, wide, *[wide[:, height - 1 :]] * radius], 1)
+from pipegen.ops.lowering.filters import Whole
 
 
 def sorted_columns(wide: tf.Tensor, size: int, height: Whole) -> tuple[tf.Tensor, ...]:
-    """Of each `size` values one above the other, the least, the second, and so on: lines `(n, height, ...)` each, from `widened` ones."""
+    """Sorts each `size` values one above the other: the lines `(n, height, ...)` of the least, the second, and so on.
+
+    Args:
+        wide: Lines of images with `size // 2` more pixels on every side.
+        size: How many rows a column has.
+        height: Of the images.
+    """
     return tuple(_sorted([wide[:, row : row + height] for row in range(size)]))
 
 

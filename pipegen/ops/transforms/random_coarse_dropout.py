@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Range, check_range, checked
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.dropouts import DropoutTransform, inside, rectangles
+from pipegen.ops.families.dropouts import MOST_GONE, DropoutTransform, inside, rectangles
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import pick
+from pipegen.types import FeatureType
 
 Count = Annotated[int, Field(ge=1, le=124)]
 
@@ -52,6 +54,14 @@ class RandomCoarseDropout(DropoutTransform):
 
     def _range(self) -> tuple[int, int]:
         return self.holes if isinstance(self.holes, tuple) else (self.holes, self.holes)
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        each = sum(self.height) / 2 * sum(self.width) / 2
+        gone = 1.0 - (1.0 - each) ** (sum(self._range()) / 2)
+        if gone <= MOST_GONE:
+            return ()
+        help_ = "use fewer `holes`, or smaller ranges of `height` and `width`, which are fractions of the image"
+        return (OpError("PG510", f"`{self.op}` replaces {gone:.0%} of an image on average", field="holes", help=help_),)
 
     def meaning(self) -> dict[str, Any]:
         return super().meaning() | {"holes": list(self._range())}

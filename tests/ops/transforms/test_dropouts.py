@@ -128,6 +128,14 @@ def test_a_mask_is_filled_with_a_class(given: dict[str, Any], code: str | None, 
     assert advice in str(caught.value.help)
 
 
+def test_holes_that_leave_little_are_odd() -> None:
+    step = transforms()["random_coarse_dropout"]
+    (lint,) = step.model_validate({"holes": [60, 90]}).lints(MASK)
+    assert lint.code == "PG510"
+    assert "82%" in lint.message
+    assert step.model_validate({"holes": [60, 60]}).lints(MASK) == ()
+
+
 def test_equal_meanings_are_equal() -> None:
     step = transforms()["random_coarse_dropout"]
     assert step.model_validate({"holes": 4}).meaning() == step.model_validate({"holes": [4, 4]}).meaning()
