@@ -165,6 +165,48 @@ def _huggingface(folder: Path, photos: Sequence[Photo]) -> None:
     (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names], "_split": "train"}))
 
 
+def _images(folder: Path, photos: Sequence[Photo]) -> Iterator[tuple[str, int]]:
+    """Writes image files, and yields the name and the class of each."""
+    folder.mkdir()
+    for i, (content, label) in enumerate(photos):
+        (folder / f"{i:06}.jpg").write_bytes(content)
+        yield f"{i:06}", label
+
+
+def _coco(folder: Path, photos: Sequence[Photo]) -> None:
+    import json
+
+    named = list(enumerate(_images(folder / "images", photos)))
+    content = {
+        "images": [{"id": i, "file_name": f"{name}.jpg"} for i, (name, _) in named],
+        "annotations": [{"id": i, "image_id": i, "category_id": label, "bbox": [1, 1, 8, 8]} for i, (_, label) in named],
+        "categories": [{"id": label, "name": f"class {label}"} for label in sorted({label for _, (_, label) in named})],
+    }
+    (folder / "boxes.json").write_text(json.dumps(content))
+
+
+def _voc(folder: Path, photos: Sequence[Photo]) -> None:
+    (folder / "Annotations").mkdir()
+    corners = "<xmin>2</xmin><ymin>2</ymin><xmax>9</xmax><ymax>9</ymax>"
+    for name, label in _images(folder / "JPEGImages", photos):
+        thing = f"<object><name>class {label}</name><bndbox>{corners}</bndbox></object>"
+        (folder / "Annotations" / f"{name}.xml").write_text(f"<annotation>{thing}</annotation>")
+
+
+def _yolo(folder: Path, photos: Sequence[Photo]) -> None:
+    (folder / "labels").mkdir()
+    for name, label in _images(folder / "images", photos):
+        (folder / "labels" / f"{name}.txt").write_text(f"{label} 0.5 0.5 0.25 0.25\n")
+
+
+def _labelme(folder: Path, photos: Sequence[Photo]) -> None:
+    import json
+
+    for name, label in _images(folder / "all", photos):
+        shape = {"label": f"class {label}", "shape_type": "rectangle", "points": [[1, 1], [9, 9]]}
+        (folder / "all" / f"{name}.json").write_text(json.dumps({"imagePath": f"{name}.jpg", "shapes": [shape]}))
+
+
 def _arrays(folder: Path, photos: Sequence[Photo]) -> None:
     import numpy as np
     from PIL import Image
@@ -234,6 +276,12 @@ SOURCES: dict[str, SourceOf] = {
     "tfrecord, gzip": SourceOf(_compressed, _gzipped),
     "parquet": SourceOf(_parquet, _table, library="pyarrow"),
     "zarr": SourceOf(_zarr, records_of("zarr"), library="zarr"),
+    "coco": SourceOf(
+        _coco, lambda folder: {"coco": {"images": str(folder / "images"), "annotations": str(folder / "boxes.json"), "max": 4}}
+    ),
+    "voc": SourceOf(_voc, lambda folder: {"voc": {"path": str(folder)}}),
+    "yolo": SourceOf(_yolo, lambda folder: {"yolo": {"path": str(folder)}}),
+    "labelme": SourceOf(_labelme, lambda folder: {"labelme": {"path": str(folder)}}),
     "arrays": SourceOf(_arrays, _read_arrays, decodes=True),
     "prepared, raw": SourceOf(_prepared("raw"), _read_prepared, decodes=True),
     "prepared, jpeg": SourceOf(_prepared("jpeg"), _read_prepared, decodes=True),

@@ -171,6 +171,12 @@ _TABLE = (
     Code("PG471", "two-choices-of-examples", _E, "Two sections say which examples an epoch has"),
     Code("PG472", "unusable-sampling-feature", _E, "A feature cannot say how often, or how early, an example is seen"),
     Code("PG474", "no-split-to-sample", _E, "A section chooses examples of the training split, and there is none"),
+    # Annotations: boxes and their classes, in files of their own.
+    Code("PG475", "damaged-annotations", _E, "A file of annotations cannot be read, or says what cannot be"),
+    Code("PG476", "annotations-without-image", _W, "There are annotations, and no image that they are of"),
+    Code("PG477", "unfit-boxes", _W, "Some boxes have no area, or do not lie on their image"),
+    Code("PG478", "unfit-box-classes", _E, "The classes of boxes are not those that the spec asks for"),
+    Code("PG479", "annotated-size", _W, "An image has another size than its annotations say"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),
@@ -225,6 +231,8 @@ _TABLE = (
     Code("PG575", "prepare-library", _E, "A library is missing that is needed for preparing data so"),
     Code("PG576", "prepare-shrunk", _E, "Images are stored behind the step that fixes their size, and are to be shrunk"),
     Code("PG577", "prepare-original", _E, "Files are to be stored as they are, and steps before the cut change them"),
+    # Splits that annotations name.
+    Code("PG578", "unusable-split-list", _E, "There is no such split beside the annotations, or it names images that are not there"),
     # Boxes that are legal and unwise.
     Code("PG580", "fill-repeats-objects", _W, "A fill shows objects a second time, of which the boxes know nothing"),
     Code("PG596", "paste-without-mask", _E, "A step pastes by a mask, and it is not clear by which"),

@@ -109,7 +109,7 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     type_ = nodes[0].out
     read = executor.tensors.read(tf.constant(record, tf.int64), type_)
     if kind_of(type_[feature]).ragged:
-        return _visible(_entered(executor.plan, feature, read), feature, type_)
+        return _visible(_entered(executor.plan, type_[feature].beside or feature, read), feature, type_)
     if not type_[feature].encoded:
         return _visible(read, feature, type_)
     stages = (st for node in nodes if isinstance(node, Element) for st in node.stages)

@@ -25,7 +25,9 @@ _RECORDS = (
     ".hdf", ".lmdb", ".mdb", ".sqlite", ".sqlite3", ".db",
 )  # fmt: skip
 _PARQUET = ".parquet"
-_FILES = (_ARRAYS, *_TABLES, *_OTHER_TABLES, *_RECORDS, _PARQUET)
+_BOXES = (".json", ".yaml", ".yml")
+"""Files that may say which boxes are on images."""
+_FILES = (_ARRAYS, *_TABLES, *_OTHER_TABLES, *_RECORDS, _PARQUET, *_BOXES)
 _LATER = {".npy": "single arrays"}
 
 
@@ -35,6 +37,7 @@ def init(
         typer.Argument(
             metavar="FOLDER",
             help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
+            "images with boxes as COCO, Pascal VOC, YOLO and LabelMe have them, or the `.json` or `data.yaml` that describes them; "
             "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.npz` file; or `.tfrecord`, `.tar`, `.zip`, `.mds`, `.array_record`, "
             "`.arrow`, `.h5`, `.lmdb` or `.sqlite` files, or a folder of these; a Zarr group, a data set of TensorFlow Datasets, or "
             "one that Hugging Face's library saved or the Hub holds.",
@@ -106,12 +109,16 @@ def _look(folder: str, spec_folder: str) -> tuple[str, str]:
         from pipegen.cli.init.records import first_records
 
         return first_records(folder, op, spec_folder)
+    from pipegen.cli.init.boxed import first_boxed
     from pipegen.cli.init.image_pairs import first_pairs
     from pipegen.cli.init.pairing import find_pairs
     from pipegen.cli.init.spec import first_spec
     from pipegen.cli.init.survey import survey
 
     with progress("looking at files") as seen:
+        boxed = first_boxed(folder, spec_folder, seen)
+        if boxed is not None:
+            return boxed
         pairs = find_pairs(folder, seen)
         if pairs is not None:
             return first_pairs(pairs, spec_folder), pairs.summary()

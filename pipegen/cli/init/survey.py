@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,6 +142,12 @@ def split_folders(names: list[str]) -> dict[str, str]:
         if match is not None:
             found[split] = match
     return found
+
+
+def split_of(name: str) -> str | None:
+    """Returns the split that a word in the name of a file or a folder says, as in `instances_train2017.json`."""
+    words = re.split(r"[^a-z]+", name.lower())
+    return next((split for split, spellings in _SPLIT_NAMES.items() if any(word in spellings for word in words)), None)
 
 
 def _with_splits(folder: str, parts: dict[str, str], progress: Callable[[int], None] | None) -> Survey:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from pipegen.ops.kinds.ragged import joined
+from pipegen.ops.kinds.ragged import Ragged, joined
 from pipegen.ops.sources.array_rows.rows import common_type, mismatch
 from pipegen.ops.sources.features.columns import Labels, classes_used, with_classes
 from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.base import Cells
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.types import ElementType
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
@@ -77,7 +78,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         cells=partial(_cells, cells) if cells else None,
         rows=_rows(every),
         column_classes=first.column_classes,
-        type=common_type(types, first.type) if first.type is not None and first.numbered else first.type,
+        type=common_type(types, first.type) if first.type is not None and first.numbered else _with_room(every, first.type),
         shards=_all_shards([listing.shards for listing in every]),
     )
 
@@ -95,11 +96,20 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
         else:
             values[name] = with_classes(labels, names)
     for name in values.keys() - listing.column_classes.keys():
-        here, there = listing.columns[name].shape[1:], first.columns[name].shape[1:]
+        here, there = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in (listing.columns[name], first.columns[name]))
         if here != there and not listing.numbered:
             message = f"`{split}`: `{name}` has the shape {here}, and in `{reference}` {there}"
             notes.append(Note("PG210", message, field=split, severity="error"))
     return values, notes
+
+
+def _with_room(parts: Sequence[Listing], reference: ElementType | None) -> ElementType | None:
+    """Returns a type with as many places for items as any of several splits needs."""
+    if reference is None:
+        return None
+    types = [listing.type for listing in parts if listing.type is not None]
+    room = {name: max(own[name].most or 0 for own in types if name in own) for name, t in reference.items() if t.most is not None}
+    return reference.replace(**{name: reference[name].with_(most=most) for name, most in room.items()})
 
 
 def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]:

@@ -1,0 +1,259 @@
+"""Finds images with boxes: annotation files of COCO, Pascal VOC, YOLO or LabelMe in a folder, and a first spec for them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipegen.cli.failures import CannotRun
+from pipegen.cli.init.spec import FLIP, PARTS, RESCALE, about_sample, batch_for, beside, pixels_of, plain, relative, size_for, spec_text
+from pipegen.cli.init.survey import sample_of, split_of
+from pipegen.errors import OpError
+from pipegen.ops.registry import sources
+from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml
+from pipegen.ops.sources.annotations.yolo_names import YAMLS, described
+from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
+from pipegen.ops.sources.listing.wording import count
+from pipegen.spec.scalars import flow_scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pipegen.ops.sources.listing.base import Listing
+
+_HEAD = 1 << 16
+_COCO = re.compile(rb'"(images|annotations|categories|info|licenses)"\s*:\s*[\[{]')
+_OTHERS = ("keypoint", "caption", "stuff", "panoptic", "image_info")
+"""Words in the names of COCO's files that have no boxes, or the same ones once more."""
+_MOST_FOLDERS = 200
+_LOOKED_AT = 20
+_SHOWN = 12
+_BATCH = 16
+_YOLO_LINE = re.compile(r"\d+(\s+[\d.eE+-]+){4,}\s*\Z")
+
+
+def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> tuple[str, str] | None:
+    """Writes the spec of images with boxes, with paths relative to the spec's folder.
+
+    Returns:
+        The text of the spec, and what was found in a few words; `None` where there are no annotations of boxes.
+
+    Raises:
+        CannotRun: When they cannot be read.
+    """
+    parts = _found(path)
+    if parts is None and os.path.isfile(path):
+        raise CannotRun(
+            f"{path} says of no images that are here which boxes are on them", "`pipegen init` looks at the folder of the images, too"
+        )
+    if parts is None:
+        return None
+    own = {split: sources()[op].model_validate(arguments) for split, (op, arguments) in parts.items()}
+    try:
+        listings = {split: source.list(Path.cwd(), progress) for split, source in own.items()}
+    except OpError as error:
+        raise CannotRun(error.message, *error.lines) from error
+    return _spec(parts, listings, spec_folder), _summary(listings)
+
+
+_Source = tuple[str, dict[str, Any]]
+"""The name of a source, and its arguments with absolute paths."""
+
+
+def _found(path: str) -> dict[str, _Source] | None:
+    """The source of each split, or under the empty name that of all."""
+    path = os.path.abspath(path)
+    if os.path.isfile(path):
+        return _coco(os.path.dirname(path), [os.path.basename(path)]) if path.lower().endswith(".json") else _yolo(path)
+    names = os.listdir(path)
+    found = _coco(path, _json_files(path))
+    if found is not None:
+        return found
+    if any(name in YAMLS for name in names) or "labels" in names:
+        found = _yolo(path)
+        if found is not None:
+            return found
+    return _voc(path) or _labelme(path)
+
+
+def _some_folders(folder: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields the first folders below one, and the names of the files in each."""
+    for number, (at, inner, names) in enumerate(os.walk(folder)):
+        inner.sort()
+        yield at, sorted(names)
+        if number == _MOST_FOLDERS:
+            return
+
+
+def _some_files(folder: str, ending: str) -> list[str]:
+    """The first files of an ending below a folder."""
+    found = (os.path.join(at, name) for at, names in _some_folders(folder) for name in names if name.lower().endswith(ending))
+    return list(islice(found, _LOOKED_AT))
+
+
+def _json_files(folder: str) -> list[str]:
+    """The JSON files at the top, and one folder below it."""
+    found = []
+    for at in ("", *sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))):
+        names = sorted(name for name in os.listdir(os.path.join(folder, at)) if name.lower().endswith(".json"))
+        found += [f"{at}/{name}" if at else name for name in names[:_LOOKED_AT]]
+    return found
+
+
+def _coco(folder: str, files: Sequence[str]) -> dict[str, _Source] | None:
+    """The files that have images, annotations and categories, with the folder where the images of each lie."""
+    known = [file for file in files if _is_coco(os.path.join(folder, file))]
+    plainest = [file for file in known if not any(word in file.lower() for word in _OTHERS)]
+    found: dict[str, _Source] = {}
+    for file in plainest or known:
+        images = _images_of(folder, os.path.join(folder, file))
+        if images is not None:
+            split = split_of(os.path.basename(file)) or split_of(os.path.dirname(file)) or ""
+            found.setdefault(split, ("coco", {"images": images, "annotations": os.path.join(folder, file)}))
+    if not found:
+        return None
+    return found if "train" in found and len(found) > 1 else {"": next(iter(found.values()))}
+
+
+def _is_coco(file: str) -> bool:
+    with open(file, "rb") as stream:
+        head = stream.read(_HEAD)
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _COCO.search(head) is not None and b'"shapes"' not in head
+
+
+def _images_of(folder: str, file: str) -> str | None:
+    """The folder that the first image of a file lies in; `None` where the file has no boxes, or its images are not here."""
+    try:
+        content = read_json(file, 1 << 32, hook=lambda read: {k: v for k, v in read.items() if k != "segmentation"})
+    except DamagedError as error:
+        raise CannotRun(str(error)) from error
+    lists = [content.get(name) if isinstance(content, dict) else None for name in ("images", "annotations", "categories")]
+    if not all(isinstance(one, list) for one in lists) or not any(isinstance(a, dict) and "bbox" in a for a in lists[1] or ()):
+        return None
+    names = [str(image["file_name"]) for image in lists[0] or () if isinstance(image, dict) and "file_name" in image]
+    places = [os.path.dirname(file), folder]
+    places += [at for at, _ in _some_folders(folder)]
+    return next((at for at in places for name in names[:_LOOKED_AT] if os.path.isfile(os.path.join(at, name))), None)
+
+
+def _yolo(path: str) -> dict[str, _Source] | None:
+    """A folder with a file for each image whose lines are a class and a box; or the file of YAML that describes it."""
+    try:
+        about = described(os.path.dirname(path), path)
+    except OpError:
+        return None
+    if not any(map(_has_lines, _some_files(about.folder, ".txt"))):
+        return None
+    named = {split_of(name) or name: name for name in about.splits}
+    if not named and os.path.isdir(f"{about.folder}/images"):
+        named = {split_of(name) or "": name for name in sorted(os.listdir(f"{about.folder}/images"))}
+        named.pop("", None)
+    splits = {split: name for split, name in named.items() if all(map(os.path.exists, about.splits.get(name, ())))}
+    if "train" not in splits or len(splits) < 2:
+        return {"": ("yolo", {"path": path})}
+    return {"": ("yolo", {"path": path, "split": splits})}
+
+
+def _has_lines(file: str) -> bool:
+    with open(file, "rb") as stream:
+        line = stream.readline(_HEAD)
+    return _YOLO_LINE.match(line.decode("utf-8", "replace")) is not None
+
+
+def _voc(folder: str) -> dict[str, _Source] | None:
+    """A folder with a file of XML for each image."""
+    if not any(map(_is_voc, _some_files(folder, ".xml"))):
+        return None
+    arguments: dict[str, Any] = {"path": folder}
+    lists = f"{folder}/ImageSets/Main"
+    if all(os.path.isfile(f"{lists}/{name}.txt") for name in ("train", "val")):
+        arguments["split"] = {"train": "train", "validation": "val"}
+    elif not os.path.isdir(f"{folder}/Annotations") or os.path.isdir(lists):
+        inner = [name for name in sorted(os.listdir(folder)) if os.path.isdir(f"{folder}/{name}/Annotations")]
+        if len(inner) == 1:  # as `VOCdevkit/VOC2012`
+            return _voc(f"{folder}/{inner[0]}")
+    return {"": ("voc", arguments)}
+
+
+def _is_voc(file: str) -> bool:
+    try:
+        tree = read_xml(file)
+    except DamagedError:
+        return False
+    return tree.tag == "annotation" and (tree.find("object/bndbox") is not None or tree.find("size") is not None)
+
+
+def _labelme(folder: str) -> dict[str, _Source] | None:
+    """A folder with a file of JSON beside each image, with shapes."""
+    for file in _some_files(folder, ".json"):
+        with open(file, "rb") as stream:
+            head = stream.read(_HEAD)
+        if b'"shapes"' in head and any(os.path.isfile(f"{os.path.splitext(file)[0]}.{ending}") for ending in IMAGE_EXTENSIONS):
+            return {"": ("labelme", {"path": folder})}
+    return None
+
+
+def _counts(listings: Mapping[str, Listing]) -> Counter[str]:
+    """Counts the boxes of each class, in the order of the classes."""
+    found: Counter[str] = Counter()
+    for listing in listings.values():
+        names = listing.column_classes["labels"]
+        found.update(dict.fromkeys(names, 0))
+        found.update(names[i] for i in _items(listing).values.tolist())
+    return found
+
+
+def _items(listing: Listing) -> Any:
+    """The column of the classes of boxes."""
+    return listing.columns["labels"]
+
+
+def _summary(listings: Mapping[str, Listing]) -> str:
+    counts = _counts(listings)
+    images = count(sum(len(listing.keys) for listing in listings.values()), "image")
+    boxes = count(sum(counts.values()), "box", "boxes")
+    return f"{images} with {boxes} of {count(len(counts), 'class', 'classes')}"
+
+
+def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str) -> str:
+    first = next(iter(listings.values()))
+    sample = sample_of(first.keys, first.path)
+    counts = _counts(listings)
+    shown = [f"{plain(name)} {n:,}" for name, n in list(counts.items())[:_SHOWN]]
+    more = f" and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
+    lengths = sorted(length for listing in listings.values() for length in _items(listing).lengths.tolist())
+    comments = [f"Classes: {', '.join(shown)}{more}"]
+    comments.append(f"Boxes on an image: {lengths[0]:,} to {lengths[-1]:,}, mostly {lengths[len(lengths) // 2]:,}")
+    comments += [f"{split}: {count(len(listing.keys), 'image')}" for split, listing in listings.items() if split]
+    comments += about_sample(sample)
+    comments += [plain(note.message) for listing in listings.values() for note in listing.notes]
+    if len(parts) > 1:
+        lines = ["source:", "  by_split:", *(f"    {split}: {_flow(source, spec_folder)}" for split, source in parts.items())]
+    else:
+        lines = [f"source: {_flow(parts[''], spec_folder)}"]
+    splits = () if len(parts) > 1 or "split" in parts[""][1] else (f"splits: {{{PARTS}}}",)
+    pixels = pixels_of(sample)
+    train = len(listings["train"].keys) if "train" in listings else round(0.8 * len(first.keys))
+    lines += [*splits, "transforms:", *([f"  - decode: {{{pixels}}}"] if pixels else []), f"  - resize: {{size: {size_for(sample)}}}"]
+    lines += [FLIP.replace("left and right;", "left and right, boxes as well;"), RESCALE]
+    lines.append(
+        "output: {x: image, y: {boxes: boxes, labels: labels}}  # boxes are left, top, right, bottom in pixels, `boxes_valid` says which"
+    )
+    lines.append(f"batch: {{size: {batch_for(2 * train, _BATCH)}}}")
+    return spec_text(_summary(listings), comments, lines)
+
+
+def _flow(source: _Source, spec_folder: str) -> str:
+    op, arguments = source
+    written = []
+    for name, value in arguments.items():
+        if isinstance(value, dict):
+            written.append(f"{name}: {{{', '.join(f'{split}: {flow_scalar(own)}' for split, own in value.items())}}}")
+        else:
+            is_folder = os.path.isdir(value)
+            written.append(f"{name}: {flow_scalar(relative(value, spec_folder)) if is_folder else beside(value, spec_folder)}")
+    return f"{{{op}: {{{', '.join(written)}}}}}"

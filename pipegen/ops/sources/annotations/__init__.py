@@ -1,0 +1,1 @@
+"""Reads annotation files: boxes and their classes, in the formats of COCO, Pascal VOC, YOLO and LabelMe."""

@@ -1,0 +1,155 @@
+"""Reads annotation files up to a size and a depth, and names the place of what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.listing.wording import count
+from pipegen.regular import read_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MOST_BYTES = 1 << 32
+"""Bytes of a file of the annotations of many images: that of COCO's training images has half a gigabyte."""
+MOST_OF_ONE = 1 << 26
+"""Bytes of a file of the annotations of one image."""
+_MOST_DEPTH = 64
+_BYTE_ORDERS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class DamagedError(Exception):
+    """Tells what is wrong with an annotation file, and where in it."""
+
+
+def read_text(path: str, most: int = MOST_OF_ONE) -> str:
+    """Reads a file of text in UTF-8, or in UTF-16 with its mark.
+
+    Raises:
+        DamagedError: When it cannot be read, is longer than `most` bytes, or is no such text.
+    """
+    data = _content(path, most)
+    try:
+        return data.decode("utf-16" if data.startswith(_BYTE_ORDERS) else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DamagedError(f"{path}: byte {error.start} is no text in UTF-8") from None
+
+
+def _content(path: str, most: int) -> bytes:
+    try:
+        data = read_regular(path, most + 1)
+    except OSError as error:
+        raise DamagedError(f"{path} cannot be read: {error.strerror or error}") from None
+    if len(data) > most:
+        raise DamagedError(f"{path} is longer than {most >> 20:,} MiB")
+    return data
+
+
+def read_json(path: str, most: int = MOST_OF_ONE, hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+    """Reads a file of JSON.
+
+    Args:
+        path: The file.
+        most: The bytes that it may have.
+        hook: Takes each object as it is read, and gives what stands in its place.
+
+    Raises:
+        DamagedError: Where it is no JSON, is nested too deep, or holds a number that JSON has not.
+    """
+    text = read_text(path, most)
+    try:
+        return json.loads(text, object_hook=hook, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise DamagedError(f"{path}:{error.lineno}:{error.colno} is no JSON: {error.msg}") from None
+    except RecursionError:
+        raise DamagedError(f"{path} is nested too deep") from None
+    except ValueError as error:
+        raise DamagedError(f"{path} is no JSON: {error}") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def read_xml(path: str) -> Element:
+    """Reads a file of XML without a document type, so that nothing in it stands for more than is there.
+
+    Raises:
+        DamagedError: Where it is no XML, is nested too deep, or declares a type.
+    """
+    data = _content(path, MOST_OF_ONE)
+    builder, depth = TreeBuilder(), 0
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _MOST_DEPTH:
+            raise DamagedError(f"{path}:{parser.CurrentLineNumber} is nested too deep")
+        builder.start(name, attributes)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(name)
+
+    def refuse(*_: object) -> int:
+        raise DamagedError(f"{path}:{parser.CurrentLineNumber} declares a document type, which is not read")
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, builder.data
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        said = expat.ErrorString(error.code)
+        raise DamagedError(f"{path}:{error.lineno}:{error.offset + 1} is no XML: {said}") from None
+    except (LookupError, ValueError) as error:  # an encoding that Python does not have
+        raise DamagedError(f"{path} is no XML: {error}") from None
+    return builder.close()
+
+
+def finite(value: Any) -> float | None:
+    """Returns a number as it is read, from JSON or from text; `None` where it is none, or not finite."""
+    if isinstance(value, str):
+        try:
+            value = float(value.replace("_", "x"))  # Python's own underscores between digits are none of a number
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def numbers(value: Any, many: int) -> tuple[float, ...] | None:
+    """Returns so many finite numbers of a list; `None` where it is something else."""
+    if not isinstance(value, list) or len(value) != many:
+        return None
+    found = tuple(x for x in map(finite, value) if x is not None)
+    return found if len(found) == many else None
+
+
+def damaged(said: Sequence[str], field: str, total: int = 0) -> OpError:
+    """Says what is wrong with some annotation files, `PG475`.
+
+    Args:
+        said: What is wrong with each.
+        field: The argument that names them.
+        total: How many there are, where each has the annotations of one image.
+    """
+    if len(said) == 1:
+        return OpError("PG475", said[0], field=field, help=_HELP)
+    of = f" of {total:,} files" if total else ""
+    return OpError("PG475", f"{said[0]}; and {count(len(said) - 1, 'more fault')}{of}", field=field, help=_HELP)
+
+
+_HELP = "write the file again, or take out what is wrong with it; nothing is passed over"

@@ -1,0 +1,148 @@
+"""Holds what annotation files say, and makes columns of it: boxes on their image, classes that are meant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError
+from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import count, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pipegen.ops.sources.features.class_names import Classes
+    from pipegen.ops.sources.listing.strings import Ints
+
+_ROUNDED = {False: 1.0, True: 0.005}
+"""How far a box may reach over its image, by rounding, before it is told of: in pixels, and in parts of the image."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The images of a source and the boxes on them, as they are stored.
+
+    Attributes:
+        keys: The path of each image, relative to the source's folder.
+        sides: Width and height of each in pixels, float64 `(images, 2)`, as the annotations have them: infinite where they do not.
+        records: The image of each box, rising, int64 `(boxes,)`.
+        boxes: Left, top, right and bottom edge of each, float64 `(boxes, 4)`, in pixels or in parts of the image.
+        classes: The class of each among `names`, int64 `(boxes,)`.
+        names: The classes in the order that they count in.
+        places: Says where a box stands.
+        items: What else each box has, an array for each feature.
+        notes: What was odd.
+        relative: Whether edges are parts of the image, from 0 to 1.
+    """
+
+    keys: Sequence[str]
+    sides: Any
+    records: Any
+    boxes: Any
+    classes: Any
+    names: tuple[str, ...]
+    places: Callable[[int], str]
+    items: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    relative: bool = False
+
+    def only(self, kept: Ints) -> Found:
+        """Returns the same with some boxes alone."""
+        places, numbers = self.places, kept.tolist()
+        items = {name: values[kept] for name, values in self.items.items()}
+        own = {"records": self.records[kept], "boxes": self.boxes[kept], "classes": self.classes[kept]}
+        return replace(self, **own, items=items, places=lambda i: places(numbers[i]))
+
+    def lengths(self) -> Ints:
+        """Returns how many boxes each image has, int64 `(images,)`."""
+        import numpy as np
+
+        return np.bincount(self.records, minlength=len(self.keys)).astype(np.int64)
+
+    def columns(self) -> dict[str, Ragged]:
+        """Returns the columns of the features that boxes have."""
+        import numpy as np
+
+        lengths = self.lengths()
+        items = {"boxes": self.boxes.astype(np.float32), "labels": self.classes.astype(np.int64), **self.items}
+        return {name: Ragged(values, lengths) for name, values in items.items()}
+
+
+def on_image(found: Found) -> tuple[Found, list[Note]]:
+    """Clips boxes to their images, and drops those without an area: what is left, and `PG477` notes on what was wrong."""
+    import numpy as np
+
+    sides = np.ones_like(found.sides) if found.relative else found.sides
+    limits = np.tile(sides, 2)[found.records]
+    clipped = np.clip(found.boxes, 0, limits)
+    flat = ~_has_area(found.boxes)
+    outside = ~flat & ~_has_area(clipped)
+    over = ~flat & ~outside & (np.abs(clipped - found.boxes) > _ROUNDED[found.relative]).any(1)
+    notes = []
+    for wrong, what, done in (
+        (flat, "has no area", "left out"),
+        (outside, "lies beside its image", "left out"),
+        (over, "reaches over the edge of its image", "clipped to it"),
+    ):
+        which = np.flatnonzero(wrong)
+        if len(which):
+            number = int(which[0])
+            corners = ", ".join(f"{x:g}" for x in found.boxes[number].tolist())
+            width, height = sides[found.records[number]].tolist()
+            image = f", and the image has {width:g}×{height:g} pixels" if np.isfinite(width) and not found.relative else ""
+            first = f"{found.places(number)} {what}: its edges are {corners}{image}"
+            verb = "is" if len(which) == 1 else "are"
+            message = f"{first}; {count(len(which), 'such box', 'such boxes')} of {len(flat):,} {verb} {done}"
+            notes.append(Note("PG477", message, "correct the annotations where more is meant"))
+    return replace(found, boxes=clipped).only(np.flatnonzero(~(flat | outside))), notes
+
+
+def _has_area(boxes: Any) -> Any:
+    return (boxes[:, 2:] > boxes[:, :2]).all(1)
+
+
+def chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -> tuple[Found, list[Note]]:
+    """Renames classes, leaves out the boxes of others, and counts those that are left from 0.
+
+    Args:
+        found: The boxes with their stored classes.
+        about: What is renamed and what is left out.
+        listed: The classes in the order of their indices, or how many there are; `None` for all that are stored.
+
+    Raises:
+        OpError: `PG478` where there are no classes, or another number of them.
+    """
+    import numpy as np
+
+    notes = list(about.notes(found.names, None, "")) if about else []
+    notes = [
+        Note(n.code, n.message.replace("which no row has", "which is no class here"), n.help, (n.field or "").lstrip(".")) for n in notes
+    ]
+    meant = about.renamed(found.names, None)
+    stays = set(about.without_ignored(meant, None))
+    names = listed if isinstance(listed, tuple) else tuple(dict.fromkeys(meant[i] for i in sorted(stays)))
+    index = {name: i for i, name in enumerate(names)}
+    table: Ints = np.array([index.get(name, -1) if i in stays else -1 for i, name in enumerate(meant)] or [-1], np.int64)
+    if not names or (isinstance(listed, tuple) and not index.keys() & set(meant)):
+        near = closest(names[0], list(meant)) if names else None
+        help_ = f"is {near!r} meant?" if near else f"the annotations have {quoted(meant)}" if meant else "annotate some images first"
+        raise OpError("PG478", "the annotations have no class that is asked for", field="classes" if listed else None, help=help_)
+    if isinstance(listed, int) and listed != len(names):
+        message = f"the annotations have {count(len(names), 'class', 'classes')}, and `classes` says {listed}"
+        raise OpError("PG478", message, field="classes", help=f"they are {quoted(names)}")
+    indices = table[found.classes]
+    left = Counter(np.asarray(found.classes)[indices < 0].tolist())
+    unlisted = {meant[i]: n for i, n in left.items() if i in stays}
+    if unlisted:
+        message = f"{count(sum(unlisted.values()), 'box', 'boxes')} of classes that `classes` does not list: {quoted(sorted(unlisted))}"
+        notes.append(Note("PG411", f"ignored: {message}", field="classes"))
+    missing = [name for name in names if name not in meant] if isinstance(listed, tuple) else []
+    if missing:
+        near = closest(missing[0], list(meant))
+        help_ = f"is {near!r} meant?" if near else f"they have {quoted(meant)}"
+        notes.append(Note("PG403", f"`classes` lists {quoted(missing)}, which the annotations do not have", help_, "classes"))
+    return replace(found, classes=indices, names=names).only(np.flatnonzero(indices >= 0)), notes

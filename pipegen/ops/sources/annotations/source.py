@@ -1,0 +1,184 @@
+"""Holds what sources of images with boxes have in common: which classes there are, and which images are examples."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from pipegen.errors import OpError
+from pipegen.ops.arguments.box_rules import BoxFormat
+from pipegen.ops.kinds.boxes import boxes_type
+from pipegen.ops.kinds.item_label import item_label_type
+from pipegen.ops.kinds.item_tensor import item_tensor_type
+from pipegen.ops.sources.annotations.found import Found, chosen, on_image
+from pipegen.ops.sources.annotations.sizes import sides_of
+from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
+from pipegen.ops.sources.features.items import KeepsBoxes
+from pipegen.ops.sources.listing.base import Listing, Note, Parts, Source
+from pipegen.ops.sources.listing.strings import Strings, as_sizes
+from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.types import ElementType, FeatureType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+_COMPARED = 32
+"""Images whose size is compared with what the annotations say."""
+
+
+class BoxedSource(KeepsBoxes, Source):
+    """Images with any number of boxes on each, every box of one class."""
+
+    items: ClassVar[tuple[str, ...]] = ()
+    """The numbers that a box has beside its class."""
+    form: ClassVar[BoxFormat] = "xyxy"
+    """What the columns hold."""
+
+    classes: KnownClasses | None = None
+    """The classes in the order of their indices: boxes of others are left out. Or how many there are; by default all that the
+    annotations have."""
+    map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
+    """From a class that is stored to the one that is meant, such as `{pug: dog, chow: dog}`; what is not listed stays. It comes before
+    `classes`."""
+    ignore: tuple[ClassName, ...] = ()
+    """Classes, as `map` leaves them, whose boxes are left out."""
+    empty: Literal["allow", "refuse", "drop"] | None = None  # type: ignore[assignment]  # one word more than of boxes in arrays
+    """An image on which there is no box: an example, as by default (`allow`), an error (`refuse`), or none (`drop`)."""
+
+    @model_validator(mode="after")
+    def _chosen_classes(self) -> BoxedSource:
+        self._about().check(self.classes)
+        return self
+
+    def _about(self) -> Classes:
+        return Classes(self.map or {}, self.ignore)
+
+    def infer(self) -> ElementType:
+        """An encoded image, its boxes, and what each of them has."""
+        return self._type(len(self.classes) if isinstance(self.classes, tuple) else self.classes, 0)
+
+    def _type(self, classes: int | None, most: int) -> ElementType:
+        rules = replace(self.rules(self.form), empty="refuse" if self.empty == "refuse" else "allow")
+        features = {
+            "image": FeatureType("image", "string", ()),
+            "boxes": boxes_type("image", rules, most=most),
+            "labels": item_label_type("boxes", classes).with_(most=most),
+        }
+        features |= {name: item_tensor_type("boxes").with_(most=most) for name in self.items}
+        return ElementType(tuple(features.items()))
+
+    def has_folders(self) -> bool:
+        """No: the annotations say what is on an image."""
+        return False
+
+    def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
+        """Reads the annotations: the folder that keys are relative to, what was found, and the split of each image where they say so.
+
+        Raises:
+            OpError: `PG401` for a path that leads nowhere, `PG402` without an image, `PG475` for annotations that cannot be read.
+        """
+        raise NotImplementedError
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """List the images, with their boxes in columns; see `Source.list` and `find`."""
+        import numpy as np
+
+        root, found, parts = self.find(base, progress)
+        notes = [*found.notes, *_other_sizes(root, found)]
+        found, of_classes = chosen(found, self._about(), self.classes)
+        found, of_boxes = on_image(found)
+        columns: dict[str, Any] = found.columns()
+        if self.empty == "refuse" and not found.lengths().all():
+            bare = found.keys[int(np.argmin(found.lengths()))]
+            message = f"{root}/{bare} has no box, and so it is with {int((found.lengths() == 0).sum())} of {len(found.keys):,} images"
+            raise OpError("PG251", message, field="empty", help="`empty: drop` leaves such images out")
+        keys = Strings.hold(found.keys)
+        sizes = [_size_of(f"{root}/{key}") for key in keys]
+        known = {"labels": found.names}
+        type_ = self._type(len(found.names), max(1, int(found.lengths().max(initial=0))))
+        listing = Listing(root, keys, None, found.names, as_sizes(sizes), (*notes, *of_classes, *of_boxes), parts, columns=columns)
+        listing = replace(listing, column_classes=known, type=type_, in_table=True)
+        if self.empty != "drop":
+            return listing
+        kept = np.flatnonzero(found.lengths())
+        if not len(kept):
+            raise OpError("PG402", f"no image below {root!r} has a box", field="empty", help="`empty: allow` takes images without")
+        return listing.take(kept)
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 1  # which is an error when the file is read
+
+
+def _other_sizes(root: str, found: Found) -> list[Note]:
+    """A `PG479` note where images are of another size than the annotations say, by some of them."""
+    wrong: list[Any] = []
+    turned: list[Any] = []
+    looked = 0
+    step = max(1, len(found.keys) // _COMPARED)
+    for i in range(0, len(found.keys), step):
+        said = tuple(found.sides[i].tolist())
+        sides = sides_of(f"{root}/{found.keys[i]}") if isfinite(said[0]) else None
+        looked += sides is not None
+        if sides is not None and sides.upright != said:
+            (turned if sides.stored == said else wrong).append((found.keys[i], sides.upright, said))
+    notes = []
+    for odd, why, help_ in (
+        (wrong, "", "the boxes would lie elsewhere: annotate the images that are here, or take those that were annotated"),
+        (
+            turned,
+            ", as it is stored and before its EXIF turns it",
+            "where boxes lie beside what they mean, begin with `decode: {exif: ignore}`",
+        ),
+    ):
+        if odd:
+            key, sides_, said = odd[0]
+            told = f"{root}/{key} has {sides_[0]}×{sides_[1]} pixels, and its annotations say {said[0]:g}×{said[1]:g}{why}"
+            message = f"{told}; so it is with {len(odd)} of {count(looked, 'image')} looked at"
+            notes.append(Note("PG479", message, help_, severity="info" if why else None))
+    return notes
+
+
+def unpaired(left: Sequence[str], what: str, field: str) -> list[Note]:
+    """A `PG476` note on annotations whose image is not there."""
+    if not left:
+        return []
+    verb = "has" if len(left) == 1 else "have"
+    message = f"{count(len(left), what)} {verb} no image, and {'is' if len(left) == 1 else 'are'} left out: {quoted(left)}"
+    return [Note("PG476", message, "put the images there, or take their annotations away", field)]
+
+
+def known_sides(sides: Sequence[tuple[float, float] | None]) -> Any:
+    """Returns width and height of each image, float64 `(images, 2)`, infinite where they are not known."""
+    import numpy as np
+
+    return np.array([one or (np.inf, np.inf) for one in sides], np.float64).reshape(-1, 2)
+
+
+def gathered(
+    keys: Sequence[str],
+    sides: Any,
+    boxes: Sequence[tuple[int, tuple[float, ...], str]],
+    names: tuple[str, ...],
+    places: Callable[[int], str],
+    items: Mapping[str, Any],
+    notes: Sequence[Note],
+    *,
+    relative: bool = False,
+) -> Found:
+    """Makes columns of boxes that were read one by one: the image, the edges and the class of each, image by image."""
+    import numpy as np
+
+    number = {name: i for i, name in enumerate(names)}
+    records = np.array([record for record, _, _ in boxes], np.int64)
+    edges = np.array([edge for _, edge, _ in boxes], np.float64).reshape(-1, 4)
+    classes = np.array([number[name] for _, _, name in boxes], np.int64)
+    return Found(keys, sides, records, edges, classes, names, places, items, tuple(notes), relative)

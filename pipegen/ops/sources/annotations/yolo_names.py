@@ -1,0 +1,102 @@
+"""Reads what a YOLO data set says of itself: the names of its classes, and where its splits lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipegen.ops.sources.annotations.files import DamagedError, damaged, read_text
+from pipegen.ops.sources.listing.wording import find_root
+
+YAMLS = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
+_TEXTS = ("classes.txt", "obj.names", "labels/classes.txt", "_darknet.labels")
+_MOST = 1 << 22
+_SPLITS = ("train", "val", "valid", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Described:
+    """Holds what is known of a data set.
+
+    Attributes:
+        folder: The absolute folder that it lies in.
+        names: The classes in the order of their numbers; none where no file says so.
+        splits: For each split that is named, the folders of its images, or the files that list them.
+    """
+
+    folder: str
+    names: tuple[str, ...] = ()
+    splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def described(base: str, path: str) -> Described:
+    """Returns what is known of the data set in a folder, or of the one that a file of YAML describes.
+
+    Raises:
+        OpError: `PG401` where there is neither; `PG475` for a file that cannot be understood.
+    """
+    whole = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
+    if os.path.isfile(whole) and whole.lower().endswith((".yaml", ".yml")):
+        folder, file = os.path.dirname(whole), whole
+    else:
+        folder = find_root(base, path)
+        file = next((f"{folder}/{name}" for name in YAMLS if os.path.isfile(f"{folder}/{name}")), "")
+    try:
+        if file:
+            return _from_yaml(folder, file)
+        text = next((f"{folder}/{name}" for name in _TEXTS if os.path.isfile(f"{folder}/{name}")), None)
+        return Described(folder, () if text is None else _checked(text, [line.strip() for line in _lines(text)]))
+    except DamagedError as error:
+        raise damaged([str(error)], "path") from None
+
+
+def _lines(file: str) -> list[str]:
+    return [line for line in read_text(file, _MOST).splitlines() if line.strip()]
+
+
+def _from_yaml(folder: str, file: str) -> Described:
+    import yaml
+
+    text = read_text(file, _MOST)
+    try:
+        content = yaml.load(text, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader)  # noqa: S506
+    except yaml.MarkedYAMLError as error:
+        at = f":{error.problem_mark.line + 1}:{error.problem_mark.column + 1}" if error.problem_mark else ""
+        raise DamagedError(f"{file}{at} is no YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise DamagedError(f"{file} is no YAML: {error}") from None
+    if not isinstance(content, dict):
+        raise DamagedError(f"{file} is no description of a data set: a map with `names` is due")
+    names = content.get("names")
+    if isinstance(names, dict):
+        if sorted(names, key=str) != sorted(range(len(names)), key=str):
+            raise DamagedError(f"{file}: the keys of `names` are not the numbers 0 to {len(names) - 1}")
+        names = [names[i] for i in range(len(names))]
+    if names is None:
+        names = []
+    if not isinstance(names, list) or any(isinstance(name, (list, dict)) or name is None for name in names):
+        raise DamagedError(f"{file}: `names` is no list of names")
+    own = content.get("path")
+    root = os.path.normpath(os.path.join(folder, own)) if isinstance(own, str) else folder
+    root = root if os.path.isdir(root) else folder
+    splits = {name: _places(content[name], root, folder) for name in _SPLITS if content.get(name)}
+    return Described(root, _checked(file, [str(name) for name in names]), {name: places for name, places in splits.items() if places})
+
+
+def _checked(file: str, names: list[str]) -> tuple[str, ...]:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DamagedError(f"{file} names two classes {twice!r}")
+    return tuple(names)
+
+
+def _places(value: Any, root: str, folder: str) -> tuple[str, ...]:
+    """The paths of a split. Some tools write one folder too far up, `../train/images`, for what lies beside the file."""
+    found = []
+    for path in value if isinstance(value, list) else [value]:
+        if isinstance(path, str) and path:
+            tried = [os.path.normpath(os.path.join(at, name)) for at in (root, folder) for name in (path, path.removeprefix("../"))]
+            found.append(next((one for one in tried if os.path.exists(one)), tried[0]))
+    return tuple(found)

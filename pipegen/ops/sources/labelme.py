@@ -1,0 +1,126 @@
+"""`labelme`: images, and a JSON file for each with the outlines on it, as LabelMe writes them."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
+from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
+from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, unpaired
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import count, find_root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipegen.ops.sources.annotations.found import Found
+    from pipegen.ops.sources.listing.base import Parts
+
+_WITHOUT_AREA = frozenset({"point", "line", "linestrip", "points"})
+_AROUND = frozenset({"polygon", "rectangle", "mask"})
+
+
+class Labelme(BoxedSource):
+    """Images, and a file of JSON beside each with the shapes that were drawn on it; a box is drawn around every polygon, rectangle, circle
+    and mask.
+
+    Classes count by their names. Points and lines have no area, and are passed over.
+    """
+
+    op: ClassVar[str] = "labelme"
+
+    path: Annotated[str, Field(min_length=1)]
+    """The folder of the JSON files, relative to the spec's file. Each names its image by `imagePath`, from where it lies itself; else it is
+    the image of the same name."""
+
+    def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
+        """Read every file; see `BoxedSource.find`."""
+        root = find_root(str(base), self.path)
+        keys = listed_images(root, progress)
+        number = {key: i for i, key in enumerate(keys)}
+        by_stem = {without_ending(key): key for key in keys}
+        files = files_below(root, ".json")
+        shapes: list[tuple[int, tuple[float, ...], str, str]] = []
+        sides: list[tuple[float, float] | None] = [None] * len(keys)
+        owner: dict[str, str] = {}
+        wrong, lost, flat = [], [], {}  # type: list[str], list[str], dict[str, int]
+        for file in files:
+            try:
+                content = read_json(f"{root}/{file}", hook=_slim)
+                if not isinstance(content, dict) or not isinstance(content.get("shapes"), list):
+                    if isinstance(content, dict) and "shapes" not in content:
+                        continue  # one of another program
+                    raise DamagedError(f"{root}/{file} is no file of LabelMe: a list of `shapes` is due")
+                key = _image(file, content, number, by_stem)
+                if key is None:
+                    lost.append(f"{root}/{file}")
+                    continue
+                if owner.setdefault(key, file) != file:
+                    raise DamagedError(f"{root}/{file} names the image {key!r}, and so does {owner[key]!r}")
+                width, height = finite(content.get("imageWidth")), finite(content.get("imageHeight"))
+                sides[number[key]] = (width, height) if width and height and width >= 1 and height >= 1 else None
+                for i, shape in enumerate(content["shapes"]):
+                    kind, name, box = _shape(shape, f"{root}/{file}: `shapes[{i}]`")
+                    if box is None:
+                        flat[kind] = flat.get(kind, 0) + 1
+                    else:
+                        shapes.append((number[key], box, name, f"{root}/{file}: `shapes[{i}]`"))
+            except DamagedError as error:
+                wrong.append(str(error))
+        if wrong:
+            raise damaged(wrong, "path", len(files))
+        if not owner:
+            message = f"no image below {root!r} has annotations: {count(len(files), '.json file')} there"
+            raise OpError("PG402", message, field="path", help="LabelMe writes a file of JSON beside each image")
+        shapes.sort(key=lambda shape: shape[0])
+        notes = unpaired(lost, "annotation file", "path")
+        if flat:
+            total = count(sum(flat.values()), "shape")
+            notes.append(Note("PG411", f"ignored: {total} without an area ({', '.join(sorted(flat))})", field="path"))
+        names = tuple(sorted({shape[2] for shape in shapes}))
+        boxes = [(record, box, name) for record, box, name, _ in shapes]
+        return root, gathered(keys, known_sides(sides), boxes, names, lambda i: shapes[i][3], {}, notes), None
+
+
+def _slim(read: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out the images that files hold once more, and masks."""
+    read.pop("imageData", None)
+    read.pop("mask", None)
+    return read
+
+
+def _image(file: str, content: dict[str, Any], known: dict[str, int], by_stem: dict[str, str]) -> str | None:
+    """The image of a file: the one that it names, else the one that is called like it."""
+    named = content.get("imagePath")
+    if isinstance(named, str):
+        key = os.path.normpath(os.path.join(os.path.dirname(file), named.replace("\\", "/"))).replace(os.sep, "/")
+        if key in known:
+            return key
+    return by_stem.get(without_ending(file))
+
+
+def _shape(shape: Any, where: str) -> tuple[str, str, tuple[float, ...] | None]:
+    """The kind, the class and the box of a shape; `None` for one without an area."""
+    own = shape if isinstance(shape, dict) else {}
+    name, points, kind = own.get("label"), own.get("points"), own.get("shape_type") or "polygon"
+    if not isinstance(name, str) or not name or not isinstance(points, list):
+        raise DamagedError(f"{where} has no `label` or no `points`")
+    pairs = [numbers(point, 2) for point in points]
+    if kind in _WITHOUT_AREA:
+        return kind, name, None
+    if not pairs or None in pairs or kind not in _AROUND | {"circle"}:
+        raise DamagedError(f"{where} is a {str(kind)!r} whose `points` are no pairs of numbers, or of no known kind")
+    xs, ys = zip(*(pair for pair in pairs if pair is not None), strict=True)
+    if kind == "circle":
+        if len(xs) != 2:
+            raise DamagedError(f"{where} is a circle, which has a centre and a point on it")
+        radius = math.dist((xs[0], ys[0]), (xs[1], ys[1]))
+        return kind, name, (xs[0] - radius, ys[0] - radius, xs[0] + radius, ys[0] + radius)
+    last = 1.0 if kind == "mask" else 0.0  # its second point is its last pixel
+    return kind, name, (min(xs), min(ys), max(xs) + last, max(ys) + last)

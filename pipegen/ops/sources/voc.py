@@ -1,0 +1,147 @@
+"""`voc`: images, and a file of XML for each with the boxes on it, as Pascal VOC has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from pipegen.errors import OpError
+from pipegen.ops.base import SplitName
+from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
+from pipegen.ops.sources.annotations.pairs import annotated, below, listed_images, without_ending
+from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides
+from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from xml.etree.ElementTree import Element
+
+    from pipegen.ops.sources.annotations.found import Found
+
+_Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
+_SETS = "ImageSets/Main"
+
+
+class Voc(BoxedSource):
+    """Images, and a file of XML with the boxes on each: a folder of Pascal VOC, or any that labelling tools write in its format.
+
+    An image and its annotations have the same name but for the ending; where they lie is found by the usual folders. Classes count by
+    their names. `difficult` is 1 of a box that is marked so.
+    """
+
+    op: ClassVar[str] = "voc"
+    items: ClassVar[tuple[str, ...]] = ("difficult",)
+
+    path: Annotated[str, Field(min_length=1)]
+    """The folder, such as `VOCdevkit/VOC2012`, relative to the spec's file."""
+    images: Annotated[str, Field(min_length=1)] | None = None
+    """The folder of the images below `path`; by default `JPEGImages` or `images` where there is one, else `path` itself."""
+    annotations: Annotated[str, Field(min_length=1)] | None = None
+    """The folder of the XML files below `path`; by default `Annotations` or `annotations`, else beside the images."""
+    split: _Name | Annotated[dict[SplitName, _Name], Field(min_length=1)] | None = None
+    """Which images, by the lists in `ImageSets/Main`: `trainval`, or for each split of the pipeline its list: `{train: train,
+    validation: val}`. By default every image."""
+    corners: Literal["pixels", "edges"] = "pixels"
+    """What `xmin` to `ymax` are. `pixels`: the first and the last pixel of a box, counted from 1, as in Pascal VOC itself. `edges`: its
+    edges, where the image begins at 0, as many labelling tools write them."""
+
+    def split_names(self) -> tuple[str, ...] | None:
+        """Returns the splits where `split` names a list for each."""
+        return tuple(self.split) if isinstance(self.split, Mapping) else None
+
+    def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
+        """Read the files of the images that are listed; see `BoxedSource.find`."""
+        import numpy as np
+
+        path = find_root(str(base), self.path)
+        root = below(path, self.images, ("JPEGImages", "images"), "images", path)
+        folder = below(path, self.annotations, ("Annotations", "annotations"), "annotations", root)
+        keys = listed_images(root, progress)
+        own, sizes, notes = annotated(root, keys, folder, ".xml")
+        keys, parts = self._of_splits(path, root, keys)
+        boxes: list[tuple[int, tuple[float, ...], str]] = []
+        places: list[str] = []
+        difficult: list[bool] = []
+        sides: list[tuple[int, int] | None] = []
+        wrong: list[str] = []
+        for record, key in enumerate(keys):
+            file = own.get(key)
+            try:
+                tree = None if file is None else read_xml(file)
+                sides.append(None if tree is None else _sides(tree))
+                for number, thing in enumerate(tree.findall("object") if tree is not None else ()):
+                    where = f"{file}: object {number + 1}"
+                    name, edges = _object(thing, where)
+                    boxes.append((record, self._edges(edges), name))
+                    places.append(where)
+                    difficult.append((thing.findtext("difficult") or "").strip() == "1")
+            except DamagedError as error:
+                wrong.append(str(error))
+        if wrong:
+            raise damaged(wrong, "path", sizes)
+        names = tuple(sorted({name for _, _, name in boxes}))
+        items = {"difficult": np.array(difficult, np.float32)}
+        return root, gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, notes), parts
+
+    def _edges(self, corners: tuple[float, ...]) -> tuple[float, ...]:
+        left, top, right, bottom = corners
+        return (left - 1, top - 1, right, bottom) if self.corners == "pixels" else corners
+
+    def _of_splits(self, path: str, root: str, keys: list[str]) -> tuple[list[str], Parts | None]:
+        """The images of the lists, and the split of each where there are several."""
+        if self.split is None:
+            return keys, None
+        known = {without_ending(key): key for key in keys}
+        found: dict[str, str] = {}
+        for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
+            field = f"split.{split}" if split else "split"
+            ids = _listed(path, name, field)
+            missing = [i for i in ids if i not in known]
+            if missing:
+                message = f"the list `{name}` names {count(len(missing), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(missing)}"
+                raise OpError("PG578", message, field=field, help="put the images there, or take them off the list")
+            for i in ids:
+                if found.setdefault(known[i], split) != split:
+                    message = f"{i!r} is in the lists of `{found[known[i]]}` and of `{split}`"
+                    raise OpError("PG448", message, field=field, help="name lists that have no image in common")
+        chosen = sorted(found)
+        return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None
+
+
+def _listed(path: str, name: str, field: str) -> list[str]:
+    """The images of a list: the first word of each line; those that a list of one class marks with -1 are not in it."""
+    folder = f"{path}/{_SETS}"
+    if not os.path.isfile(f"{folder}/{name}.txt"):
+        there = sorted(os.path.splitext(entry)[0] for entry in os.listdir(folder)) if os.path.isdir(folder) else []
+        near = close_names(name, there)
+        help_ = f"is {quoted(near)} meant?" if near else f"it holds {quoted(there)}" if there else "leave `split` out for every image"
+        raise OpError("PG578", f"there is no list {name}.txt in {folder!r}", field=field, help=help_)
+    try:
+        lines = [line.split() for line in read_text(f"{folder}/{name}.txt").splitlines()]
+    except DamagedError as error:
+        raise OpError("PG578", str(error), field=field) from None
+    ids = [words[0] for words in lines if words and words[1:2] != ["-1"]]
+    if not ids:
+        raise OpError("PG578", f"the list {name}.txt in {folder!r} is empty", field=field)
+    return ids
+
+
+def _sides(tree: Element) -> tuple[int, int] | None:
+    width, height = (finite(tree.findtext(f"size/{side}") or "") for side in ("width", "height"))
+    return (int(width), int(height)) if width and height and width >= 1 and height >= 1 else None
+
+
+def _object(thing: Element, where: str) -> tuple[str, tuple[float, ...]]:
+    """The class and the corners of an object."""
+    name = (thing.findtext("name") or "").strip()
+    if not name:
+        raise DamagedError(f"{where} has no `name`")
+    corners: list[Any] = [finite((thing.findtext(f"bndbox/{corner}") or "").strip()) for corner in ("xmin", "ymin", "xmax", "ymax")]
+    if None in corners:
+        raise DamagedError(f"{where} has no `bndbox` of `xmin`, `ymin`, `xmax` and `ymax`, a number each")
+    return name, tuple(corners)

@@ -1,0 +1,165 @@
+"""The same photos with the same boxes, stored as COCO, Pascal VOC, YOLO and LabelMe: whatever reads them gives the same batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pipegen
+
+pytestmark = pytest.mark.tf
+
+COUNT = 10
+NAMES = ("cat", "dog", "eel")
+NIGHTLY = [pytest.param(name, marks=pytest.mark.nightly) for name in ("voc", "yolo", "labelme")]
+
+
+def sides(i: int) -> tuple[int, int]:
+    """Width and height of a photo: each has its own, a multiple of 8."""
+    return 64 + 8 * (i % 3), 48 + 8 * (i % 2)
+
+
+def boxes_on(i: int) -> list[tuple[str, int, int, int, int]]:
+    """The class and the edges of none to three boxes, at multiples of 8."""
+    return [(NAMES[(i + k) % 3], 8 * k, 8 * (i % 3), 8 * k + 24, 40) for k in range(i % 4)]
+
+
+def write(folder: Path, op: str, keys: range = range(COUNT)) -> dict[str, Any]:
+    """Writes photos and annotations, and returns the source."""
+    images = folder / {"coco": "photos", "voc": "JPEGImages", "yolo": "images", "labelme": "drawn"}[op]
+    for at in (images, folder / "Annotations", folder / "labels"):
+        at.mkdir(parents=True)
+    for i in keys:
+        width, height = sides(i)
+        own = boxes_on(i)
+        Image.fromarray(np.full((height, width, 3), 20 * i, np.uint8)).save(images / f"{i}.png")
+        things = [
+            f"<object><name>{name}</name><bndbox><xmin>{x0 + 1}</xmin><ymin>{y0 + 1}</ymin>"
+            f"<xmax>{x1}</xmax><ymax>{y1}</ymax></bndbox></object>"
+            for name, x0, y0, x1, y1 in own
+        ]
+        size = f"<size><width>{width}</width><height>{height}</height></size>"
+        lines = [
+            f"{NAMES.index(name)} {(x0 + x1) / 2 / width} {(y0 + y1) / 2 / height} {(x1 - x0) / width} {(y1 - y0) / height}"
+            for name, x0, y0, x1, y1 in own
+        ]
+        shapes = [{"label": name, "shape_type": "rectangle", "points": [[x0, y0], [x1, y1]]} for name, x0, y0, x1, y1 in own]
+        if op == "voc":
+            (folder / "Annotations" / f"{i}.xml").write_text(f"<annotation>{size}{''.join(things)}</annotation>")
+        elif op == "yolo":
+            (folder / "labels" / f"{i}.txt").write_text("\n".join(lines))
+        elif op == "labelme":
+            about = {"imagePath": f"{i}.png", "imageWidth": width, "imageHeight": height, "shapes": shapes}
+            (images / f"{i}.json").write_text(json.dumps(about))
+    if op == "yolo":
+        (folder / "data.yaml").write_text(json.dumps({"names": NAMES}))
+    if op == "coco":
+        every = [(i, box) for i in keys for box in boxes_on(i)]
+        content = {
+            "images": [{"id": i, "file_name": f"{i}.png", "width": sides(i)[0], "height": sides(i)[1]} for i in keys],
+            "categories": [{"id": 5 + i, "name": name} for i, name in enumerate(NAMES)],
+            "annotations": [
+                {"id": k, "image_id": i, "category_id": 5 + NAMES.index(name), "bbox": [x0, y0, x1 - x0, y1 - y0]}
+                for k, (i, (name, x0, y0, x1, y1)) in enumerate(every)
+            ],
+        }
+        (folder / "boxes.json").write_text(json.dumps(content))
+        return {"coco": {"images": str(images), "annotations": str(folder / "boxes.json")}}
+    return {op: {"path": str(images if op == "labelme" else folder)}}
+
+
+def build(source: dict[str, Any], *steps: Any, **own: Any) -> pipegen.Pipeline:
+    spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": [96, 128]}}, *steps], "shuffle": "none"}
+    output = {"x": "image", "y": {"boxes": "boxes", "labels": "labels", "there": "boxes_valid"}}
+    return pipegen.build(spec | {"output": output, "batch": {"size": 4, "remainder": "keep"}} | own)
+
+
+def seen(batches: Any, names: tuple[str, ...] = NAMES) -> list[tuple[int, list[tuple[str, float, float, float, float]]]]:
+    """By the colour of each photo its number, and the boxes on it with their classes."""
+    found = []
+    for x, y in batches:
+        for image, boxes, labels, there in zip(x.numpy(), *(y[name].numpy() for name in ("boxes", "labels", "there")), strict=True):
+            own = [(names[label], *box) for label, box in zip(labels[there].tolist(), boxes[there].tolist(), strict=True)]
+            found.append((round(float(image[0, 0, 0]) / 20), own))
+    return found
+
+
+def expected(i: int, *, mirrored: bool = False) -> list[tuple[str, float, float, float, float]]:
+    """The boxes on a photo that was made 96×128."""
+    width, height = sides(i)
+    found = []
+    for name, x0, y0, x1, y1 in boxes_on(i):
+        left, right = (128 * (width - x1) / width, 128 * (width - x0) / width) if mirrored else (128 * x0 / width, 128 * x1 / width)
+        found.append((name, left, 96 * y0 / height, right, 96 * y1 / height))
+    return found
+
+
+def check(found: list[Any], records: range | list[int], *, mirrored: bool = False) -> None:
+    assert [i for i, _ in found] == list(records)
+    for i, own in found:
+        there = expected(i, mirrored=mirrored)
+        assert [name for name, *_ in own] == [name for name, *_ in there]
+        np.testing.assert_allclose([box for _, *box in own], [box for _, *box in there], atol=1 / 64)
+
+
+@pytest.mark.parametrize("op", ["coco", *NIGHTLY])
+def test_boxes_follow_their_photo_from_every_format(op: str, tmp_path: Path) -> None:
+    pipe = build(write(tmp_path, op), {"random_flip": {"probability": 1}}, splits={"parts": {"train": 0.7, "validation": 0.3}})
+    train, validation = (seen(pipe.dataset(split)) for split in ("train", "validation"))
+    for i, own in train:
+        check([(i, own)], [i], mirrored=True)
+    check(validation, [i for i, _ in validation])
+    assert sorted(i for i, _ in train + validation) == list(range(COUNT))
+    assert seen(pipe.dataset("train", step=1)) == train[4:]
+
+
+@pytest.mark.nightly
+def test_splits_of_places_of_their_own(tmp_path: Path) -> None:
+    """The split for validation has more boxes on an image than the one for training, and counts its classes otherwise."""
+    train, other = write(tmp_path / "a", "coco", range(3)), write(tmp_path / "b", "coco")
+    content = json.loads((tmp_path / "b/boxes.json").read_text())
+    for category in content["categories"]:
+        category["id"] = 90 - category["id"]
+    for annotation in content["annotations"]:
+        annotation["category_id"] = 90 - annotation["category_id"]
+    (tmp_path / "b/boxes.json").write_text(json.dumps(content))
+    pipe = build({"by_split": {"train": train, "validation": other}})
+    check(seen(pipe.train), range(3))
+    check(seen(pipe.validation), range(COUNT))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("runtime", [{"cache": "memory"}, {"cache": {"disk": "kept"}}, {"jit": "always"}, {"jit": "never"}], ids=str)
+def test_every_plan_gives_the_same_boxes(runtime: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pipe = build(write(tmp_path, "yolo"), {"random_flip": {"probability": 1}}, runtime=runtime)
+    for _ in range(2):
+        check(seen(pipe.dataset("train")), range(COUNT), mirrored=True)
+
+
+@pytest.mark.nightly
+def test_formats_can_be_mixed(tmp_path: Path) -> None:
+    """Photos of the second part have more boxes than any of the first."""
+    first = {"weight": 1, "source": write(tmp_path / "a", "labelme", range(2)), "splits": {"parts": {"train": 1, "validation": 1}}}
+    second = {"weight": 1, "source": write(tmp_path / "b", "voc"), "splits": {"parts": {"train": 8, "validation": 2}}}
+    pipe = build({"mix": {"epoch": 8, "parts": {"a": first, "b": second}}}, shuffle="global")
+    assert pipe.class_names == ("dog", "cat", "eel")
+    found = seen(pipe.train, pipe.class_names)
+    assert len(found) == 8
+    for i, own in found:
+        check([(i, own)], [i])
+
+
+@pytest.mark.nightly
+def test_it_is_drawn_exported_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pipe = build(write(tmp_path, "voc"))
+    drawn = np.asarray(pipe.preview("train", rows=4, draws=1))
+    assert len(np.unique(drawn.reshape(-1, 3), axis=0)) > 30, "boxes and names on plain photos"
+    rows = [json.loads(line) for line in pipe.export("out").table.read_text().splitlines()]
+    assert [row["labels"] for row in rows] == [[name for name, *_ in boxes_on(i)] for i in range(COUNT)]
