@@ -113,6 +113,20 @@ def test_it_is_clear_which_mask_is_meant(step: Any, masks: tuple[str, ...], says
     assert says in error.message
 
 
+@pytest.mark.parametrize("step", ["copy_paste", "random_grid_distortion", {"random_thin_plate_spline": {"x": 0.05}}], ids=str)
+def test_boxes_that_it_cannot_move_are_a_finding(step: Any) -> None:
+    """No box says which pixels of a mask are its own; and a field has no matrix."""
+    features = {
+        "image": {"kind": "image"},
+        "mask": {"kind": "mask", "classes": 3},
+        "boxes": {"kind": "boxes", "format": "xyxy", "max": 5},
+    }
+    sections = {"transforms": [{"resize": {"size": 24}}, step], "output": {"x": "image", "y": ["mask", "boxes"]}}
+    (error,) = checked({**sections, "source": {"arrays": {"features": features}}}).diagnostics
+    assert error.code == "PG203"
+    assert "no rule for a feature of kind `boxes`" in error.message
+
+
 def test_what_changes_nothing() -> None:
     assert CopyPaste(probability=0).is_identity(IMAGE_224)
     assert CopyPaste().infer(IMAGE_224) == IMAGE_224
