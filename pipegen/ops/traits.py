@@ -53,6 +53,7 @@ class Traits:
         chosen: Whether its window depends on items of the image, such as boxes, and not on draws alone.
         resizes: Whether it interpolates to another size.
         bilinear: Whether it is such a crop, and its finish resizes the window by `bilinear` without `antialias`.
+        displaces: Whether it reads each pixel at a distance of its own, by a field that a `DisplacementTransform` gives.
         stretches: Whether what it shows is the whole image, however large that is.
         weight: How many times dearer it is than what its family usually costs; predictions of cost read it.
     """
@@ -70,6 +71,7 @@ class Traits:
     chosen: bool = False
     resizes: bool = False
     bilinear: bool = False
+    displaces: bool = False
     stretches: bool = False
     weight: float = 1.0
 

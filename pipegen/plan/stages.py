@@ -25,6 +25,8 @@ from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.decoder import Decode as Decode
 from pipegen.ops.families.decoder import Decodes as Decodes
 from pipegen.ops.families.decoder import DecodeWindow as DecodeWindow
+from pipegen.ops.families.items import Bend as Bend
+from pipegen.ops.families.items import BendEach as BendEach
 from pipegen.ops.families.items import Enter as Enter
 from pipegen.ops.families.items import EnterEach as EnterEach
 from pipegen.ops.families.items import Express as Express

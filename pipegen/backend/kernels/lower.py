@@ -23,7 +23,7 @@ from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
-from pipegen.backend.kernels.moving import choose_window, enter, express, limit, measure, mix_items, move, shorten
+from pipegen.backend.kernels.moving import bend, choose_window, enter, express, limit, measure, mix_items, move, shorten
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.errors import InternalError
@@ -154,6 +154,8 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     ChooseWindow: Lowering(batch=choose_window),
     s.Move: Lowering(batch=move),
     s.MoveEach: Lowering(batch=move),
+    s.Bend: Lowering(batch=bend),
+    s.BendEach: Lowering(batch=bend),
     s.MixItems: Lowering(batch=mix_items),
     s.Limit: Lowering(batch=limit),
     s.Express: Lowering(batch=express),

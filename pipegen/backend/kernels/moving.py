@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from pipegen.backend.index.mixing import partners, partners_of
-from pipegen.backend.index.uses import own_draws, step_of
+from pipegen.backend.index.uses import acts, own_draws, step_of
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.item_crops import ChooseWindow, window_name
+from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.lowering.windows import Box, Sides, onto
@@ -19,6 +21,9 @@ from pipegen.types import valid_name
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.plan import stages as s
+
+_ROUNDS = 24
+"""Rounds of the search for where a point is shown; half of each error is left, or less, so that 2^-24 of it are."""
 
 
 def measure(stage: s.Measure, features: Features) -> None:
@@ -42,6 +47,57 @@ def move(stage: s.Move, features: Features) -> None:
         after = _known(stage.size, None)
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
     _settle(stage, features, *kind_named(stage.kind).move(items, _inverse(matrix), before, after, stage.details))
+
+
+def bend(stage: s.Bend, features: Features) -> None:
+    """Moves the items of a batch along the field that a step reads their image by, in place."""
+    name, draws = stage.feature, features["@draws"]
+    (ref,), size = stage.refs, _known(stage.canvas, features.get(f"@size/{stage.feature}"))
+    step, n = step_of(ref.of(DisplacementTransform), draws), tf.shape(draws)[0]
+    # The phases of such a step look at no pixel, but at the size of what they get.
+    found, blank = step.parameters(own_draws(ref, draws), *size), tf.zeros([n, *size, 1], tf.uint8)
+    for phase in step.phases():
+        found = phase(blank, *found)
+    field = tf.cast(tf.stack(found, -1), tf.float64) / 256.0
+    if ref.conditional:
+        field = tf.where(acts(ref, draws)[:, None, None, None], field, 0.0)
+    moved = kind_named(stage.kind).bend(features[name], partial(_shown_at, field), size, stage.details)
+    features[f"@size/{name}"] = tf.broadcast_to(tf.stack(size), [tf.shape(features[name])[0], 2])
+    _settle(stage, features, *moved)
+
+
+def _shown_at(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
+    """Finds where points are shown that a field reads: x and y, float64 `(n, k, 2)`.
+
+    A pixel p is read at p + d(p), so what is at q is shown where p + d(p) = q. Each round halves how far that is off, or better, as long as
+    the image is nowhere stretched to less than a third.
+
+    Args:
+        field: The distances to the right and down, float64 `(n, height, width, 2)`, in pixels.
+        points: Where the points are, likewise.
+    """
+    shape = tf.shape(field)
+    most = tf.cast(tf.stack([shape[2], shape[1]]) - 1, tf.float64)
+    flat = tf.reshape(field, [shape[0], -1, 2])
+
+    def distance(at: tf.Tensor) -> tf.Tensor:
+        inside = tf.clip_by_value(at, tf.zeros([], tf.float64), most)
+        first = tf.minimum(tf.floor(inside), tf.maximum(most - 1.0, 0.0))
+        part = inside - first
+        x, y = tf.unstack(tf.cast(first, tf.int32), axis=-1)
+        right, below = tf.minimum(x + 1, shape[2] - 1), tf.minimum(y + 1, shape[1] - 1)
+        above, under = (
+            tf.gather(flat, row * shape[2] + x, batch_dims=1) * (1.0 - part[..., :1])
+            + tf.gather(flat, row * shape[2] + right, batch_dims=1) * part[..., :1]
+            for row in (y, below)
+        )
+        return above * (1.0 - part[..., 1:]) + under * part[..., 1:]
+
+    def closer(at: tf.Tensor) -> tuple[tf.Tensor]:
+        return (at + 0.5 * (points - at - distance(at)),)
+
+    (found,) = tf.while_loop(lambda _: True, closer, (points,), maximum_iterations=_ROUNDS)
+    return found
 
 
 def enter(stage: s.Enter, features: Features) -> None:

@@ -70,6 +70,21 @@ class Move(Stage):
 
 
 @dataclass(frozen=True, slots=True)
+class Bend(Move):
+    """Moves items with an image whose pixels are each read at a distance of their own, as one step says."""
+
+    def says(self) -> str:
+        return f"move along the field: {uses(self.refs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class BendEach(Bend):
+    """The same where images differ in size, so that each example is worked on by itself."""
+
+    one_example: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
 class MoveEach(Move):
     """The same where images differ in size, so that each example is worked on by itself."""
 

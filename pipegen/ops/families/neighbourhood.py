@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -193,6 +193,9 @@ class DisplacementTransform(NeighbourhoodTransform):
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
     interpolation: Interpolation = "bilinear"
     """How a position between pixels is read: `nearest`, `bilinear` or `bicubic`."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        return replace(super().traits(x), displaces=True)
 
     def on(self, x: FeatureType) -> Transform:
         """As of a geometric step: a mask is read at the nearest pixel, and its `ignore` is what a constant fill uncovers."""

@@ -58,6 +58,7 @@ class FeatureKind:
         output: How an output names it.
         each: The kind of it where each item of another feature has one, such as the class of each box; empty where there is none.
         formats: The forms that an output can have its items in, by name.
+        bends: Whether `bend` can move its items along a field.
         joins: Whether its items can stand beside those of another example, in a mixed image; `within` cuts them to what is seen.
         leads: Whether crops can choose their window by its items.
         enters: Whether `enter` has to bring its items into the form that steps work on.
@@ -82,6 +83,7 @@ class FeatureKind:
     enters: ClassVar[bool] = False
     joins: ClassVar[bool] = False
     leads: ClassVar[bool] = False
+    bends: ClassVar[bool] = False
 
     @property
     def indexed(self) -> bool:
@@ -132,8 +134,9 @@ class FeatureKind:
         raise NotImplementedError
 
     def follows(self, traits: Traits) -> bool:
-        """Returns whether items of its can be moved as a step moves its image: by a matrix, unless a kind says otherwise."""
-        return traits.family is Family.GEOMETRIC or traits.crops or traits.resizes
+        """Returns whether items of its can be moved as a step moves its image: by a matrix, or along a field if it `bends`, unless a kind
+        says otherwise."""
+        return traits.family is Family.GEOMETRIC or traits.crops or traits.resizes or (self.bends and traits.displaces)
 
     def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Brings items as they are stored into the form that steps work on, for a kind that `enters`.
@@ -184,6 +187,21 @@ class FeatureKind:
                 what it makes of `(x, y, 1)` is above 0 for points that the image can show.
             before: Height and width of the image that enters, in pixels.
             after: The same of the image that leaves.
+            details: Those of the type.
+
+        Returns:
+            The items, and which of them are still on the image: bool `(n, most)`.
+        """
+        raise NotImplementedError
+
+    def bend(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Moves items with an image whose pixels are each read at a distance of their own, for a kind that `bends`.
+
+        Args:
+            items: `(n, most, ...)`; what those hold that are not there does not matter.
+            shown: Says where points of the image that enters are shown: from x and y, float64 `(n, k, 2)`, pixel centres at whole
+                numbers, to such.
+            size: Height and width of the image, in pixels.
             details: Those of the type.
 
         Returns:

@@ -36,7 +36,7 @@ class Boxes(FeatureKind):
     lives = True
     output = "output: {{y: {}}}"
     formats = get_args(BoxFormat)
-    enters = joins = leads = True
+    enters = joins = leads = bends = True
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)
@@ -101,6 +101,16 @@ class Boxes(FeatureKind):
         height, width = (tf.cast(side, tf.float64) for side in after)
         return _kept(_enclosing(tf.cast(items, tf.float64), matrix), height, width, details)
 
+    def bend(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        height, width = (tf.cast(side, tf.float64) for side in size)
+        border = tf.constant(_BORDER, tf.float64)
+        boxes = tf.cast(items, tf.float64)[:, :, None] - 0.5
+        points = boxes[..., :2] + (boxes[..., 2:] - boxes[..., :2]) * border
+        n, most, count = (tf.shape(points)[i] for i in range(3))
+        places = tf.reshape(shown(tf.reshape(points, [n, most * count, 2])), [n, most, count, 2])
+        edges = tf.concat([tf.reduce_min(places, 2), tf.reduce_max(places, 2)], -1) + 0.5
+        return _kept(tf.round(edges * _STEPS) / _STEPS, height, width, details)
+
     def within(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
         boxes = tf.cast(items, tf.float64) + tf.gather(shift, [1, 0, 1, 0], axis=1)[:, None]
         top, left, bottom, right = (window[:, None, i] for i in range(4))
@@ -158,6 +168,10 @@ def most_items(items: Ragged) -> int:
     """Returns the most items that a record of a ragged column has, at least 1."""
     return max(1, int(items.lengths.max(initial=0)))
 
+
+_SIDE = 16
+_BORDER = [point for i in range(_SIDE) for point in ((i / _SIDE, 0.0), (1.0, i / _SIDE), (1.0 - i / _SIDE, 1.0), (0.0, 1.0 - i / _SIDE))]
+"""Points all around a box, as parts of its sides, that are followed where it bends."""
 
 _RELATIVE_MOST = 2.0
 """Parts of an image beyond which nobody marks anything."""

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.registry import transforms
-from pipegen.ops.traits import Family
 from pipegen.plan.build import Builder
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType
 
@@ -29,11 +28,15 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "random_affine": {"degrees": 30, "x": 0.2, "y": 0.2, "factor": [0.7, 1.4], **BLACK},
     "random_crop": {"size": [32, 48]},
     "random_iou_crop": {"overlaps": [0, 0.1]},
+    "random_elastic": {"alpha": [60, 90], "sigma": 6, **BLACK},
+    "random_optical_distortion": {"coefficient": [-0.2, 0.8], **BLACK},
+    "random_piecewise_affine": {"x": 0.06, "y": 0.06, **BLACK},
     "random_perspective": {"x": 0.2, "y": 0.2, **BLACK},
     "random_resized_crop": {"size": [48, 40], "area": [0.3, 1]},
     "random_rotation": {"degrees": 180, **BLACK},
     "random_shear": {"degrees": 30, **BLACK},
     "random_shorter_side": {"between": [40, 80], "longer_side": 90},
+    "random_thin_plate_spline": {"x": 0.06, "y": 0.06, "probability": 0.8, **BLACK},
     "random_translation": {"x": 0.3, "y": 0.3, **BLACK},
     "random_zoom": {"factor": [0.6, 1.6], **BLACK},
     "resize": {"size": [80, 61]},
@@ -50,7 +53,7 @@ IMAGE = FeatureType("image", "uint8", (HEIGHT, WIDTH, 3), BYTE_RANGE)
 @cache
 def moving() -> dict[str, dict[str, Any]]:
     """Every step of the registry that boxes follow, with arguments. A new one that cannot do without any has them above."""
-    steps = {name: step for name, step in transforms().items() if step.moves and step.family is not Family.NEIGHBOURHOOD}
+    steps = {name: step for name, step in transforms().items() if step.moves}
     return {name: ARGUMENTS.get(name, BLACK if "fill" in step.model_fields else {}) for name, step in steps.items()}
 
 
