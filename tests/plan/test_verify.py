@@ -10,6 +10,7 @@ from planning import built, compiled, load_spec
 
 from pipegen.errors import InternalError
 from pipegen.ops.base import Arithmetic
+from pipegen.ops.transforms.cutmix import Cutmix
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import Pass
 from pipegen.plan import stages as s
@@ -138,7 +139,8 @@ def worked_on_before_it_is_read(p: Plan) -> Plan:
 def mixed_before_the_batch(p: Plan) -> Plan:
     use = nodes_with(p, s.Apply)[0].stages[0]
     assert isinstance(use, s.Apply)
-    return swap(p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, (s.Mix("image", use.ref, (24, 24), label=False),)), p.batch)
+    mixing = replace(use.ref, step=Cutmix()).of(Cutmix)
+    return swap(p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, (s.Mix("image", mixing, (24, 24), label=False),)), p.batch)
 
 
 def empty_node(p: Plan) -> Plan:
