@@ -169,6 +169,24 @@ def test_mixing_names_the_partner(photo_folder: Path, tmp_path: Path) -> None:
     assert 0 < sum("mixup.partner" in line["parameters"] for line in table) < 17
 
 
+def test_a_mosaic_names_its_partners(photo_folder: Path, tmp_path: Path) -> None:
+    """The table alone is enough to put the pictures together again."""
+    own: dict[str, Any] = {"output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
+    pipe = pipeline(photo_folder, transforms=[RESIZE, {"mosaic": {"probability": 0.8}}], **own)
+    pipe.export(tmp_path, examples=14)
+    plain = shared(photo_folder, transforms=[RESIZE], shuffle="none", batch={"size": 1})
+    images = dict(zip(plain._manifest.keys("train"), epoch_of(plain, 0)[0], strict=True))
+    table = lines(tmp_path)
+    for line in table:
+        found = {name.partition(".")[2]: value for name, value in line["parameters"].items()}
+        whole = images[line["source"]]
+        others = [images[key] for key in found.get("partner", [line["source"]] * 3)]
+        canvas = np.concatenate([np.concatenate([whole, others[0]], 1), np.concatenate(others[1:], 1)])
+        top, left = whole.shape[0] - found["row"], whole.shape[1] - found["column"]
+        np.testing.assert_allclose(pixels(tmp_path, line), canvas[top : top + whole.shape[0], left : left + whole.shape[1]], atol=0.51)
+    assert 0 < sum("mosaic.partner" in line["parameters"] for line in table) < 14
+
+
 def test_masks_numbers_and_values_that_are_no_levels(tmp_path: Path) -> None:
     import pipegen
 
