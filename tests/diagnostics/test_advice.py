@@ -346,6 +346,8 @@ RARE: list[dict[str, Any]] = [
     {**BASE, "transforms": [{"decode": {"bits": 16}}, {"resize": {"size": 64}}, {"gaussian_blur": {"sigma": 2}}]},
     _after({"python": {"function": "my_pkg.filters:denoise", "dtype": "float32"}}, "equalization"),
     _after({"random_channel_shift": {"delta": 0.1}}),
+    _after({"random_pca_lighting": {"std": 0.1}}),
+    _after({"random_solarize_add": {"delta": 0.3}}),
     _after({"random_gaussian_noise": {"std": 0.05}}),
     _after({"random_gaussian_noise": {"std": [0, 0.05]}}),
     _after({"random_rotation": {"degrees": [-0.3, 0.2]}}),

@@ -125,7 +125,7 @@ def test_every_argument_of_another_library_has_lines_to_paste(words: list[str]) 
 
 @pytest.mark.parametrize("op", ARGUMENTS)
 def test_every_argument_of_a_layer_has_lines_to_paste(op: str) -> None:
-    needed = {"random_zoom": {}, "random_translation": {"x": 0.1}, "random_color_jitter": {}}
+    needed = {"random_zoom": {}, "random_translation": {"x": 0.1}, "random_color_jitter": {}, "random_brightness": {"delta": 20}}
     for word, value in ARGUMENTS[op].items():
         spec = {**BASE, "transforms": [*BASE["transforms"], {op: {**needed.get(op, {}), word: value}}]}
         assert _works(spec), (op, word, _advice(spec))

@@ -50,6 +50,8 @@ EXPECTED = {
     "affine", "flip", "perspective", "random_affine", "random_perspective", "rotation", "shear", "translation", "zoom",
     "standardize", "whiten",
     "python", "random_python",
+    "random_channel_drop", "random_channel_shuffle", "random_color_temperature", "random_pca_lighting", "random_photometric_distort",
+    "random_rgb_shift", "random_sepia", "random_solarize_add", "random_tone_curve", "sepia",
 }  # fmt: skip
 
 OPS = sorted(transforms().items())

@@ -51,6 +51,11 @@ OWN_NAMES = {
     "random_glass_blur",
     "random_defocus_blur",  # of another width, its filter has another shape: see `test_degradations.py`
     "random_motion_blur",
+    "random_channel_drop",
+    "random_channel_shuffle",
+    "random_pca_lighting",
+    "random_photometric_distort",
+    "random_tone_curve",
 }
 """Steps, beside policies, that name what comes of their arguments instead of the arguments."""
 

@@ -18,11 +18,17 @@ if TYPE_CHECKING:
     import tensorflow as tf
     from pydantic.fields import FieldInfo
 
+    from pipegen.types import FeatureType
+
 Magnitude = Number | Range | AnySchedule
 """A number m, meaning [-m, m] (for a factor [1 - m, 1 + m]), or a pair, which is the range; or a schedule of either."""
 
 Level = Number | AnySchedule
 """A plain number, or a schedule of plain numbers."""
+
+
+TINY = 1 / 200
+"""A change by less than this share of the value range, about one level of 255, cannot be seen."""
 
 
 def symmetric_range(m: Magnitude) -> tuple[float, float]:
@@ -143,6 +149,21 @@ def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high:
     if most > high:
         help_ = f"its range is [{least:g}, {most:g}]; 1 changes nothing"
         return (OpError("PG510", f"the `{name}` of `{op}` reaches {most:g}", field=name, help=help_),)
+    return ()
+
+
+def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> tuple[OpError, ...]:
+    """Reports what is odd about an amount that is added to values of type `x`: as large as all of their range, or not seen in it."""
+    largest = 0.0 if delta is None else max(abs(v) for v in symmetric_range(delta))
+    if x.interval is None or largest == 0:
+        return ()
+    if largest >= x.interval.width:
+        message = f"the `{name}` of `{op}` reaches {largest:g}, but the values are in {x.interval}"
+        return (OpError("PG510", message, field=name, help=f"`{name}` is in the units of the incoming values"),)
+    if largest < TINY * x.interval.width:
+        message = f"the `{name}` of `{op}` is at most {largest:g}, which nobody sees in values in {x.interval}"
+        help_ = write(f"{name}: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
+        return (OpError("PG510", message, field=name, help=help_),)
     return ()
 
 

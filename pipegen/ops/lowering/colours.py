@@ -8,6 +8,7 @@ Every function takes float64 tensors of the batch's shape `(...)` and gives `A (
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from typing import TypeAlias
 
 from pipegen.lazy import tf
@@ -17,6 +18,12 @@ ColourMatrix: TypeAlias = "tuple[tf.Tensor, tf.Tensor, tf.Tensor]"
 
 U_SCALE, V_SCALE = 0.492111, 0.877283
 """The scales of the colour differences blue minus luma and red minus luma in YUV."""
+
+
+ORDERS = tuple(permutations(range(3)))
+"""The orders of three channels: which one each comes from. The first changes nothing."""
+
+_SEPIA = ((0.393, 0.769, 0.189), (0.349, 0.686, 0.168), (0.272, 0.534, 0.131))
 
 
 def brightness(factor: tf.Tensor, channels: int) -> ColourMatrix:
@@ -66,6 +73,35 @@ def shift(deltas: Sequence[tf.Tensor]) -> ColourMatrix:
     channels = len(deltas)
     one = deltas[0] * 0.0 + 1.0
     return diagonal([one] * channels, one), vector(deltas, one), zeros(channels, one)
+
+
+def offset(delta: tf.Tensor, channels: int) -> ColourMatrix:
+    """`y = x + delta`; the fourth of four channels is transparency, and stays as it is."""
+    return shift([delta] * channels if channels != 4 else [delta, delta, delta, delta * 0.0])
+
+
+def gains(factors: Sequence[tf.Tensor]) -> ColourMatrix:
+    """`y = factor · x`, with a factor for each channel."""
+    channels, like = len(factors), factors[0]
+    return diagonal(factors, like), zeros(channels, like), zeros(channels, like)
+
+
+def sepia(like: tf.Tensor) -> ColourMatrix:
+    """The brown tones of old photographs, on three channels, for every example of the batch's shape."""
+    return stack(_SEPIA, like), zeros(3, like), zeros(3, like)
+
+
+def reorder(number: tf.Tensor) -> ColourMatrix:
+    """Three channels in one of `ORDERS`, by its number, int32 `(...)`."""
+    like = tf.zeros_like(number, dtype=tf.float64)
+    rows = [[[1.0 if source == column else 0.0 for column in range(3)] for source in order] for order in ORDERS]
+    return tf.gather(tf.constant(rows, tf.float64), number), zeros(3, like), zeros(3, like)
+
+
+def blend(chosen: tf.Tensor, one: ColourMatrix, other: ColourMatrix) -> ColourMatrix:
+    """`one` where `chosen`, bool `(...)`, and `other` elsewhere; both have as many channels."""
+    b, m = (tf.where(chosen[..., None], x, y) for x, y in zip(one[1:], other[1:], strict=True))
+    return tf.where(chosen[..., None, None], one[0], other[0]), b, m
 
 
 def compose(first: ColourMatrix, second: ColourMatrix) -> ColourMatrix:

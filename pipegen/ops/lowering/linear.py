@@ -24,6 +24,16 @@ def uniform(u: tf.Tensor, bounds: tuple[Scalar, Scalar]) -> tf.Tensor:
     return tf.convert_to_tensor(low, tf.float64) + tf.convert_to_tensor(high - low, tf.float64) * tf.cast(u, tf.float64)
 
 
+def normal(u: tf.Tensor) -> tf.Tensor:
+    """Normal numbers of mean 0 and standard deviation 1, from -6.3 to 6.3, from `u` in [0, 1): float64."""
+    return tf.math.ndtri((tf.floor(tf.cast(u, tf.float64) * 2.0**32) + 0.5) * 2.0**-32)
+
+
+def choice(u: tf.Tensor, count: int) -> tf.Tensor:
+    """Whole numbers below `count`, each as likely: int32 of the shape of `u`, which is in [0, 1)."""
+    return tf.minimum(tf.cast(tf.floor(u * count), tf.int32), count - 1)  # the product may round up
+
+
 def radians(degrees: tf.Tensor) -> tf.Tensor:
     """Degrees as radians, in float64."""
     return degrees * (math.pi / 180.0)

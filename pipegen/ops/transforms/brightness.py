@@ -1,32 +1,49 @@
-"""Make images brighter or darker by a factor."""
+"""Make images brighter or darker by a factor or an amount."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
+from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Number, Odd, check_range, checked, factor_lints
+from pipegen.ops.arguments.checks import needs_one
+from pipegen.ops.arguments.magnitudes import Number, Odd, check_range, checked, delta_lints, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicColour
-from pipegen.ops.lowering.colours import brightness
+from pipegen.ops.lowering.colours import brightness, compose, offset
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.types import FeatureType
 
 
 class Brightness(DeterministicColour):
-    """Multiplies every value by one factor: y = factor · x.
+    """Multiplies every value by one factor, or adds one amount: y = factor · x + delta.
 
-    This is what Pillow's and torchvision's brightness do. Transparency, the fourth of
-    four channels, stays as it is.
+    The factor is what Pillow's and torchvision's brightness do, the amount what `tf.image.adjust_brightness` does. With both,
+    the amount is added last. Transparency, the fourth of four channels, stays as it is.
     """
 
     op = "brightness"
-    examples = (Example("brightness: {factor: 1.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+    examples = (
+        Example("brightness: {factor: 1.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("brightness: {delta: -30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
 
-    factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=0.0, high=5.0, drawn=False)]
+    factor: Annotated[Number | None, checked(check_range, 0), Odd(factor_lints, low=0.0, high=5.0, drawn=False)] = None
     """What values are multiplied by, at least 0; 1 changes nothing."""
+    delta: Number | None = None
+    """What is added, in the units of the incoming values; 0 changes nothing."""
+
+    _given = needs_one("factor", "delta")
 
     def idle(self) -> bool:
-        return self.factor == 1
+        return (1.0 if self.factor is None else self.factor) == 1 and not self.delta
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        return (*super().lints(x), *delta_lints(self.op, "delta", self.delta, x))
+
+    def meaning(self) -> dict[str, Any]:
+        """Without a `delta` that is not there, as before there was one, so that hashes of specs stay."""
+        return {name: value for name, value in super().meaning().items() if name != "delta" or value is not None}
 
     def takes(self, channels: int) -> bool:
         """Gray and RGB, and RGB with transparency, which stays as it is."""
@@ -36,4 +53,6 @@ class Brightness(DeterministicColour):
         return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return brightness(zeros_for(u) + self.factor, channels)
+        given = ((self.factor, brightness), (self.delta, offset))
+        parts = [of(zeros_for(u) + amount, channels) for amount, of in given if amount is not None]
+        return parts[0] if len(parts) == 1 else compose(*parts)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, symmetric_range
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, delta_lints, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import shift
 from pipegen.ops.lowering.linear import uniform
 from pipegen.types import FeatureType
-
-TINY = 1 / 200
-"""A shift by less than this share of the value range, about one level of 255, cannot be seen."""
 
 
 class RandomChannelShift(UniformColour):
@@ -39,17 +35,7 @@ class RandomChannelShift(UniformColour):
     """Draw an amount for each channel, instead of one for all."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        largest = max(abs(v) for v in symmetric_range(self.delta))
-        if x.interval is None or largest == 0:
-            return ()
-        if largest >= x.interval.width:
-            message = f"the `delta` of `{self.op}` reaches {largest:g}, but the values are in {x.interval}"
-            return (OpError("PG510", message, field="delta", help="`delta` is in the units of the incoming values"),)
-        if largest < TINY * x.interval.width:
-            message = f"the `delta` of `{self.op}` is at most {largest:g}, which nobody sees in values in {x.interval}"
-            help_ = write(f"delta: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
-            return (OpError("PG510", message, field="delta", help=help_),)
-        return ()
+        return delta_lints(self.op, "delta", self.delta, x)
 
     def num_draws(self) -> int:
         return 3 if self.per_channel else 1

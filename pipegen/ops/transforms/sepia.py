@@ -1,0 +1,24 @@
+"""Give images the brown tones of old photographs."""
+
+from __future__ import annotations
+
+from pipegen.lazy import tf
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.deterministic import DeterministicColour
+from pipegen.ops.lowering.colours import sepia
+from pipegen.ops.lowering.linear import zeros_for
+
+
+class Sepia(DeterministicColour):
+    """Gives images the brown tones of old photographs: one matrix on (R, G, B), the widely used one of Albumentations' `ToSepia`.
+
+    R' = 0.393 R + 0.769 G + 0.189 B, G' = 0.349 R + 0.686 G + 0.168 B, B' = 0.272 R + 0.534 G + 0.131 B. White is more than
+    values hold, and is clipped.
+    """
+
+    op = "sepia"
+    min_channels = 3
+    examples = (Example("sepia", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return sepia(zeros_for(u))
