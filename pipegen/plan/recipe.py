@@ -67,9 +67,13 @@ def _add(step: Transform, step_id: str, path: Path, choice: Choice | None, steps
     if not parts:
         steps.append(ref)
     ids = inner_ids(step, step_id)
+    once: dict[int, StepRef] = {}
     for part in parts:
         decided = Choice(ref, part.choice) if ref.conditional or part.choice is not None else None
         if part.inner is None:
             steps.append(replace(ref, step=part.step, gated=False, choice=decided))
+        elif part.inner in once:  # at another place in an order that is drawn: it draws once
+            steps.append(replace(once[part.inner], choice=decided))
         else:
             _add(part.step, ids[part.inner], (*path, "steps", part.inner, part.step.op), decided, steps, draws)
+            once[part.inner] = steps[-1]

@@ -347,6 +347,7 @@ RARE: list[dict[str, Any]] = [
     _after({"python": {"function": "my_pkg.filters:denoise", "dtype": "float32"}}, "equalization"),
     _after({"random_channel_shift": {"delta": 0.1}}),
     _after({"random_pca_lighting": {"std": 0.1}}),
+    _after({"random_iso_noise": {"std": 0.1}}),
     _after({"random_solarize_add": {"delta": 0.3}}),
     _after({"random_gaussian_noise": {"std": 0.05}}),
     _after({"random_gaussian_noise": {"std": [0, 0.05]}}),

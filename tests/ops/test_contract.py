@@ -51,6 +51,8 @@ EXPECTED = {
     "standardize", "whiten",
     "python", "random_python",
     "random_channel_drop", "random_channel_shuffle", "random_color_temperature", "random_pca_lighting", "random_photometric_distort",
+    "random_fog", "random_order", "random_rain", "random_shadow", "random_spatter", "random_sun_flare",
+    "random_hsv", "random_iso_noise", "random_salt_and_pepper", "random_shot_noise",
     "random_rgb_shift", "random_sepia", "random_solarize_add", "random_tone_curve", "sepia",
 }  # fmt: skip
 

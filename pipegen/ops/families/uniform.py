@@ -17,8 +17,8 @@ class UniformTransform(Transform):
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The range of each number that is drawn, by the name that `drawn` gives it; what has no value draws none."""
-        meant = {name: factor_range if name in self.factors else symmetric_range for name in _magnitudes(type(self))}
-        return {name: range_of(given) for name, range_of in meant.items() if (given := getattr(self, name)) is not None}
+        given = {name: getattr(self, name) for name in _magnitudes(type(self))}
+        return {name: (factor_range if name in self.factors else symmetric_range)(m) for name, m in given.items() if m is not None}
 
     def idle(self) -> bool:
         return super().idle() or all(r == ((1, 1) if name in self.factors else (0, 0)) for name, r in self.ranges().items())

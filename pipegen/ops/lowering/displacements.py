@@ -6,6 +6,7 @@ float32 (and in TF32), in any order: a matrix product then gives the same bits e
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pipegen.lazy import tf
@@ -25,6 +26,11 @@ UNIT = float(_WEIGHT * _WEIGHT)
 def spacing(sigma: float) -> int:
     """Returns how far apart the points of the grid are, in pixels, such that a Gaussian of this sigma hides it."""
     return max(1, int(sigma))
+
+
+def deviation(sigma: float) -> float:
+    """Returns the standard deviation of a field, as a share of what its noise reaches."""
+    return spacing(sigma) / (math.sqrt(12.0 * math.pi) * sigma)
 
 
 def smooth_field(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tensor:

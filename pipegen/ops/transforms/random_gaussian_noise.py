@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Annotated
 
 from pipegen.diagnostics.advice import write
@@ -15,11 +14,10 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.floats import working
+from pipegen.ops.lowering.noise import BITS, normal_numbers
 from pipegen.ops.lowering.threefry import half_words, key_of
 from pipegen.types import FeatureType, Interval
 
-_BITS = 12
-"""Normal numbers are kept in 1/4096."""
 _STD_BITS = 8
 """Standard deviations for bytes are kept in 1/256 of a level."""
 UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))
@@ -76,7 +74,7 @@ class RandomGaussianNoise(UniformTransform, NeighbourhoodTransform):
         std = self.drawn(u)["std"]
         # Floats may have any unit, bytes have been checked: what exceeds 255 belongs to floats and is not read here.
         whole = tf.cast(tf.round(tf.minimum(std, 255.0) * float(1 << _STD_BITS)), tf.int32)
-        return key_of(u[:, 1:3]), whole, tf.cast(std * 2.0**-_BITS, tf.float32)
+        return key_of(u[:, 1:3]), whole, tf.cast(std * 2.0**-BITS, tf.float32)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return _draw, _add
@@ -91,20 +89,10 @@ def _draw(images: tf.Tensor, key: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) 
 def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """The values `(n, values)` with noise, from their places among the quantiles."""
     values = tf.reshape(images, tf.shape(places))
-    noise = tf.gather(tf.constant(_quantiles(), tf.int16), tf.cast(places, tf.int32))
+    noise = normal_numbers(places)
     if images.dtype.is_integer:
-        bits = _BITS + _STD_BITS
-        total = tf.bitwise.left_shift(tf.cast(values, tf.int32), bits) + tf.cast(noise, tf.int32) * whole[:, None]
+        bits = BITS + _STD_BITS
+        total = tf.bitwise.left_shift(tf.cast(values, tf.int32), bits) + noise * whole[:, None]
         return (tf.cast(tf.clip_by_value(rounded_shift(total, bits), 0, 255), images.dtype),)
     dtype = working(images)
     return (tf.cast(tf.cast(values, dtype) + tf.cast(noise, dtype) * tf.cast(real, dtype)[:, None], images.dtype),)
-
-
-@cache
-def _quantiles() -> tuple[int, ...]:
-    """The middle of each of 65,536 equally likely parts of the normal distribution, in 1/4096."""
-    from statistics import NormalDist
-
-    normal = NormalDist()
-    upper = [round(normal.inv_cdf(0.5 + (i + 0.5) / 65536) * (1 << _BITS)) for i in range(32768)]
-    return tuple(-v for v in reversed(upper)) + tuple(upper)
