@@ -20,9 +20,11 @@ from pipegen.ops.transforms.random_rotation import RandomRotation
 from pipegen.ops.transforms.random_shear import RandomShear
 from pipegen.ops.transforms.random_translation import RandomTranslation
 from pipegen.ops.transforms.random_zoom import RandomZoom
+from pipegen.ops.transforms.rotate_90 import Rotate90
 from pipegen.ops.transforms.rotation import Rotation
 from pipegen.ops.transforms.shear import Shear
 from pipegen.ops.transforms.translation import Translation
+from pipegen.ops.transforms.transpose import Transpose
 from pipegen.ops.transforms.zoom import Zoom
 from pipegen.types import FeatureType, Interval
 
@@ -131,7 +133,10 @@ def test_the_whole_picture_lies_before_the_horizon() -> None:
 
 
 RANDOM = [RandomAffine(degrees=20, x=0.1, shear_y=5, factor=0.2), RandomPerspective(x=0.1, y=0.1)]
-FIXED = [Flip(), Rotation(degrees=5), Translation(x=0.1), Shear(degrees=5), Zoom(factor=2), Affine(x=0.1), Perspective(top_left=(0.1, 0))]
+FIXED = [
+    *(Flip(), Rotation(degrees=5), Translation(x=0.1), Shear(degrees=5), Zoom(factor=2), Affine(x=0.1), Perspective(top_left=(0.1, 0))),
+    *(Rotate90(), Transpose()),
+]
 
 
 @pytest.mark.tf
