@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipegen.ops.base import Model
     from pipegen.ops.sources.listing.base import Source
 
-_WIDTH, _SUMMARY = 100, 72
+_WIDTH, _SUMMARY = 100, 66
 """Columns of a page, and of a line of text in the table."""
 _COMMON = ("probability", "fill", "interpolation", "exact", "when", "feature", "id")
 """Arguments that many steps share; they stand last on a page."""
