@@ -108,7 +108,6 @@ _TABLE = (
     # Turns and keypoints.
     Code("PG255", "sides-swap", _E, "A step swaps the sides of images whose sizes are unknown, or of some that are no squares"),
     Code("PG258", "pad-below-image", _E, "An image is to be padded to a size that is smaller than its own"),
-    Code("PG259", "no-boxes-to-crop-by", _W, "A crop chooses its window by boxes, and there are none"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
@@ -235,6 +234,7 @@ _TABLE = (
     Code("PG578", "unusable-split-list", _E, "There is no such split beside the annotations, or it names images that are not there"),
     # Boxes that are legal and unwise.
     Code("PG580", "fill-repeats-objects", _W, "A fill shows objects a second time, of which the boxes know nothing"),
+    Code("PG590", "no-boxes-to-crop-by", _W, "A crop chooses its window by boxes, and there are none"),
     Code("PG596", "paste-without-mask", _E, "A step pastes by a mask, and it is not clear by which"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),

@@ -118,7 +118,7 @@ class Images:
 def nothing_chooses(ref: StepRef, feature: str) -> OpError:
     """Returns the lint on a crop that has no items to choose its window by."""
     message = f"`{ref.step.op}` chooses its window by boxes, and there are none on `{feature}`, so it leaves every image whole"
-    return OpError("PG259", message, help="give the boxes as a feature of the source, or use `random_resized_crop`")
+    return OpError("PG590", message, help="give the boxes as a feature of the source, or use `random_resized_crop`")
 
 
 def limits(type_: ElementType) -> Iterator[s.Limit]:

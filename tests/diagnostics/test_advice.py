@@ -138,6 +138,8 @@ OWN = {
     "PG210": "a crop on some splits only, which the user asked for",
     "PG217": "a feature, which the user named, that the source has not",
     "PG218": "several labels, of which the source has one",
+    "PG596": "a mask to paste by, which the spec has not",
+    "PG104": "a count of 0.2, which the user gave, and which is no whole number",
 }
 """What may be wrong after advice on the words alone, since the rest of the spec does not know of them."""
 UNSIZED = ("random_shorter_side", "random_zoom_out", "random_iou_crop", "random_box_safe_crop")

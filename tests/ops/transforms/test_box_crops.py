@@ -191,5 +191,5 @@ def test_views_choose_their_own_windows(examples: list[tuple[Any, Any, Any, Any]
 
 def test_without_boxes_it_says_so() -> None:
     found = checked("transforms: [random_iou_crop, {resize: {size: 32}}]")
-    assert [(d.code, d.severity.value) for d in found.diagnostics.items] == [("PG259", "warning")]
+    assert [(d.code, d.severity.value) for d in found.diagnostics.items] == [("PG590", "warning")]
     assert "train" in found.plans
