@@ -107,6 +107,7 @@ _TABLE = (
     Code("PG251", "image-without-boxes", _E, "An image has no boxes, and the spec refuses such images"),
     # Turns and keypoints.
     Code("PG255", "sides-swap", _E, "A step swaps the sides of images whose sizes are unknown, or of some that are no squares"),
+    Code("PG256", "malformed-keypoints", _E, "Keypoints have another form or number than their feature says"),
     Code("PG258", "pad-below-image", _E, "An image is to be padded to a size that is smaller than its own"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),

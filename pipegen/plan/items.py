@@ -32,6 +32,7 @@ class Items:
         canvas: Height and width of the image that enters, in pixels.
         size: The same of the image that leaves.
         type_: The type of an example.
+        alike: Whether images have one size, if only the data says which.
         closed: Whether no more steps belong to it.
         displaced: Whether its step, which stands alone, has a field in place of a matrix.
         refs: The uses of steps so far.
@@ -43,13 +44,14 @@ class Items:
     canvas: tuple[int | None, int | None]
     size: tuple[int | None, int | None]
     type_: ElementType
+    alike: bool
     closed: bool = False
     displaced: bool = False
     refs: list[StepRef] = field(default_factory=list)
 
     def stage(self) -> Stage:
         """Returns the stage that moves the items; where a size is not known, one that works on each example by itself."""
-        known = None not in (*self.canvas, *self.size)
+        known = self.alike or None not in (*self.canvas, *self.size)
         x, riders = self.type_[self.feature], self.type_.riders(self.feature)
         made = (s.Bend if known else s.BendEach) if self.displaced else (s.Move if known else s.MoveEach)
         return made(self.feature, self.kind, tuple(self.refs), self.canvas, self.size, x.details, riders, x.beside)
@@ -74,7 +76,7 @@ class Images:
         self._types[feature] = image = image.with_(dtype="float32", interval=None)
         if kind_of(items).enters:
             canvas = image.height, image.width
-            made = s.EnterEach if None in canvas else s.Enter
+            made = s.EnterEach if None in canvas and not image.uniform else s.Enter
             yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside)
 
     def canvas(self, feature: str) -> tuple[int | None, int | None]:
@@ -98,7 +100,8 @@ class Images:
         alone = traits.pads or traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
         run = open_
         if not isinstance(run, Items) or run.feature != feature or run.closed or alone or mode not in (None, run.mode):
-            run = Items(feature, items.kind, mode, (image.height, image.width), (None, None), type_, displaced=traits.displaces)
+            sizes = (image.height, image.width), (None, None)
+            run = Items(feature, items.kind, mode, *sizes, type_, image.uniform, displaced=traits.displaces)
         run.refs.append(ref)
         run.size = after.height, after.width
         run.closed = alone or isinstance(step, CropTransform) or image.shape != after.shape

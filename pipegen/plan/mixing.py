@@ -74,12 +74,14 @@ def plan_mixing(
     for name in received(spec.output):
         if name in type_ and name not in taken:
             home = type_.get(type_[name].beside or name) or type_[name]
-            valid = kind_of(home).valid and type_.get(home.of or "")
-            _follower(plan, spec, ref, name, type_, canvas, deciding, joined=not masks and kind_of(valid or home).joins)
+            home = (type_.get(home.of or "") if kind_of(home).valid else None) or home
+            _follower(plan, spec, ref, name, type_, canvas, deciding, joined=not masks and kind_of(home).joins(home))
     plan.stages += acting[place:]
     for name, t in type_.items():
-        if kind_of(t).joins and t.beside is None and not masks:
-            plan.items.append(s.MixItems(name, t.kind, ref, canvas, t.details, type_.riders(name)))
+        if kind_of(t).joins(t) and t.beside is None and not masks:
+            riders = type_.riders(name)
+            moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).lives)
+            plan.items.append(s.MixItems(name, t.kind, ref, canvas, t.details, riders, moved))
     if plan.errors:
         plan.poisoned.add("mixing")
     return plan

@@ -117,7 +117,7 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
 
 def mix_items(stage: s.MixItems, features: Features) -> None:
     """Takes the items of each example's partners beside its own, in place: the own ones come first."""
-    kind, step, valid = kind_named(stage.kind), stage.ref.step, valid_name(stage.feature)
+    step, valid = stage.ref.step, valid_name(stage.feature)
     u = own_draws(stage.ref, features["@draws"])
     rank = step.rank(u)
     partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
@@ -128,23 +128,26 @@ def mix_items(stage: s.MixItems, features: Features) -> None:
     # What is mixed with nobody but itself, in its own place, has each item once.
     shifted = any(part.shift is not None for part in seen)
     alone = tf.zeros_like(rank, tf.bool) if shifted else tf.reduce_all(partner == sources[0][:, None], 1)
-    items, there = [], []
+    own_kinds = [(stage.feature, stage.kind, stage.details), *stage.moved]
+    items: dict[str, list[tf.Tensor]] = {name: [] for name in (stage.feature, *stage.riders)}
+    there = []
     for number, (source, part) in enumerate(zip(sources, seen, strict=True)):
-        own, is_there = tf.gather(features[stage.feature], source), tf.gather(features[valid], source)
+        own = {name: tf.gather(features[name], source) for name in items}
+        is_there = tf.gather(features[valid], source)
         is_there &= tf.where(alone, number == 0, shares[:, number] > 0)[:, None]
         if part.window is not None:
             window = tf.cast(part.window, tf.float64)
             shift = tf.zeros_like(window[:, :2]) if part.shift is None else tf.cast(part.shift, tf.float64)
-            cut, kept = kind.within(own, window, shift, stage.details, outside=part.outside)
-            whole = alone[:, None]
-            own = tf.where(tf.reshape(whole, [-1] + [1] * (own.shape.rank - 1)), own, cut)
-            is_there &= kept | whole
-        items.append(own)
+            for name, kind, details in own_kinds:
+                cut, kept = kind_named(kind).within(own[name], window, shift, details, outside=part.outside)
+                own[name] = tf.where(tf.reshape(alone, [-1] + [1] * (cut.shape.rank - 1)), own[name], cut)
+                if name == stage.feature:
+                    is_there &= kept | alone[:, None]
+        for name, value in own.items():
+            items[name].append(value)
         there.append(is_there)
-    for rider in stage.riders:
-        features[rider] = tf.concat([tf.gather(features[rider], source) for source in sources], 1)
-    features[valid] = tf.concat(there, 1)
-    _settle(stage, features, tf.concat(items, 1), features[valid])
+    features.update({name: tf.concat(parts, 1) for name, parts in items.items()}, **{valid: tf.concat(there, 1)})
+    _settle(stage, features, features[stage.feature], features[valid])
 
 
 def limit(stage: s.Limit, features: Features) -> None:

@@ -132,6 +132,7 @@ class MixItems(Stage):
         canvas: Height and width of the images, in pixels.
         details: Those of their type.
         riders: What stands beside them, item by item.
+        moved: Those of the riders that are moved with the image themselves: their names, their kinds, and the details of their types.
     """
 
     mixes: ClassVar[bool] = True
@@ -144,6 +145,7 @@ class MixItems(Stage):
     canvas: tuple[int | None, int | None]
     details: Hashable = None
     riders: tuple[str, ...] = ()
+    moved: tuple[tuple[str, str, Hashable], ...] = ()
 
     def touches(self) -> tuple[str, ...]:
         return (self.feature, valid_name(self.feature), *self.riders)

@@ -59,7 +59,6 @@ class FeatureKind:
         each: The kind of it where each item of another feature has one, such as the class of each box; empty where there is none.
         formats: The forms that an output can have its items in, by name.
         bends: Whether `bend` can move its items along a field.
-        joins: Whether its items can stand beside those of another example, in a mixed image; `within` cuts them to what is seen.
         leads: Whether crops can choose their window by its items.
         enters: Whether `enter` has to bring its items into the form that steps work on.
     """
@@ -81,7 +80,6 @@ class FeatureKind:
     each: ClassVar[str] = ""
     formats: ClassVar[tuple[str, ...]] = ()
     enters: ClassVar[bool] = False
-    joins: ClassVar[bool] = False
     leads: ClassVar[bool] = False
     bends: ClassVar[bool] = False
 
@@ -158,6 +156,11 @@ class FeatureKind:
     def limit(self, x: FeatureType) -> int | None:
         """Returns how many places for items leave the pipeline; `None` where it is as many as come of it."""
         return None
+
+    def joins(self, x: FeatureType) -> bool:
+        """Returns whether items of such a type can stand beside those of another example, in a mixed image; `within` cuts them to what is
+        seen."""
+        return False
 
     def weight(self, items: tf.Tensor) -> tf.Tensor:
         """Returns how much each item matters where there are too many, float32 `(n, most)`: by default all alike."""

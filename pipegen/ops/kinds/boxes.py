@@ -36,7 +36,7 @@ class Boxes(FeatureKind):
     lives = True
     output = "output: {{y: {}}}"
     formats = get_args(BoxFormat)
-    enters = joins = leads = bends = True
+    enters = leads = bends = True
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)
@@ -86,6 +86,9 @@ class Boxes(FeatureKind):
             )
             raise OpError("PG251", message, field="empty", help=write("empty: allow", "arguments", "leave such images out, or write {}"))
         return Ragged(values, np.asarray(items.lengths, np.int64))
+
+    def joins(self, x: FeatureType) -> bool:
+        return True
 
     def limit(self, x: FeatureType) -> int | None:
         return x.details.most if isinstance(x.details, BoxRules) else None

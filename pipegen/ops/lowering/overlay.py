@@ -63,3 +63,33 @@ def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Se
             pen.rectangle(under, fill=colour)
             pen.text((left + line, top + line), names[i], fill=(255, 255, 255), font=font)
     return np.asarray(picture)
+
+
+def dotted(image: np.ndarray[Any, Any], points: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
+    """Draws points on an image, each name in a colour of its own: a hidden one is a ring.
+
+    Args:
+        image: uint8 `(height, width, channels)`; the first channel alone is shown where there are not three.
+        points: x, y and visibility of each, `(n, 3)`; those of visibility 0 are not there.
+        names: What each is called, or nothing.
+
+    Returns:
+        uint8 `(height, width, 3)`.
+    """
+    from PIL import Image, ImageDraw, ImageFont
+
+    plain = np.broadcast_to(image[..., :3] if image.shape[-1] >= 3 else image[..., :1], (*image.shape[:2], 3)).astype(np.uint8)
+    picture = Image.fromarray(np.ascontiguousarray(plain))
+    pen = ImageDraw.Draw(picture)
+    radius = max(1.0, max(picture.size) / 100)
+    font = ImageFont.load_default(size=max(8, round(max(picture.size) / 30)))
+    known = list(dict.fromkeys(names))
+    for i, (x, y, visibility) in enumerate(np.asarray(points, np.float64).tolist()):
+        if visibility == 0:
+            continue
+        colour = _COLOURS[(known.index(names[i]) if i < len(names) else 0) % len(_COLOURS)]
+        around = [x - radius, y - radius, x + radius, y + radius]
+        pen.ellipse(around, fill=colour if visibility == 2 else None, outline=colour, width=max(1, round(radius / 2)))
+        if i < len(names):
+            pen.text((x + 1.5 * radius, y), names[i], fill=colour, font=font, anchor="lm")
+    return np.asarray(picture)

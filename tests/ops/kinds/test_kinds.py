@@ -13,7 +13,7 @@ from pipegen.ops.kinds.ragged import Ragged, joined
 from pipegen.ops.kinds.registry import kind_named, kinds, names_in
 from pipegen.types import ElementType, FeatureType
 
-KNOWN = {"array", "boxes", "image", "item_label", "item_tensor", "label", "mask", "tensor", "valid", "weight"}
+KNOWN = {"array", "boxes", "image", "item_label", "item_tensor", "keypoints", "label", "mask", "tensor", "valid", "weight"}
 PACKAGE = Path(__file__).parents[3] / "pipegen"
 
 
@@ -28,7 +28,7 @@ def test_a_file_is_a_kind_and_a_kind_is_a_file() -> None:
 
 def test_sources_name_the_kinds_that_they_can_give() -> None:
     assert get_args(names_in("files")) == ("image", "mask", "array")
-    assert get_args(names_in("arrays")) == ("image", "mask", "boxes", "label", "tensor", "weight")
+    assert get_args(names_in("arrays")) == ("image", "mask", "boxes", "keypoints", "label", "tensor", "weight")
     assert get_args(names_in("table")) == ("image", "mask", "array", "label", "tensor", "weight")
 
 

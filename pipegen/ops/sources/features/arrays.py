@@ -12,7 +12,7 @@ from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
-from pipegen.ops.sources.features.items import LATER, Beside, KeepsBoxes
+from pipegen.ops.sources.features.items import LATER, Beside, KeepsBoxes, NamesPoints
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
@@ -24,10 +24,11 @@ else:
 FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _OF = dict.fromkeys(("classes", "offset", "map"), "labels") | dict.fromkeys(("size", "channels", "bits", "range"), "images")
 _OF |= dict.fromkeys(("format", "max", "min_area", "min_visibility", "min_size", "empty"), "boxes")
+_OF |= dict.fromkeys(("names", "mirror_pairs", "outside"), "keypoints")
 """What an argument belongs to in the first place."""
 
 
-class ArrayFeature(ChoosesClasses, KeepsBoxes, Beside):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
+class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One array of a source: what it holds, and where it comes from."""
 
     _later: ClassVar[frozenset[str]] = frozenset({"map"}) | LATER
@@ -36,7 +37,9 @@ class ArrayFeature(ChoosesClasses, KeepsBoxes, Beside):  # type: ignore[misc]  #
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as
     float32. `mask`: the class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class
     names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as float32. `weight`: numbers of 0 or more, `(n,)`,
-    which weigh the examples in the loss."""
+    which weigh the examples in the loss. `boxes`: four numbers of each, a list of arrays `(items, 4)`. `keypoints`: x and y of each, and
+    perhaps 0, 1 or 2 for absent, hidden or seen: `(n, names, 2 or 3)`; with boxes, a list of arrays `(items, names, 2 or 3)`; and without
+    `names` one of arrays `(items, 2 or 3)`."""
     key: Annotated[str, Field(min_length=1)] | None = None
     """The name of the array in `data=` or in the `.npz` file; by default the feature's own name."""
     path: Annotated[str, Field(min_length=1)] | None = None

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, PositiveInt, create_model
 
 from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
+from pipegen.ops.arguments.point_rules import Outside
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.pictures import Picture
 
-LATER = frozenset({"format", "max", "min_area", "min_visibility", "min_size", "empty", "with"})
+LATER = frozenset({"format", "max", "min_area", "min_visibility", "min_size", "empty", "with", "names", "mirror_pairs", "outside"})
 """Arguments that came later than others of features."""
 
 
@@ -34,13 +35,28 @@ class KeepsBoxes(Model):
         return BoxRules(form, self.max, self.min_area or 0.0, self.min_visibility or 0.0, self.min_size or 0.0, self.empty or "allow")
 
 
+class NamesPoints(Model):
+    """Holds the arguments that say what keypoints are called, and what becomes of them."""
+
+    names: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] | None = None
+    """For keypoints: what they are called, in their order. An image has one of each then, or each box that they are `with`; without
+    names it has any number of points."""
+    mirror_pairs: tuple[tuple[str, str], ...] | None = None
+    """For keypoints: the names that a mirror swaps, such as `[[left_eye, right_eye]]`; `[]` says that there are none."""
+    outside: Outside | None = None
+    """For keypoints: what becomes of those that leave the image. `remove`, the default, makes named ones absent, and leaves others out;
+    `keep` leaves them where they are, beyond it."""
+
+
 if TYPE_CHECKING:
 
     class Beside(Picture):
         """Holds `with`, which is no name in Python."""
 
 else:
-    _WITH = "The boxes of which each has one of these, such as a class: they are dropped, sorted and padded with them."
+    _WITH = (
+        "The boxes of which each has one of these, such as a class or a set of keypoints: they are dropped, sorted and padded with them."
+    )
     Beside = create_model(
         "Beside",
         __base__=Picture,

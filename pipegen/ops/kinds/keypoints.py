@@ -1,0 +1,171 @@
+"""Keypoints: named places on an image, such as the joints of a body, or any number of points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError, PartError
+from pipegen.lazy import tf
+from pipegen.ops.arguments.point_rules import PointRules, swapped_places
+from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.ragged import Ragged
+from pipegen.types import FeatureType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.ops.kinds.base import Size
+
+_STEPS = 256.0
+"""Parts of a pixel that moved points are rounded to, so that the last bit of a matrix makes no difference."""
+_HORIZON = 1e-6
+_FAR = 1e7
+"""Pixels beyond which no point is kept: a perspective can put one at infinity."""
+
+
+class Keypoints(FeatureKind):
+    """Places on an image, `(x, y, visibility)` each: (0, 0) is the centre of the first pixel, and the visibility is 0 for one that is
+    absent, 1 for one that is hidden and 2 for one that is seen. With `names` an image has one of each, or, `with` boxes, each box has.
+    """
+
+    name = "keypoints"
+    plural = "keypoints"
+    arguments = {"arrays": ("names", "mirror_pairs", "outside")}
+    storage = "ragged"
+    lives = True
+    output = "output: {{y: {}}}"
+    enters = True
+
+    def check(self, name: str, feature: Any) -> None:
+        names, pairs = feature.names or (), feature.mirror_pairs or ()
+        if feature.home is not None and not names:
+            raise PartError(f"`{name}` is `with: {feature.home}`, and needs the `names` of the keypoints of each", name, "with")
+        twice = next((n for n in names if names.count(n) > 1), None)
+        if twice is not None:
+            raise PartError(f"`{name}` has two keypoints of the name `{twice}`", name, "names")
+        paired = [n for pair in pairs for n in pair]
+        unknown = next((n for n in paired if n not in names), None)
+        if unknown is not None:
+            known = f"it has {', '.join(f'`{n}`' for n in names)}" if names else "give `names` first"
+            raise PartError(f"`mirror_pairs` of `{name}` has `{unknown}`, which is none of its `names`", name, "mirror_pairs", help=known)
+        twice = next((n for n in paired if paired.count(n) > 1), None)
+        if twice is not None:
+            raise PartError(f"`mirror_pairs` of `{name}` has `{twice}` twice, and a keypoint has one mirror image", name, "mirror_pairs")
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        return (keypoints_type(feature.of or "image", rules_of(feature), home=feature.home),)
+
+    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+        from pipegen.ops.sources.array_rows.ragged import read_ragged
+
+        rules = rules_of(feature)
+        items = self.check_items(read_ragged(name, given, None), rules, name, lambda row: f"row {row} of `{name}`")
+        most = max(1, int(items.lengths.max(initial=0)))
+        return Column(items, keypoints_type(feature.of or "image", rules, most=most, home=feature.home))
+
+    def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
+        import numpy as np
+
+        rules: PointRules = details
+        values, lengths = np.asarray(items.values, np.float32), np.asarray(items.lengths, np.int64)
+        inner = (len(rules.names),) if rules.each else ()
+        if not len(values):
+            values = np.zeros((0, *inner, 3), np.float32)
+        if values.shape[1:-1] != inner or values.shape[-1] not in (2, 3):
+            expected = "".join(f"{side}, " for side in ("items", *inner))
+            message = f"`{name}` has the shape (…, {', '.join(map(str, values.shape[1:]))}) for each item"
+            raise OpError("PG256", message, help=f"give `({expected}2)` for each image: x and y, or `({expected}3)` with the visibility")
+        if values.shape[-1] == 2:
+            values = np.concatenate([values, np.full_like(values[..., :1], 2)], -1)
+        if rules.names and not rules.each:
+            odd = np.flatnonzero(lengths != len(rules.names))
+            if len(odd):
+                message = f"{place(int(odd[0]))} has {int(lengths[odd[0]])} keypoints, and `names` has {len(rules.names)}"
+                raise OpError("PG256", message, help="give each image one of every name, with a visibility of 0 where it is absent")
+        seen = values[..., 2]
+        wrong = (~np.isin(seen, (0, 1, 2))).reshape(len(values), -1).any(1)
+        if wrong.any():
+            row = int(np.searchsorted(np.cumsum(lengths), int(np.argmax(wrong)), side="right"))
+            other = float(seen[~np.isin(seen, (0, 1, 2))][0])
+            message = f"{place(row)} has a keypoint of visibility {other:g}"
+            raise OpError("PG256", message, help="it is 0 for an absent one, 1 for a hidden one and 2 for one that is seen")
+        return Ragged(np.where(values[..., 2:] > 0, values, np.float32(0)), lengths)
+
+    def joins(self, x: FeatureType) -> bool:
+        """Returns whether there is any number of them: an image has one of each name."""
+        return isinstance(x.details, PointRules) and not x.details.names
+
+    def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        points = tf.cast(items, tf.float64)
+        return _kept(points[..., :2], items[..., 2] > 0, items[..., 2], size, details)
+
+    def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        m = tf.reshape(matrix, [-1, *([1] * (items.shape.rank - 2)), 3, 3])
+        px, py = (tf.cast(items[..., i], tf.float64) for i in (0, 1))
+        x, y, w = (m[..., i, 0] * px + m[..., i, 1] * py + m[..., i, 2] for i in range(3))
+        seen = w >= _HORIZON
+        w = tf.where(seen, w, tf.ones_like(w))
+        places = tf.round(tf.stack([x / w, y / w], -1) * _STEPS) / _STEPS
+        seen &= (items[..., 2] > 0) & tf.reduce_all(tf.abs(places) < _FAR, -1)
+        places, kept = _kept(places, seen, items[..., 2], after, details)
+        if details.swaps and details.swaps != tuple(range(len(details.swaps))):
+            mirrored = tf.reshape(tf.linalg.det(matrix) < 0, [-1, *([1] * (items.shape.rank - 1))])
+            places = tf.where(mirrored, tf.gather(places, details.swaps, axis=-2), places)
+        return places, kept
+
+    def within(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        ones = [1] * (items.shape.rank - 2)
+        places = tf.cast(items[..., :2], tf.float64) + tf.reshape(shift[:, ::-1], [-1, *ones, 2])
+        top, left, bottom, right = (tf.reshape(window[:, i], [-1, *ones]) - 0.5 for i in range(4))
+        x, y = places[..., 0], places[..., 1]
+        inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
+        seen = (items[..., 2] > 0) & (~inside if outside else inside)
+        return _points(places, seen, items[..., 2], details)
+
+    def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
+        import numpy as np
+
+        from pipegen.ops.lowering.overlay import dotted
+
+        own = x.details.names if isinstance(x.details, PointRules) else ()
+        points = np.asarray(value).reshape(-1, 3)
+        return dotted(image, points, (*own,) * (len(points) // len(own)) if own else names)
+
+    def described(self, items: Any, x: FeatureType) -> Any:
+        def point(row: Any) -> list[float]:
+            return [round(float(row[0]), 2), round(float(row[1]), 2), int(row[2])]
+
+        names = x.details.names if isinstance(x.details, PointRules) else ()
+        if not names:
+            return [point(row) for row in items]
+        sets = [dict(zip(names, map(point, rows), strict=True)) for rows in items.reshape(-1, len(names), 3)]
+        return sets if x.beside is not None else sets[0]
+
+
+def rules_of(feature: Any) -> PointRules:
+    """Returns what the arguments of a feature say of its keypoints."""
+    names = feature.names or ()
+    swaps = swapped_places(names, feature.mirror_pairs or ())
+    return PointRules(names, swaps, feature.outside or "remove", feature.home is not None)
+
+
+def keypoints_type(of: str, rules: PointRules, *, most: int = 0, home: str | None = None) -> FeatureType:
+    """Returns the type of keypoints on the image `of`; `most` is the most items that a record has, 0 where that is not known yet."""
+    if rules.each:
+        return FeatureType("keypoints", "float32", (None, len(rules.names), 3), of=of, most=0, beside=home, details=rules)
+    return FeatureType("keypoints", "float32", (None, 3), of=of, most=len(rules.names) or most, details=rules)
+
+
+def _kept(places: tf.Tensor, seen: tf.Tensor, visibility: tf.Tensor, size: Size, rules: PointRules) -> tuple[tf.Tensor, tf.Tensor]:
+    """Points at float64 `places` of an image, as float32; and which items are left."""
+    if rules.outside == "remove":
+        height, width = (tf.cast(side, tf.float64) for side in size)
+        seen &= tf.reduce_all((places >= -0.5) & (places < tf.stack([width, height]) - 0.5), -1)
+    return _points(places, seen, visibility, rules)
+
+
+def _points(places: tf.Tensor, seen: tf.Tensor, visibility: tf.Tensor, rules: PointRules) -> tuple[tf.Tensor, tf.Tensor]:
+    """Points of which those that are not seen are absent, zeros; and which items are left: a named one is, absent or not."""
+    points = tf.concat([tf.cast(places, tf.float32), visibility[..., None]], -1)
+    kept = tf.ones(tf.shape(seen)[:2], tf.bool) if rules.names else seen
+    return tf.where(seen[..., None], points, tf.zeros_like(points)), kept
