@@ -133,7 +133,7 @@ def _items(plan: OutputPlan, name: str, type_: ElementType) -> None:
     x = type_[name]
     kind = kind_of(x)
     image = type_.get(x.of) if x.of is not None else None
-    if not kind.formats or image is None or image.height is None or image.width is None:
+    if not kind.formats or plan.output.boxes == kind.formats[0] or image is None or image.height is None or image.width is None:
         return
     y = x.with_(form=plan.output.boxes)
     plan.stages.append((name, s.Express(name, x.kind, y.form, (image.height, image.width)), y))

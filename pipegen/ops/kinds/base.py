@@ -57,7 +57,7 @@ class FeatureKind:
         valid: Whether it says which items of another feature are there.
         output: How an output names it.
         each: The kind of it where each item of another feature has one, such as the class of each box; empty where there is none.
-        formats: The forms that an output can have its items in, by name.
+        formats: The forms that an output can have its items in, by name; the first is the one that steps work on.
         bends: Whether `bend` can move its items along a field.
         leads: Whether crops can choose their window by its items.
         enters: Whether `enter` has to bring its items into the form that steps work on.
