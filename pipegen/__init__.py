@@ -16,6 +16,7 @@ from pipegen.release import __version__ as __version__
 
 if TYPE_CHECKING:
     from pipegen.api.building import build
+    from pipegen.api.losses import WeightedMean
     from pipegen.api.monitoring import Monitor
     from pipegen.api.pipeline import Pipeline
     from pipegen.api.preparing import prepare
@@ -38,6 +39,7 @@ __all__ = [
     "Spec",
     "SpecError",
     "StateError",
+    "WeightedMean",
     "__version__",
     "build",
     "load",
@@ -57,6 +59,7 @@ _HOMES = {
     "Spec": "phases.specs",
     "SpecError": "errors",
     "StateError": "errors",
+    "WeightedMean": "api.losses",
     "build": "api.building",
     "load": "phases.compilation",
     "prepare": "api.preparing",
