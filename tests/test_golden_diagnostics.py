@@ -25,11 +25,13 @@ GOLDEN = Path(__file__).parent / "golden" / "diagnostics"
 CORPUS = sorted(GOLDEN.rglob("*.md"))
 DATA = {c for c in CODES if c.startswith(("PG4", "PG7")) and c not in ("PG412", "PG700", "PG703")}
 """Codes of the data, which need files: the pages of the catalogue show those."""
+ITEMS = {"PG250", "PG251", "PG256"}
+"""Codes of what boxes and keypoints hold, which is read."""
 LEAVING = {c for c in CODES if c.startswith(("PG53", "PG54", "PG55", "PG57"))}
 """Codes of what a spec is locked, served, ejected or prepared with."""
 REMOTE = {"PG565", "PG566", "PG567"}
 """Codes of data on other machines."""
-ELSEWHERE = {"PG001", "PG003", "PG005", "PG114", "PG117", "PG204", "PG240", "PG241", *REMOTE, *DATA, *LEAVING}
+ELSEWHERE = {"PG001", "PG003", "PG005", "PG114", "PG117", "PG204", "PG240", "PG241", *REMOTE, *DATA, *ITEMS, *LEAVING}
 """Codes that no readable text can show: PG114 and PG117 need a package and a lock, and PG24x are of who builds it."""
 
 

@@ -25,7 +25,7 @@ from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import valid
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
-from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, STEPS
+from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES
 from pipegen.spec.scalars import flow, resolve
 from pipegen.spec.stand_in import AnyTest
 from pipegen.spec.steps import ids_of
@@ -34,7 +34,6 @@ from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
 
 _What = Literal["step", "source", "test"]
-_LATER: dict[_What, frozenset[str]] = {"step": STEPS, "source": SOURCES, "test": frozenset()}
 _EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}", "test": "examples: {split: train, min: 1000}"}
 
 
@@ -202,7 +201,7 @@ def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any],
     here = place.at(name)
     if name in _classes(what):
         return _classes(what)[name], given, here
-    later = name in _LATER[what]
+    later = what == "source" and name in SOURCES
     place.add(_not_yet(f"the {what} `{name}`", here) if later else _unknown(what, name, given, place))
     return None
 

@@ -17,10 +17,8 @@ SOURCES = frozenset({"audio_folder", "text"})
 SOURCE_KEYS = frozenset({"features", "of", "bits"})
 """Arguments that describe features one by one."""
 
-STEPS = frozenset({"mosaic"})
-
 FEATURE_KEYS = frozenset({"columns", "separator", "values", "channels", "bits"})
 """Arguments of one feature, where the source does not know them."""
 
-KINDS = frozenset({"text", "boxes", "keypoints", "audio"})
+KINDS = frozenset({"text", "audio"})
 """What a feature of a source is to be, beside what sources know."""

@@ -25,8 +25,6 @@ from pipegen.ops.registry import transforms
         ("12", "PG112", "12"),
         ("~", "PG112", "~"),
         ("{resize: {size: 3}, random_flip: {}}", "PG112", "random_flip"),
-        ("{mosaic: {grid: 2}}", "PG190", "mosaic"),
-        ("mosaic", "PG190", "mosaic"),
     ],
 )
 def test_malformed_steps(step: str, code: str, mark: str) -> None:

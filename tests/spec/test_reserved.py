@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 from spec_helpers import codes, read
 
-from pipegen.ops.registry import sources, transforms
-from pipegen.spec.reserved import SOURCES, STEPS
+from pipegen.ops.kinds.registry import kinds
+from pipegen.ops.registry import sources
+from pipegen.spec.reserved import KINDS, SOURCES
 
 
 @pytest.mark.parametrize(
     ("body", "n"),
     [
         ("runtime: {service: grpc://x, cache: none}", 1),
-        ("transforms: [{mosaic: {size: 8}}, mosaic]", 2),
+        ("runtime: {service: {address: x}, jit: never}", 1),
     ],
 )
 def test_reserved_syntax(body: str, n: int) -> None:
@@ -21,7 +22,7 @@ def test_reserved_syntax(body: str, n: int) -> None:
 
 
 def test_what_is_registered_is_not_reserved() -> None:
-    assert not STEPS & set(transforms())
+    assert not KINDS & {kind.name for kind in kinds()}
     assert not set(SOURCES) & set(sources())
 
 
