@@ -23,6 +23,8 @@ from skimage import data
 import pipegen
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.pasting import PastingTransform
+from pipegen.ops.families.turns import TurnTransform
 from pipegen.ops.registry import transforms
 
 if TYPE_CHECKING:
@@ -46,6 +48,14 @@ def photographs(folder: Path, *, alike: bool) -> None:
         image.resize((2 * WIDTH, 2 * HEIGHT), Image.Resampling.LANCZOS).save(folder / "photo" / f"{i}.png")
 
 
+def masks(folder: Path) -> None:
+    """A mask for each of the photographs: an ellipse in the middle, as of an object."""
+    (folder / "mask").mkdir()
+    y, x = np.mgrid[-1 : 1 : 2j * HEIGHT, -1 : 1 : 2j * WIDTH]
+    for photo in sorted((folder / "photo").iterdir()):
+        Image.fromarray((x**2 + y**2 < 0.3).astype(np.uint8)).save(folder / "mask" / photo.name)
+
+
 def patches(folder: Path) -> None:
     """Many small pieces of the four, for a step that learns how pixels go together."""
     (folder / "photo").mkdir(parents=True)
@@ -60,16 +70,19 @@ def patches(folder: Path) -> None:
 def spec(step: type[Transform], folder: Path) -> dict[str, Any]:
     """A pipeline of a worked example of the step alone, on images of the size that the picture shows where it takes any."""
     example = yaml.safe_load(step.examples[0].yaml)
-    size = {"resize": {"size": list(PATCH) if folder.name == "patches" else [2 * HEIGHT, 2 * WIDTH]}}
+    wide = 2 * HEIGHT if step.random and issubclass(step, TurnTransform) else 2 * WIDTH  # turns that are drawn want squares
+    size = {"resize": {"size": list(PATCH) if folder.name == "patches" else [2 * HEIGHT, wide]}}
     any_size, varies = step.examples[0].given.height is None, "?" in step.examples[0].then
     steps = [*([] if any_size else [size]), example, *([size] if any_size and varies else [])]
+    pastes = issubclass(step, PastingTransform)
+    features = {"image": {"kind": "image", "path": str(folder / "photo")}, "mask": {"kind": "mask", "path": str(folder / "mask")}}
     return {
         "pipegen": 1,
-        "source": {"image_folder": {"path": str(folder)}},
+        "source": {"files": {"features": features}} if pastes else {"image_folder": {"path": str(folder)}},
         "transforms": steps,
         "shuffle": "none",
         "batch": {"size": 8},
-        "output": {"encode": {"label": "one_hot"}},
+        "output": {"y": "mask"} if pastes else {"encode": {"label": "one_hot"}},
         "runtime": {"cache": "none", "jit": "never"},
     }
 
@@ -107,6 +120,7 @@ def main(argv: list[str] | None = None) -> None:
         patches(pieces)
         photographs(alike, alike=True)
         photographs(different, alike=False)
+        masks(different)
         for name in names:
             step = transforms()[name]
             folder = different if issubclass(step, MixingTransform) else pieces if issubclass(step, FittedTransform) else alike

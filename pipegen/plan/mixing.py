@@ -109,7 +109,9 @@ def _masks(plan: MixPlan, ref: StepRef[MixingTransform], type_: ElementType, tak
             masks = [step.mask]
         if len(masks) != 1:
             which = f"there are {len(masks)} of `{home}`" if masks else f"`{home}` has none"
-            help_ = write(f"mask: {masks[0]}", "entry", "say which one: {}") if masks else f"leave `{step.op}` out, or give `{home}` a mask"
+            help_ = (
+                write(f"mask: {masks[0]}", "arguments", "say which one: {}") if masks else f"leave `{step.op}` out, or give `{home}` a mask"
+            )
             plan.errors.append(OpError("PG596", f"`{step.op}` pastes what a mask shows, and {which}", help=help_))
             return {}
         found[name] = masks[0]

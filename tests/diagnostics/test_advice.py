@@ -339,6 +339,8 @@ def _features(**more: Any) -> dict[str, Any]:
     return {"csv": {**TABLE["csv"], "features": {**TABLE["csv"]["features"], **more}}}
 
 
+MASK = {"kind": "mask", "column": 1, "classes": 3}
+MASKED = _features(mask=MASK)
 RARE: list[dict[str, Any]] = [
     _after({"solarization": {"threshold": 0.5}}),
     _after({"random_solarization": {"threshold": [0.2, 0.8]}}),
@@ -379,6 +381,15 @@ RARE: list[dict[str, Any]] = [
     _after({"rescale": "to:[0, 1]"}),
     _after({"normalize": {"preset": "imagenet"}}),
     _after({"rotate": {"degrees": 20}}),
+    _after({"random_resized_crop": [1, 2, 3]}),
+    _after({"random_rotation": {"degrees": 20, "rotation_range": 20}}),
+    _after(
+        {"random_coarse_dropout": {"holes": [3, 8]}},
+        source={"csv": {"path": "t.csv", "features": {"mask": MASK}}},
+        output={"x": "mask", "y": None},
+    ),
+    _after({"copy_paste": {"mask": "image"}}, source=MASKED, output={"y": "mask"}),
+    _after({"copy_paste": {}}, source=_features(a=MASK, b=MASK), output={"y": ["a", "b"]}),
     _after({"random_flip": {"mode": "horizontal", "seed": 3}}),
     _after(splits={"train": 0.8, "val": 0.2}),
     _after(splits={"train": 80, "test": 20, "stratify": "label"}),

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from planning import built, compiled, load_spec
 from strategies import recipes
 
+from pipegen.ops.families.neighbourhood import HostNeighbourhood
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Kernel, Plan
 
@@ -132,7 +133,7 @@ def test_no_chain_of_three_recomputes(names: tuple[str, ...]) -> None:
 def test_no_recipe_recomputes(text: str) -> None:
     for kernel in kernels_of(text):
         assert holds(tuple(_kind(st) for st in kernel.stages if st.feature == "image"))
-        assert kernel.compiled
+        assert kernel.compiled or any(isinstance(st, HostNeighbourhood) for st in kernel.stages)
 
 
 def test_features_do_not_cut_each_other() -> None:

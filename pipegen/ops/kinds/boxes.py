@@ -72,13 +72,15 @@ class Boxes(FeatureKind):
             help_ = f"say which `format` they have: they could be `{'` or `'.join(fits)}`" if fits else "mend or leave out such boxes"
             raise OpError("PG250", f"{message} of {len(values):,} boxes", field="format", help=help_)
         relative, highest = rules.format.startswith("rel_"), float(np.abs(values).max(initial=0))
+        message, fit = "", ""
         if relative and highest > _RELATIVE_MOST:
             fit = rules.format.removeprefix("rel_")
             message = f"{at(np.abs(values).max(1) == highest)}, and a `{rules.format}` box is in parts of the image, from 0 to 1"
-            raise OpError("PG250", message, field="format", help=write(f"format: {fit}", "arguments", "write {} for boxes in pixels"))
-        if not relative and 0 < highest <= 1:
+        elif not relative and 0 < highest <= 1:
+            fit = f"rel_{rules.format}"
             message = f"no number of `{name}` is above 1, so the boxes seem to be parts of the image, and `{rules.format}` is in pixels"
-            raise OpError("PG250", message, field="format", help=write(f"format: rel_{rules.format}", "arguments"))
+        if fit:
+            raise OpError("PG250", message, field="format", help=f"say which `format` they have: it could be `{fit}`")
         if rules.empty == "refuse" and not np.all(items.lengths):
             bare = np.flatnonzero(np.asarray(items.lengths) == 0)
             message = (
