@@ -116,14 +116,16 @@ def main(argv: list[str] | None = None) -> None:
     logging.getLogger("pipegen").setLevel(logging.ERROR)  # that photographs are not shuffled is meant
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        alike, different, pieces = Path(scratch, "alike"), Path(scratch, "different"), Path(scratch, "patches")
+        alike, different, masked, pieces = (Path(scratch, name) for name in ("alike", "different", "masked", "patches"))
         patches(pieces)
         photographs(alike, alike=True)
         photographs(different, alike=False)
-        masks(different)
+        photographs(masked, alike=False)
+        masks(masked)
         for name in names:
             step = transforms()[name]
-            folder = different if issubclass(step, MixingTransform) else pieces if issubclass(step, FittedTransform) else alike
+            folders = {PastingTransform: masked, MixingTransform: different, FittedTransform: pieces}
+            folder = next((f for family, f in folders.items() if issubclass(step, family)), alike)
             picture(step, folder).save(PICTURES / f"{name}.jpg", quality=80)
             print(name, flush=True)
 
