@@ -40,10 +40,9 @@ class RandomGlassBlur(NeighbourhoodTransform):
     def num_draws(self) -> int:
         return 2
 
-    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        """The distance from each pixel to where it is taken: `down` and `right`, int32 `(n, height · width)`, in pixels."""
-        down, right = self._moved(key_of(u), shape[0] * shape[1])
-        return {"down": down, "right": right}
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The `key` that every pixel's place follows from, uint32 `(n, 2)`."""
+        return {"key": key_of(u)}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         sigma = tf.fill(tf.shape(u)[:1], tf.constant(self.sigma, tf.float64))

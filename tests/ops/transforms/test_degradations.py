@@ -100,9 +100,9 @@ def test_glass_takes_pixels_from_near_by(photos: Array) -> None:
     step = made("random_glass_blur", distance=2, sigma=0.05)
     u = np.random.default_rng(3).random((2, 2))
     done = apply(step, photos, u)
-    drawn = {k: np.asarray(v).reshape(2, HEIGHT, WIDTH) for k, v in step.drawn_on(u, (HEIGHT, WIDTH, 3)).items()}
+    fields = [np.asarray(moved).reshape(2, HEIGHT, WIDTH) for moved in step._moved(step.drawn(u)["key"], HEIGHT * WIDTH)]
     y, x = np.mgrid[:HEIGHT, :WIDTH]
-    for image, out, down, right in zip(photos, done, drawn["down"], drawn["right"], strict=True):
+    for image, out, down, right in zip(photos, done, *fields, strict=True):
         assert set(np.unique(down)) == set(np.unique(right)) == {-2, -1, 0, 1, 2}
         np.testing.assert_array_equal(out, image[np.clip(y + down, 0, HEIGHT - 1), np.clip(x + right, 0, WIDTH - 1)])
     blurred = apply(made("random_glass_blur", distance=1, sigma=2), photos, u)
