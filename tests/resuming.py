@@ -65,7 +65,7 @@ def with_small_graph(pipe: Any) -> Any:
 
         return epochs.flat_map(of)
 
-    handed = {"explain": lambda error, at: error, "delivered": real.delivered, "waiting": real.waiting}
+    handed = {"explain": lambda error, at: error, "delivered": real.delivered, "waiting": real.waiting, "order": real.order}
     small = SimpleNamespace(spec=real.spec, records=real.records, steps=steps, batches=batches, **handed)
     engine._datasets["train"] = training_dataset(small, engine.train_progress(), None)
     return pipe

@@ -19,6 +19,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "detection"
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     pytest.importorskip("skimage")
+    monkeypatch.delitem(sys.modules, "make_scenes", raising=False)  # another example has one, too
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -73,6 +73,9 @@ def written_sources() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "image_folder", {"source": folder}
     yield "by_split", {"source": {"by_split": {"train": folder, "validation": folder}}, "splits": None}
     one = {"weight": 0.8, "source": folder, "splits": {"parts": {"train": 0.8, "validation": 0.2}}}
+    boxed: dict[str, Any] = {name: {"path": "x"} for name in ("labelme", "voc", "yolo")}
+    for op, given in {"coco": {"images": "x", "annotations": "x.json"}, **boxed}.items():
+        yield op, {"source": {op: given}, "output": {"y": "boxes"}}
     yield "mix", {"source": {"mix": {"epoch": "a", "parts": {"a": one, "b": {**one, "weight": {"step": {0: 1, 3: 0}}}}}}, "splits": None}
     own = {**one, "transforms": ["random_invert", {"random_rotation": {"degrees": 5}}]}
     yield "own steps mix", {"source": {"mix": {"epoch": 100, "parts": {"a": one, "b": own}}}, "splits": None}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from pipegen.ops.families.turns import TurnTransform
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.registry import transforms
 from pipegen.plan.build import Builder
@@ -63,7 +64,9 @@ def plan_of(*steps: str) -> Any:
 
     written = RUN if steps == ("run",) else [{name: moving()[name]} for name in steps]
     step = transforms()[steps[-1]].model_validate(moving()[steps[-1]]) if written is not RUN else None
-    if step is not None and not step.infer(IMAGE).is_static:
+    if isinstance(step, TurnTransform) and step.random:  # which wants squares
+        written = [{"center_crop": {"size": min(HEIGHT, WIDTH)}}, *written]
+    elif step is not None and not step.infer(IMAGE).is_static:
         written = [*written, {"pad": {"size": [4 * HEIGHT, 4 * WIDTH]}}]  # which copies pixels
     sections = {
         "pipegen": 1,
