@@ -85,5 +85,5 @@ class ChooseWindow(Stage):
 
 
 def window_name(ref: StepRef) -> str:
-    """Returns what the window is called that a use of a step has chosen."""
-    return f"@window/{ref.start}"
+    """Returns what the window is called that a use of a step has chosen; a step without draws begins where the next one does."""
+    return f"@window/{ref.start}/{ref.step.op}"
