@@ -27,6 +27,7 @@ Array = np.ndarray[Any, Any]
 SHAPE = (260, 300, 3)
 RANDOM = [(op, example) for _, op in sorted(transforms().items()) if op.random for example in op.examples]
 OWN_NAMES = {
+    "aug_mix",
     "random_d4",
     "random_flip",
     "random_crop",

@@ -20,6 +20,7 @@ from pipegen.backend.index.uses import own_draws
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
+from pipegen.backend.kernels.chains import blend_chains, chain_phases
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
@@ -28,6 +29,7 @@ from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_p
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.errors import InternalError
 from pipegen.ops.families.canvas_crops import CanvasCrop
+from pipegen.ops.families.chains import BlendChains
 from pipegen.ops.families.item_crops import ChooseWindow
 from pipegen.ops.families.neighbourhood import HostNeighbourhood
 from pipegen.plan import stages as s
@@ -173,6 +175,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     ),
     s.Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
+    BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
     s.Mix: Lowering(mix, mix_params),
     s.Paste: Lowering(batch=paste),
     s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),
