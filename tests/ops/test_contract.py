@@ -22,6 +22,7 @@ from pipegen.ops.base import (
     Transform,
 )
 from pipegen.ops.docs import field_docs
+from pipegen.ops.families.chains import ChainsTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
@@ -31,6 +32,7 @@ from pipegen.ops.families.neighbourhood import DisplacementTransform, Neighbourh
 from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import default_decoder, transforms
+from pipegen.ops.stage import StepRef
 from pipegen.ops.wording import step_kwargs
 
 if TYPE_CHECKING:
@@ -205,8 +207,13 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
     if isinstance(step, NeighbourhoodTransform):
         parameters = step.parameters(u[None], height, width)
         assert all(p.shape[0] == 1 for p in parameters)
-        displaces = isinstance(step, DisplacementTransform)  # the backend reads where it says
-        return image if displaces else step.apply(tf.constant(image)[None], *parameters, clip=step.clip_of(x)).numpy()[0]
+        if isinstance(step, (ChainsTransform, DisplacementTransform)):  # the backend reads where it says
+            from pipegen.backend.kernels.lower import apply_stage
+
+            features = {"image": tf.constant(image)[None], "@draws": tf.concat([u, [0.0]], 0)[None]}
+            apply_stage(step.stage("image", StepRef(step, step.op, (), 0, gated=False), x), features)
+            return features["image"].numpy()[0]
+        return step.apply(tf.constant(image)[None], *parameters, clip=step.clip_of(x)).numpy()[0]
     assert isinstance(step, PointwiseTransform)
     arithmetic = step.arithmetic(x)
     ordered = image[..., list(arithmetic.order)] if arithmetic.order else image

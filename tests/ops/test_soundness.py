@@ -323,7 +323,7 @@ def stages_of_use(ref: s.StepRef, x: FeatureType, y: FeatureType) -> tuple[s.Sta
     if isinstance(step, MixingTransform):
         return (s.Mix("image", ref, (x.height, x.width), label=False),)
     if isinstance(step, NeighbourhoodTransform):
-        return (s.Neighbourhood("image", ref, step.clip_of(x), step.starts_kernel),)
+        return (step.stage("image", ref, x),)
     return ((s.Crop if isinstance(step, CropTransform) else s.Apply)("image", ref),)
 
 
