@@ -36,6 +36,10 @@ Array = np.ndarray[Any, Any]
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "affine": [{"degrees": 170, "factor": 0.3, "fill": "nearest"}, {"shear_x": 60, "shear_y": -50, "fill": {"constant": 255}}, {"x": 0}],
+    "aug_mix": [
+        {"magnitude": 10, "depth": 3, "alpha": 0.1, "fill": {"constant": 200}}, {"chains": 1, "geometry": False, "probability": 0.5},
+        {"interpolation": "bicubic", "fill": "wrap"}, {"probability": 0},
+    ],
     "auto_augment": [{"policy": "svhn", "probability": 0.5}],
     "auto_contrast": [{}],
     "brightness": [{"factor": 0}, {"factor": 3}, {"factor": 1}, {"factor": 2, "delta": -300}, {"delta": 0}],
