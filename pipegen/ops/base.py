@@ -6,9 +6,7 @@ function of one example) and the passes and the backend decide how often a pixel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
-
-from pydantic import Field
+from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
@@ -18,6 +16,7 @@ from pipegen.ops.arguments.fills import Fill as Fill
 from pipegen.ops.arguments.fills import Interpolation as Interpolation
 from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.arguments.magnitudes import Number as Number
+from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.ops.inputs import require_image as require_image
 from pipegen.ops.kinds.registry import kind_of
@@ -138,7 +137,7 @@ class GeometricTransform(Transform):
     (Keys' cubic convolution, a = -1/2)."""
     exact: bool = False
     """Resample for this step alone instead of once for the run of geometric steps around it."""
-    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    probability: Probability = 1.0
     """The share of examples that the step changes."""
 
     def on(self, x: FeatureType) -> Transform:
@@ -169,7 +168,7 @@ class ColourTransform(Transform):
 
     family = Family.COLOUR
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    probability: Probability = 1.0
     """The share of examples that the step changes."""
 
     min_channels: ClassVar[int] = 1

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 
 from pipegen.errors import InternalError
+from pipegen.ops.arguments.magnitudes import most
 from pipegen.ops.base import Transform
 from pipegen.ops.families.policies import Policy
 
@@ -75,9 +76,8 @@ class StepRef(Generic[F]):
 
     @property
     def probability(self) -> float:
-        """The share of the examples that its own gate lets it act on."""
-        own: float = getattr(self.step, "probability", 1.0) if self.gated else 1.0
-        return own
+        """The share of the examples that its own gate lets it act on, at most where a schedule changes it."""
+        return most(getattr(self.step, "probability", 1.0)) if self.gated else 1.0
 
     @property
     def share(self) -> float:

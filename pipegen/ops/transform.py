@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.checks import Odd
-from pipegen.ops.arguments.magnitudes import Level, Magnitude, canonical, has_type, resolved
+from pipegen.ops.arguments.magnitudes import Magnitude, canonical, has_type, is_level, most, resolved
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.arguments.sizes import Size
 from pipegen.ops.kinds.registry import kinds
@@ -96,7 +96,7 @@ class Transform(Model):
 
     def idle(self) -> bool:
         """Returns whether it acts on no example, or leaves every value as it is."""
-        return getattr(self, "probability", 1.0) == 0
+        return most(getattr(self, "probability", 1.0)) == 0
 
     def is_identity(self, x: FeatureType) -> bool:
         """Returns whether the step provably changes nothing on inputs of type `x`."""
@@ -182,7 +182,7 @@ class Transform(Model):
             if name in self.later and getattr(self, name) == field.default:
                 del values[name]
             value = values.get(name)
-            if value is not None and any(has_type(field, t) for t in (Magnitude, Level)):
+            if value is not None and (has_type(field, Magnitude) or is_level(field)):
                 values[name] = canonical(field, getattr(self, name), factor=name in self.factors)
             elif isinstance(value, list) and has_type(field, Size) and value[0] == value[1]:
                 values[name] = value[0]

@@ -144,3 +144,41 @@ def test_every_magnitude_takes_a_schedule(name: str, field: str) -> None:
             if ours.shape == theirs.shape:  # a filter is as wide in every epoch as in its widest
                 np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12, atol=1e-12)
     assert len(SCHEDULED) > 10
+
+
+PROBABLE = [
+    {"random_zoom_out": {}}, {"resize": {"size": 24}}, {"random_flip": {}}, {"random_rotation": {"degrees": 30}},
+    {"random_python": {"function": "my_pkg.weather:rain"}}, {"random_brightness": {"factor": 0.5}}, {"random_equalization": {}},
+    {"random_solarization": {"threshold": [50, 99]}}, {"random_gaussian_noise": {"std": 30}}, {"rand_augment": {"num_ops": 1}},
+    {"one_of": {"steps": ["random_invert", "random_flip"]}}, {"random_erasing": {}}, {"mixup": {}},
+]  # fmt: skip
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("optimised", [True, pytest.param(False, marks=pytest.mark.nightly)])
+def test_a_probability_takes_a_schedule_wherever_it_is_read(optimised: bool) -> None:
+    """One step of each way to read it: in an epoch of 0 nothing acts, in one of 1 everything, in one of 0.4 those of a plain 0.4."""
+    import numpy as np
+    from planning import built, compiled, load_spec, photos, records, run_plan
+
+    def batches(probability: Any) -> list[Any]:
+        given = [
+            {name: arguments | ({} if name == "resize" else {"probability": probability})}
+            for step in PROBABLE
+            for name, arguments in step.items()
+        ]
+        spec = {"transforms": given, "shuffle": "none", "output": {"encode": {"label": "one_hot"}}, "runtime": {"jit": "never"}}
+        plan = built(spec, classes=3)
+        made = load_spec(spec)
+        return run_plan(compiled(plan, made).plan if optimised else plan, made, records(photos(8, 40, 50)), epochs=3)
+
+    scheduled = batches({"step": {0: 0, 1: 1, 2: 0.4}})
+    for epoch, plain in enumerate((0, 1, 0.4)):
+        for ours, theirs in zip(scheduled[epoch], batches(plain)[epoch], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("wrong", [{"step": {0: 0, 1: 1.5}}, {"linear": {"from": [0, 1], "to": 1, "epochs": [0, 5]}}])
+def test_a_probability_stays_a_share(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="`probability`"):
+        transforms()["random_flip"].model_validate({"probability": wrong})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.uses import own_draws
+from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
 from pipegen.ops.lowering.floats import as_float32
 from pipegen.plan import stages as s
@@ -102,7 +102,7 @@ def _partners(step: MixingTransform, u: tf.Tensor, features: Features) -> tf.Ten
 
 def mix_params(stage: s.Mix, features: Features) -> Params:
     """The partners, and what the draws decide: for an image what the step's `choose` says, for a label the shares."""
-    step = stage.ref.step
+    step = step_of(stage.ref, features["@draws"])
     value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
     partner = _partners(step, u, features)
     height, width = (d if d is not None else tf.shape(value)[a] for a, d in enumerate(stage.canvas, 1))
@@ -123,7 +123,7 @@ def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
 
 def paste(stage: s.Paste, features: Features) -> None:
     """Pastes what the mask of each one's partner shows into a feature, in place, or weighs a label by how much that is."""
-    step, u = stage.ref.step, own_draws(stage.ref, features["@draws"])
+    step, u = step_of(stage.ref, features["@draws"]), own_draws(stage.ref, features["@draws"])
     partner = _partners(step, u, features)[:, 0]
     value, theirs = features[stage.feature], tf.gather(features[stage.mask], partner)
     taken = step.pasted(theirs, u, stage.ignore)

@@ -33,7 +33,8 @@ def acts(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
     """Returns whether a conditional step acts on each example: bool `(...)`."""
     reasons = []
     if ref.gated:
-        reasons.append(draws[..., ref.start + ref.step.num_draws()] < ref.probability)
+        share: tf.Tensor | float = getattr(step_of(ref, draws), "probability", 1.0)
+        reasons.append(draws[..., ref.start + ref.step.num_draws()] < share)
     if ref.choice is not None:
         policy = ref.choice.policy
         if policy.conditional:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.uses import own_draws
+from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.backend.kernels.blocks import finished
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.backend.kernels.words import BYTES, as_words, planes, read_words
@@ -38,7 +38,7 @@ def canvas_crop_params(stage: CanvasCrop, features: Features) -> Params:
         at = tf.range(tf.cast(n, tf.int64)) * (stage.canvas[0] * stage.canvas[1] * stage.channels)
     given = features.get(size_name(stage.feature))
     size = tf.tile(tf.constant([stage.canvas]), [n, 1]) if given is None else tf.cast(given, tf.int32)
-    window = stage.ref.step.window(own_draws(stage.ref, draws), size[:, 0], size[:, 1])
+    window = step_of(stage.ref, draws).window(own_draws(stage.ref, draws), size[:, 0], size[:, 1])
     top, left, height, width = tf.unstack(tf.broadcast_to(window, [n, 4]), axis=-1)
     down, across = _line(top, height, stage.size[0]), _line(left, width, stage.size[1])
     if stage.mirrors:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.uses import own_draws
+from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.ops.families.item_crops import window_name
 from pipegen.plan import stages as s
 
@@ -47,7 +47,7 @@ def decode_window(stage: s.DecodeWindow, features: Features, found: Found | None
 
     def window(height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         # Within it, so that an example whose window was found by the survey takes no draws out of its row.
-        return crop.window(own_draws(stage.crop, draws), height, width)
+        return step_of(stage.crop, draws).window(own_draws(stage.crop, draws), height, width)
 
     if found is None:
         pixels = decoder.decode_window(contents, window, stage.needed, whole=stage.whole)
@@ -63,7 +63,8 @@ def crop(stage: s.Crop, features: Features) -> None:
     shape = tf.shape(image)
     window = features.get(window_name(stage.ref))
     if window is None:
-        window = step.window(own_draws(stage.ref, features["@draws"]), shape[0], shape[1])
+        draws = features["@draws"]
+        window = step_of(stage.ref, draws).window(own_draws(stage.ref, draws), shape[0], shape[1])
     features[stage.feature] = step.finish(step.cut(image, window))
 
 
@@ -77,6 +78,6 @@ def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> Survey
     contents = [features[stage.feature] for features in examples]
     window = None
     if isinstance(stage, s.DecodeWindow):
-        crop = stage.crop.step
-        window = partial(crop.window, own_draws(stage.crop, tf.stack([features["@draws"] for features in examples])))
+        draws = tf.stack([features["@draws"] for features in examples])
+        window = partial(step_of(stage.crop, draws).window, own_draws(stage.crop, draws))
     return stage.decode.step.survey(contents, stage.needed, window)

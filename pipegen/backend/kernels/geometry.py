@@ -35,7 +35,7 @@ def geometric_matrix(
     """One step's output-to-input matrix, float64 `(n, 3, 3)`."""
     u = own_draws(ref, draws)
     if isinstance(ref.step, CropTransform):
-        window = ref.step.window(u, tf.cast(height, tf.int32), tf.cast(width, tf.int32))
+        window = step_of(ref.of(CropTransform), draws).window(u, tf.cast(height, tf.int32), tf.cast(width, tf.int32))
         window = tf.cast(tf.broadcast_to(window, [tf.shape(draws)[0], 4]), tf.float64)
         one, zero = tf.ones_like(window[:, 0]), tf.zeros_like(window[:, 0])
         return tf.stack(

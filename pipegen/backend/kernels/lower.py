@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found, Params, Phase
 from pipegen.backend.index.mixing import mix, mix_params, paste
-from pipegen.backend.index.uses import own_draws
+from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
@@ -111,7 +111,8 @@ def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
 
 
 def _apply(stage: s.Apply, features: Features) -> None:
-    features[stage.feature] = stage.ref.step.apply(features[stage.feature], own_draws(stage.ref, features["@draws"]))
+    draws = features["@draws"]
+    features[stage.feature] = step_of(stage.ref, draws).apply(features[stage.feature], own_draws(stage.ref, draws))
 
 
 def _branch(stage: s.Branch, features: Features) -> None:

@@ -111,13 +111,13 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
     height, width = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
     valid = valid_name(stage.feature)
     items, there = tf.cast(features[stage.feature], tf.float64), features[valid]
-    window, stays = stage.ref.step.choose(own_draws(stage.ref, features["@draws"]), items, there, height, width)
+    window, stays = step_of(stage.ref, features["@draws"]).choose(own_draws(stage.ref, features["@draws"]), items, there, height, width)
     features[window_name(stage.ref)], features[valid] = window, there & stays
 
 
 def mix_items(stage: s.MixItems, features: Features) -> None:
     """Takes the items of each example's partners beside its own, in place: the own ones come first."""
-    step, valid = stage.ref.step, valid_name(stage.feature)
+    step, valid = step_of(stage.ref, features["@draws"]), valid_name(stage.feature)
     u = own_draws(stage.ref, features["@draws"])
     rank = step.rank(u)
     partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)

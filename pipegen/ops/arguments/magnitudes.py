@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+from pydantic import Field
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError, PartError
@@ -25,6 +27,10 @@ Magnitude = Number | Range | AnySchedule
 
 Level = Number | AnySchedule
 """A plain number, or a schedule of plain numbers."""
+
+
+Share = Annotated[float, Field(ge=0, le=1)] | AnySchedule
+"""A plain number from 0 to 1, or a schedule of those."""
 
 
 TINY = 1 / 200
@@ -50,9 +56,19 @@ def level_range(m: Level) -> tuple[float, float]:
     return m.envelope(level_range) if isinstance(m, Schedule) else (m, m)
 
 
+def least(share: Share) -> float:
+    """The least that a share is in any epoch. Of one that has been read at an epoch, which is a tensor, nothing is known."""
+    return level_range(share)[0] if isinstance(share, (int, float, Schedule)) else 0.0
+
+
+def most(share: Share) -> float:
+    """The most that it is in any epoch, likewise."""
+    return level_range(share)[1] if isinstance(share, (int, float, Schedule)) else 1.0
+
+
 def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
     """The one way to write what an argument means, as a plain value; of a `factor`, a number lies around 1 rather than around 0."""
-    if has_type(field, Level):
+    if is_level(field):
         return value.meaning(lambda r: r[0], level_range) if isinstance(value, Schedule) else value
     if isinstance(value, Schedule):
         return value.meaning(lambda r: canonical_magnitude(r, factor=factor), factor_range if factor else symmetric_range)
@@ -61,7 +77,7 @@ def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
 
 def resolved(field: FieldInfo, value: Schedule, epoch: tf.Tensor, *, factor: bool) -> Any:
     """Returns what a schedule says in an epoch, in the form that an op takes it: a pair of float64 scalars, for a `Level` a single one."""
-    if has_type(field, Level):
+    if is_level(field):
         return value.at(epoch, level_range)[0]
     return value.at(epoch, factor_range if factor else symmetric_range)
 
@@ -81,6 +97,18 @@ def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | 
 def has_type(field: FieldInfo, wanted: Any) -> bool:
     """Returns whether an argument is of a choice of types such as `Magnitude`, or of that or nothing."""
     return set(get_args(wanted)) == set(get_args(field.annotation)) - {type(None)}
+
+
+def is_level(field: FieldInfo) -> bool:
+    """Returns whether an argument is a plain number, or a schedule of those."""
+    return has_type(field, Level) or has_type(field, Share)
+
+
+def check_share(value: Strength, name: str) -> None:
+    """Rejects what is no plain number from 0 to 1, by a `ValueError`."""
+    if isinstance(value, tuple):
+        raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
+    check_range(value, name, 0, 1)
 
 
 def check_range(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
@@ -179,3 +207,5 @@ TURN = Odd(angle_lints, most=360, why="a full turn is 360")
 TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
 STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
 FAR = Odd(shift_lints)
+Probability = Annotated[Share, checked(check_share)]
+"""The share of examples that a step changes."""

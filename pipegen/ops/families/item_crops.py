@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
-
-from pydantic import Field
+from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import CropTransform, require_image
 from pipegen.ops.lowering.windows import place
 from pipegen.ops.stage import Stage, StepRef
@@ -25,7 +24,7 @@ class ItemCrop(CropTransform):
     random = True
     handles_probability = True
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    probability: Probability = 1.0
     """The share of examples that the step changes."""
 
     def traits(self, x: FeatureType) -> Traits:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
-
-from pydantic import Field
+from typing import Any, ClassVar
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import Family, require_image
 from pipegen.ops.inputs import require_bytes
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
@@ -33,7 +32,7 @@ class LookupTableTransform(StagedTransform):
     family = Family.LOOKUP_TABLE
     needs_histogram: ClassVar[bool] = False
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    probability: Probability = 1.0
     """The share of examples that the step changes."""
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
@@ -104,7 +103,7 @@ class OccasionalLookupTable(LookupTableTransform):
 
     random = True
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    probability: Probability = 0.5
     """The share of examples that the step changes."""
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Number
+from pipegen.ops.arguments.magnitudes import Number, Probability, most
 from pipegen.ops.base import Transform, require_image
 from pipegen.ops.stage import Computes, Stage, StepRef, only_identities
 from pipegen.ops.traits import Family
@@ -63,7 +63,7 @@ class MixingTransform(Transform):
     handles_probability = True
     others: ClassVar[int] = 1
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    probability: Probability = 1.0
     """The share of examples that the step changes; the others stay as they are, and can still be another one's partner."""
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -72,7 +72,7 @@ class MixingTransform(Transform):
         return x
 
     def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0
+        return most(self.probability) == 0
 
     def num_draws(self) -> int:
         return _SHARED_DRAWS

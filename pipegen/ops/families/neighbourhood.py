@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
-
-from pydantic import Field
+from typing import Any, ClassVar
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.fills import filled, interpolated
+from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import ConstantFill, Fill, Interpolation, Transform, require_image
 from pipegen.ops.inputs import require_bytes
 from pipegen.ops.kinds.registry import kind_of
@@ -45,7 +44,7 @@ class NeighbourhoodTransform(StagedTransform):
     on_host: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    probability: Probability = 1.0
     """The share of examples that the step changes."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:

@@ -7,12 +7,9 @@ with one clip. So a policy costs one warp and one matrix for all, and a branch f
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from pipegen.errors import OpError
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Probability, most
 from pipegen.ops.base import Transform
 from pipegen.ops.traits import Family
 from pipegen.types import FeatureType, times
@@ -25,7 +22,7 @@ class Policy(Transform):
 
     random = True
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    probability: Probability = 1.0
     """The share of examples that the policy changes."""
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
@@ -53,7 +50,7 @@ class Policy(Transform):
         return x
 
     def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0 and all(part.step.infer(x) == x for part in self.parts())
+        return most(self.probability) == 0 and all(part.step.infer(x) == x for part in self.parts())
 
 
 def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:

@@ -125,7 +125,7 @@ class AugMix(ChainsTransform):
         return tf.concat([1.0 - share, share * symmetric_dirichlet(u[..., 2 : 2 + self.chains], self.alpha)], -1)
 
     def _chosen(self, u: tf.Tensor) -> Chosen:
-        """What the layers of the chains do: `(..., chains, layers)`, where a layer behind a chain's depth does nothing."""
+        """Returns what the layers of the chains do: `(..., chains, layers)`, where a layer behind a chain's depth does nothing."""
         (low, high), first = self._depths(), 2 + self.chains
         depth = low + tf.cast(tf.floor(u[..., first : first + self.chains] * (high - low + 1)), tf.int32)
         own = tf.reshape(u[..., first + self.chains :], tf.concat([tf.shape(u)[:-1], [3, self.chains, high]], 0))

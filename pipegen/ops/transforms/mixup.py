@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import most
 from pipegen.ops.base import IMAGE_224, Example, Number
 from pipegen.ops.families.mixing import WHOLE, PairTransform
 from pipegen.ops.lowering.floats import as_float32, working
@@ -40,7 +41,7 @@ class Mixup(PairTransform):
         return super().infer(x).with_(dtype="float32")
 
     def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0 and x.dtype == "float32"
+        return most(self.probability) == 0 and x.dtype == "float32"
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
         """λ in parts of 1/65536: int32 `(..., 1)`."""

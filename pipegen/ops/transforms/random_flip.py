@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, GeometricTransform, Traits
 from pipegen.ops.lowering.affine import mirrored
 from pipegen.types import FeatureType
@@ -33,7 +32,7 @@ class RandomFlip(GeometricTransform):
 
     axis: Literal["horizontal", "vertical", "both"] = "horizontal"
     """Which way: `horizontal` swaps left and right, `vertical` swaps top and bottom, `both` draws for each."""
-    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    probability: Probability = 0.5
     """The share of examples that is mirrored, for each axis by itself."""
 
     def traits(self, x: FeatureType) -> Traits:

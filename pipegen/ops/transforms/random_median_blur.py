@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
+from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.medians import MedianTransform
 
@@ -23,5 +20,5 @@ class RandomMedianBlur(MedianTransform):
         Example("random_median_blur: {side: 5, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    probability: Probability = 0.5
     """The share of examples that the step changes."""

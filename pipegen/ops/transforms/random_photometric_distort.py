@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ONE, AROUND_ZERO, TURNS, Magnitude, Odd, factor_lints
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, AROUND_ZERO, TURNS, Magnitude, Odd, factor_lints, most
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, reorder, saturation
@@ -50,7 +50,7 @@ class RandomPhotometricDistort(UniformColour):
     """Put the channels into another order, too; `false` leaves the other four parts."""
 
     def idle(self) -> bool:
-        return self.probability == 0 or self.each == 0 or (not self.shuffle and super().idle())
+        return most(self.probability) == 0 or self.each == 0 or (not self.shuffle and super().idle())
 
     def num_draws(self) -> int:
         return 2 * _AMOUNTS + 3

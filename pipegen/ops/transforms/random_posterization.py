@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import check_range, checked
+from pipegen.ops.arguments.magnitudes import check_range, checked, most
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.lowering.tables import posterized
@@ -29,7 +29,7 @@ class RandomPosterization(LookupTableTransform):
     """The least and the greatest number of bits that stay, from 1 to 8; 8 changes nothing."""
 
     def idle(self) -> bool:
-        return self.probability == 0 or self.bits[0] == 8
+        return most(self.probability) == 0 or self.bits[0] == 8
 
     def num_draws(self) -> int:
         return 1

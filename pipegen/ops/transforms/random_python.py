@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Probability, least, most
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, require_image
 from pipegen.ops.families.custom import CustomTransform, full_range
 from pipegen.ops.lowering.calling import Declared, call
@@ -38,7 +35,7 @@ class RandomPython(CustomTransform):
         Example("random_python: {function: my_pkg.weather:rain, probability: 0.3}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
     )
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    probability: Probability = 1.0
     """The share of images that the function is called on."""
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -47,19 +44,19 @@ class RandomPython(CustomTransform):
         return x if x.interval == full_range(x.dtype) else x.with_(interval=None)
 
     def is_identity(self, x: FeatureType) -> bool:
-        return self.probability == 0 and self.infer(x) == x
+        return most(self.probability) == 0 and self.infer(x) == x
 
     def num_draws(self) -> int:
-        return _SEEDS + (self.probability < 1)
+        return _SEEDS + (least(self.probability) < 1)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """The `seed` of the generator, `numpy.random.SeedSequence(seed)` for `PCG64`; and whether the function is `called`."""
         seed = {"seed": tf.cast(u[..., :_SEEDS] * 2.0**32, tf.int64)}
-        return seed if self.probability == 1 else {**seed, "called": u[..., _SEEDS] < self.probability}
+        return seed if least(self.probability) == 1 else {**seed, "called": u[..., _SEEDS] < self.probability}
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         def called() -> tf.Tensor:
             return call(self.callee, Declared(self.function, image.dtype.name), image, drawn["seed"])
 
         drawn = self.drawn(u)
-        return called() if self.probability == 1 else tf.cond(drawn["called"], called, lambda: tf.identity(image))
+        return called() if least(self.probability) == 1 else tf.cond(drawn["called"], called, lambda: tf.identity(image))

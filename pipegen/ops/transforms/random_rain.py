@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
@@ -49,7 +49,7 @@ class RandomRain(ByteTransform):
     """The share of its own colour that a streak has at its bottom, from 0 to 1."""
 
     def idle(self) -> bool:
-        return self.probability == 0 or self.density[1] == 0 or self.opacity == 0
+        return most(self.probability) == 0 or self.density[1] == 0 or self.opacity == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         return {"density": self.density, "slant_degrees": self.slant_degrees}

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import IMAGE_224, ColourTransform, Example
 from pipegen.ops.lowering.colours import sepia
 from pipegen.ops.lowering.linear import zeros_for
@@ -23,7 +20,7 @@ class RandomSepia(ColourTransform):
         Example("random_sepia: {probability: 0.1}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    probability: Probability = 0.5
     """The share of examples that becomes brown."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

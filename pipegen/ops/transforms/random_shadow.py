@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -39,7 +39,7 @@ class RandomShadow(ByteTransform):
     """The top and the bottom of the part that shadows fall on, as fractions of the height: `[0.5, 1]` is the lower half."""
 
     def idle(self) -> bool:
-        return self.probability == 0 or self.darkness[1] == 0
+        return most(self.probability) == 0 or self.darkness[1] == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         return {"darkness": self.darkness}

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -43,7 +43,7 @@ class RandomShotNoise(ByteTransform):
     """The range of the number of photons that make white, from 1 to 1000: the fewer, the more noise."""
 
     def idle(self) -> bool:
-        return self.probability == 0
+        return most(self.probability) == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         return {"photons": self.photons}

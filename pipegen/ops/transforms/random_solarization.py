@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Odd, Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Odd, Range, check_range, checked, most
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform, threshold_lints
 from pipegen.ops.families.uniform import UniformTransform
@@ -25,7 +25,7 @@ class RandomSolarization(UniformTransform, LookupTableTransform):
     """The range of the least value that is inverted: 0 inverts all, 256 inverts none."""
 
     def idle(self) -> bool:
-        return self.probability == 0 or self.threshold[0] > 255
+        return most(self.probability) == 0 or self.threshold[0] > 255
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         return {"threshold": self.threshold}

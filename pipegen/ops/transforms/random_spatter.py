@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -46,7 +46,7 @@ class RandomSpatter(ByteTransform):
     """The width of a drop, in pixels: the standard deviation of the Gaussian that smooths the noise."""
 
     def idle(self) -> bool:
-        return self.probability == 0 or self.opacity == 0
+        return most(self.probability) == 0 or self.opacity == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         return {"share": self.share}

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift
@@ -43,7 +43,7 @@ class RandomSunFlare(ByteTransform):
     """How many ghosts there are."""
 
     def idle(self) -> bool:
-        return self.probability == 0 or self.intensity[1] == 0
+        return most(self.probability) == 0 or self.intensity[1] == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         return {"intensity": self.intensity, "reach": self.reach}

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.turns import TurnTransform
 from pipegen.ops.lowering.affine import quarter_turned
@@ -27,7 +24,7 @@ class RandomTranspose(TurnTransform):
         Example("random_transpose: {probability: 0.25}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    probability: Probability = 0.5
     """The share of examples that is transposed."""
 
     def num_draws(self) -> int:

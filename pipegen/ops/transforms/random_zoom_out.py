@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Probability, Range, check_range, checked
 from pipegen.ops.base import ANY_IMAGE, Example
 from pipegen.ops.families.padding import PaddedWindow
 from pipegen.ops.lowering.linear import uniform
@@ -33,7 +31,7 @@ class RandomZoomOut(PaddedWindow):
 
     canvas: Annotated[Range, checked(check_range, 1, 100)] = (1.0, 4.0)
     """The range of the canvas's height and width, as a factor of the image's."""
-    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    probability: Probability = 0.5
     """The share of examples that the step changes."""
 
     def output_size(self) -> tuple[int | None, int | None]:
