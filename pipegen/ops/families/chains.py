@@ -45,8 +45,7 @@ class ChainsTransform(NeighbourhoodTransform):
     on_bytes = True
 
     geometry: bool = True
-    """Whether the operations move pixels, too. What lives on an image, such as a mask, cannot follow several chains at once, so that beside
-    one this has to be `false`."""
+    """Whether the operations move pixels, too. A mask cannot follow several chains at once, so that beside one this has to be `false`."""
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
     interpolation: Interpolation = "bilinear"
