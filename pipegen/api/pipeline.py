@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 from pipegen.api.frameworks import Feeds
+from pipegen.api.predicting import Predicts
 from pipegen.api.resuming import Resumes
 from pipegen.api.serving import Serves, leaves_steps
 from pipegen.api.written import WrittenDown
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from PIL import Image
 
-    from pipegen.api.predictions import Predictions
     from pipegen.api.stages import Stage
     from pipegen.backend.datasets.callback import ResumeCallback
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
@@ -39,7 +39,7 @@ LIVE: WeakSet[Pipeline] = WeakSet()
 
 
 @untraced
-class Pipeline(Feeds, Resumes, Serves, WrittenDown):
+class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
     """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], shared: Shared | None = None) -> None:
@@ -234,21 +234,6 @@ class Pipeline(Feeds, Resumes, Serves, WrittenDown):
         wanted = Wanted(at, count, draws, epoch, form, quality, text("prefix", prefix, "rose-"), overwrite)
         return export(pipe._engine, pipe._plans[split], wanted, progress)
 
-    def predict_on(self, wanted: Any) -> Predictions:
-        """Runs this spec's evaluation steps on unlabelled data.
-
-        Args:
-            wanted: A folder (every image in it and below), a file, a list of files, or images as an array `(n, height, width, 1 or 3)`
-                or a list of arrays: uint8, or uint16 with `bits: 16`; with `channels: 4` also of 4 channels. With the source
-                `arrays`: images as an array or a list, of the dtype and the range of values that it was built on.
-
-        Returns:
-            `.dataset` for `model.predict`, and `.files`, one for each row, in order.
-        """
-        from pipegen.api.predictions import predict_on
-
-        return predict_on(self._compiled, wanted)
-
     # What is known about the data
 
     def files(self, split: str) -> Sequence[str]:
@@ -317,17 +302,6 @@ class Pipeline(Feeds, Resumes, Serves, WrittenDown):
         from pipegen.backend.datasets.callback import ResumeCallback
 
         return ResumeCallback(self, None if directory is None else file_or_folder("directory", directory, "checkpoints/"), save_freq)
-
-    def trim(self, split: str, predictions: Any) -> Any:
-        """Removes the rows that `remainder: pad` added: one row for each file remains.
-
-        Args:
-            split: The split that was predicted on.
-            predictions: What `predict` gave: an array, or a list or map of arrays for a model with several outputs.
-        """
-        from pipegen.api.predictions import first_rows
-
-        return first_rows(predictions, self.num_examples(split))
 
     # Talking about itself
 

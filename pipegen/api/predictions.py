@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from pipegen.api.tta import of_views
 from pipegen.arguments import got
+from pipegen.backend.datasets.augmented import Augmented, together
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
 from pipegen.backend.reading.records import Records
 from pipegen.backend.running.execute import Executor
@@ -48,10 +50,10 @@ class Predictions:
 
     Attributes:
         dataset: Batches of inputs, for `model.predict`.
-        files: The file of each row, in order; for arrays, their positions as text.
+        files: The file of each row, in order; for arrays, their positions as text. Of several views, of each row that is merged.
     """
 
-    dataset: PipelineDataset
+    dataset: PipelineDataset | Augmented
     files: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -61,7 +63,7 @@ class Predictions:
         return f"Predictions({len(self.files)} rows, {self.dataset.element_spec})"
 
 
-def predict_on(bound: BoundSpec, wanted: Any) -> Predictions:
+def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
     """Runs the evaluation steps of a spec on unlabelled data: a folder, a file, a list of files, or images as arrays.
 
     Rows are predicted on as rows.
@@ -73,15 +75,18 @@ def predict_on(bound: BoundSpec, wanted: Any) -> Predictions:
     spec, manifest = bound.spec.model, bound.manifest
     arrays = manifest.type is not None and manifest.listing.numbered and not any(t.encoded for _, t in manifest.type.items())
     rows, type_ = rows_like(manifest.type, wanted) if manifest.type is not None and arrays else (None, None)
-    plain = unlabelled_plan(spec, bound.spec.loaded.locate.label, type_)
-    plan = optimise(spec, plain, cache=False).plan
+    each = [(spec, 0)] if views is None else of_views(spec, views)
+    plans = [optimise(own, unlabelled_plan(own, bound.spec.loaded.locate.label, type_), cache=False).plan for own, _ in each]
     with tf.init_scope():  # also where a function is being traced, whose graph would own them else
-        names, keys, reader = _numbered(rows) if rows is not None else _stored(wanted, plan)
-        own = np.arange(len(names)) if reader.numbered else None
-        features = tuple(name for name, _ in plan.read.items())
-        records = Records(names, example_ids("predict", keys), None, 0.0, reader, features, ram_budget(spec.runtime), own)
-        executor = Executor(plan, spec, records, where=bound.spec.where, advice="leave it out of the list")
-        return Predictions(fixed_dataset(executor, 0, 0), tuple(names))
+        names, keys, reader = _numbered(rows) if rows is not None else _stored(wanted, plans[0])
+        place = np.arange(len(names)) if reader.numbered else None
+        found = []
+        for (own, epoch), plan in zip(each, plans, strict=True):
+            features = tuple(name for name, _ in plan.read.items())
+            records = Records(names, example_ids("predict", keys), None, 0.0, reader, features, ram_budget(spec.runtime), place)
+            executor = Executor(plan, own, records, where=bound.spec.where, advice="leave it out of the list")
+            found.append(fixed_dataset(executor, epoch, 0))
+        return Predictions(found[0] if views is None else together(found), tuple(names))
 
 
 def _stored(wanted: Wanted, plan: Plan) -> _Stored:
