@@ -17,6 +17,7 @@ from pipegen.ops.arguments.fills import Interpolation as Interpolation
 from pipegen.ops.arguments.fills import filled, interpolated
 from pipegen.ops.arguments.magnitudes import Number as Number
 from pipegen.ops.arguments.magnitudes import Probability
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.ops.inputs import require_image as require_image
 from pipegen.ops.kinds.registry import kind_of
@@ -93,6 +94,10 @@ class CropTransform(Transform):
         window = self.window(u, tf.convert_to_tensor(shape[0]), tf.convert_to_tensor(shape[1]))
         return dict(zip(("top", "left", "height", "width"), tf.unstack(window, axis=-1), strict=True))
 
+    def reach(self) -> Reach | None:
+        """Bounds the matrices of a plain window, whatever is drawn; None where nothing is known."""
+        return Reach()
+
     def resizes(self) -> bool:
         """Returns whether `finish` resizes, so that the step is no plain window."""
         return False
@@ -156,6 +161,10 @@ class GeometricTransform(Transform):
         image is `((width - 1) / 2, (height - 1) / 2)`.
         """
         raise NotImplementedError
+
+    def reach(self) -> Reach | None:
+        """Bounds its matrices, whatever is drawn; None where nothing is known."""
+        return None
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type; a constant fill widens the interval, and floats have none behind `bicubic`, which overshoots."""

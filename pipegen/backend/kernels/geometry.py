@@ -19,6 +19,7 @@ from pipegen.backend.kernels.positions import (
     outside,
     project,
     sides,
+    stays_near,
 )
 from pipegen.backend.kernels.warp import mirror, read, turn, weigh_columns, weigh_rows
 from pipegen.ops.base import CropTransform, GeometricTransform
@@ -75,7 +76,7 @@ def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
         return partial(_project, stage), partial(_around, stage)
     if stage.keeps_lines():
         return partial(_lines, stage), partial(_rows, stage)
-    return (partial(_locate, stage),)
+    return (partial(_locate, stage, near=stays_near([ref.step.reach() for ref in stage.refs])),)
 
 
 def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
@@ -115,9 +116,10 @@ def _fixed(matrix: tf.Tensor, image: tf.Tensor, stage: s.Warp | s.Resample) -> t
     return fixed_matrix(matrix, stage.interpolation)
 
 
-def _locate(stage: s.Warp | s.Resample, image: tf.Tensor, params: Params) -> Params:
+def _locate(stage: s.Warp | s.Resample, image: tf.Tensor, params: Params, *, near: bool = False) -> Params:
     size, (fill, _) = _size(image, stage), outside(stage.fill)
-    return locate(params[0], sides(image), size, fill=fill, interpolation=stage.interpolation, narrow=_narrow(stage, image))
+    narrow = _narrow(stage, image)
+    return locate(params[0], sides(image), size, fill=fill, interpolation=stage.interpolation, narrow=narrow, near=near)
 
 
 def _read(image: tf.Tensor, located: Params, stage: s.Warp | s.Resample) -> tf.Tensor:

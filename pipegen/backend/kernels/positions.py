@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.ops.arguments.reach import stays_within
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipegen.ops.arguments.reach import Reach
     from pipegen.ops.base import ConstantFill
 
 ONE = 1 << 16
@@ -23,6 +28,9 @@ _DEPTH_GRID = 44
 """Bits behind the point of the denominators in perspective, which are at most 1."""
 _FARTHEST = 1 << 22
 """How far from the image a position in perspective can be, in pixels."""
+
+_SMALL, _COEFFICIENT, _OFFSET = 512, (1 << 20) - 1, 1 << 30
+"""The longest side, the largest coefficient and the largest offset, both in 2^-16, of which sums stay below 2^31."""
 
 _UNROLLED = 36
 """Pixels in a row up to which LLVM unrolls a loop over them."""
@@ -84,7 +92,12 @@ def fixed_homography(matrix: tf.Tensor, size: Size) -> tf.Tensor:
 def fits_int32(canvas: tuple[int | None, int | None], size: tuple[int | None, int | None]) -> bool:
     """Returns whether positions on images of this size can be computed in 32 bits, as long as no coefficient reaches 16."""
     sides = [*canvas, *size]
-    return all(s is not None and s <= 512 for s in sides)
+    return all(s is not None and s <= _SMALL for s in sides)
+
+
+def stays_near(reaches: Sequence[Reach | None]) -> bool:
+    """Returns whether no coefficient of what steps on such images multiply to reaches 16, whatever is drawn."""
+    return stays_within(reaches, _COEFFICIENT >> 16, (_OFFSET >> 16) / _SMALL)
 
 
 Located = tuple[tf.Tensor, ...]
@@ -99,7 +112,7 @@ def margins(fill: str) -> tuple[int, int]:
     return (1, 2) if fill == "constant" else (0, 1)
 
 
-def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolation: str, narrow: bool) -> Located:
+def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolation: str, narrow: bool, near: bool = False) -> Located:
     """Computes where each output pixel reads.
 
     It is a function of its own because XLA on a CPU would otherwise compute it again for every channel and corner,
@@ -113,6 +126,7 @@ def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolati
         interpolation: `nearest`, `bilinear` or `bicubic`.
         narrow: Keep rows and columns in 16 bits, and compute affine positions in 32 where this batch's matrices allow it, as
             `fits_int32` says of the sizes.
+        near: Whether every batch's matrices allow it, as `stays_near` says.
 
     Returns:
         What `read` takes.
@@ -132,8 +146,9 @@ def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolati
         return around(*project(fixed, size=size, fill=fill, interpolation=interpolation), canvas, fill, interpolation, index)
     if not narrow:
         return positions(tf.int64)
-    coefficient, offset = (1 << 20) - 1, 1 << 30  # their sums over 512 pixels stay below 2^31
-    bound = tf.constant([coefficient, coefficient, offset, coefficient, coefficient, offset], tf.int64)
+    if near:
+        return positions(tf.int32)
+    bound = tf.constant([*[_COEFFICIENT, _COEFFICIENT, _OFFSET] * 2], tf.int64)
     fits = tf.reduce_all(tf.abs(fixed) <= bound)
     return tf.cond(fits, lambda: positions(tf.int32), lambda: positions(tf.int64))
 

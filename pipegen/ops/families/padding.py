@@ -13,6 +13,7 @@ from pipegen.ops.lowering.windows import cut
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from pipegen.ops.arguments.reach import Reach
     from pipegen.ops.traits import Traits
     from pipegen.ops.transform import Transform
     from pipegen.types import FeatureType
@@ -30,6 +31,9 @@ class PaddedWindow(CropTransform):
 
     def room(self, x: FeatureType) -> tuple[int | None, int | None]:
         return (None, None) if self.pads() else super().room(x)
+
+    def reach(self) -> Reach | None:
+        return None if self.pads() else super().reach()
 
     def is_identity(self, x: FeatureType) -> bool:
         return not self.pads() and super().is_identity(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.inputs import require_image
 from pipegen.ops.traits import Family, Traits
@@ -15,6 +16,9 @@ class TurnTransform(GeometricTransform):
     def swaps(self) -> bool:
         """Returns whether it swaps the axes of an example, or may."""
         return True
+
+    def reach(self) -> Reach:
+        return Reach(shift=1.0)  # the centre of an output that lies across is another one
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, moves_pixels_only=True, turns=True, mirrors=not self.swaps())

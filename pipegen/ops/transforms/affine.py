@@ -9,6 +9,7 @@ from pydantic import Field
 from pipegen.lazy import tf
 from pipegen.ops.arguments.checks import needs_one
 from pipegen.ops.arguments.magnitudes import FAR, STEEP, TURN, Number, Odd, factor_lints
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
 from pipegen.ops.lowering.affine import affine
@@ -46,6 +47,10 @@ class Affine(DeterministicGeometric):
 
     def idle(self) -> bool:
         return (self.degrees, self.x, self.y, self.shear_x, self.shear_y, self.factor) == (0, 0, 0, 0, 0, 1)
+
+    def reach(self) -> Reach:
+        slants = Reach.of_slant((self.shear_x, self.shear_x), (self.shear_y, self.shear_y))
+        return Reach.of_zoom((self.factor, self.factor)).then(slants).then(Reach.of_move((self.x, self.x), (self.y, self.y)))
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         like = zeros_for(u)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pipegen.lazy import tf
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, Traits
 from pipegen.ops.families.deterministic import DeterministicGeometric
 from pipegen.ops.lowering.affine import mirrored
@@ -31,6 +32,9 @@ class Flip(DeterministicGeometric):
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
+
+    def reach(self) -> Reach:
+        return Reach()
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         like = zeros_for(u)

@@ -7,6 +7,7 @@ from typing import Annotated
 from pipegen.lazy import tf
 from pipegen.ops.arguments.checks import needs_one
 from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, AROUND_ZERO, FAR, SLANT, STEEP, TURNS, Magnitude, Odd, factor_lints
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformGeometric
 from pipegen.ops.lowering.affine import affine
@@ -43,6 +44,10 @@ class RandomAffine(UniformGeometric):
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
     _given = needs_one("degrees", "x", "y", "shear_x", "shear_y", "factor")
+
+    def reach(self) -> Reach:
+        r = self.ranges()
+        return Reach.of_zoom(r["factor"]).then(Reach.of_slant(r["shear_x"], r["shear_y"])).then(Reach.of_move(r["x"], r["y"]))
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         drawn = self.drawn(u)

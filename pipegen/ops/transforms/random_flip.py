@@ -6,6 +6,7 @@ from typing import Literal
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, GeometricTransform, Traits
 from pipegen.ops.lowering.affine import mirrored
 from pipegen.types import FeatureType
@@ -45,6 +46,9 @@ class RandomFlip(GeometricTransform):
         """Returns whether it is mirrored: `horizontal`, `vertical` or both."""
         axes = ("horizontal", "vertical") if self.axis == "both" else (self.axis,)
         return {axis: u[..., i] < self.probability for i, axis in enumerate(axes)}
+
+    def reach(self) -> Reach:
+        return Reach()
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         none = tf.zeros_like(u[..., 0])

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURNS, Magnitude
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformGeometric
 from pipegen.ops.lowering.affine import turned
@@ -27,6 +28,9 @@ class RandomRotation(UniformGeometric):
 
     degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
     """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""
+
+    def reach(self) -> Reach:
+        return Reach()
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         return turned(radians(self.drawn(u)["degrees"]), height, width)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import SLANT, STEEP, Magnitude, symmetric_range
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformGeometric
 from pipegen.ops.lowering.affine import slanted
@@ -34,6 +35,9 @@ class RandomShear(UniformGeometric):
     def ranges(self) -> dict[str, tuple[float, float]]:
         """Of `degrees`; along both axes of `degrees_x` and `degrees_y`."""
         return dict.fromkeys(("degrees_x", "degrees_y") if self.axis == "both" else ("degrees",), symmetric_range(self.degrees))
+
+    def reach(self) -> Reach:
+        return Reach.of_slant(*self.ranges().values())
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         slopes = [tf.tan(radians(degrees)) for degrees in self.drawn(u).values()]

@@ -7,6 +7,7 @@ from typing import Annotated
 from pipegen.lazy import tf
 from pipegen.ops.arguments.checks import needs_one
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, FAR, Magnitude
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformGeometric
 from pipegen.ops.lowering.affine import moved
@@ -32,6 +33,9 @@ class RandomTranslation(UniformGeometric):
     """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
     _given = needs_one("x", "y", message="give `x` (a fraction of the width), `y` (a fraction of the height), or both")
+
+    def reach(self) -> Reach:
+        return Reach.of_move(*self.ranges().values())
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         drawn = self.drawn(u)

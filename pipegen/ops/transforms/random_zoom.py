@@ -8,6 +8,7 @@ from pydantic import model_validator
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Odd, factor_lints, factor_range
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformGeometric
 from pipegen.ops.lowering.affine import magnified
@@ -53,6 +54,9 @@ class RandomZoom(UniformGeometric):
     def meaning(self) -> dict[str, Any]:
         values = super().meaning()
         return values if self.factor is not None else {**values, "x": values["x"] or 0.0, "y": values["y"] or 0.0}
+
+    def reach(self) -> Reach:
+        return Reach.of_zoom(*self.ranges().values())
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         factors = list(self.drawn(u).values())

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import TURN, Number
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
 from pipegen.ops.lowering.affine import turned
@@ -30,6 +31,9 @@ class Rotation(DeterministicGeometric):
 
     def idle(self) -> bool:
         return self.degrees == 0
+
+    def reach(self) -> Reach:
+        return Reach()
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         return turned(radians(zeros_for(u) + self.degrees), height, width)

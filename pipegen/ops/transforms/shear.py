@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import STEEP
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
 from pipegen.ops.lowering.affine import slanted
@@ -35,6 +36,9 @@ class Shear(DeterministicGeometric):
 
     def idle(self) -> bool:
         return self.degrees == 0
+
+    def reach(self) -> Reach:
+        return Reach.of_slant(*[(self.degrees, self.degrees)] * (2 if self.axis == "both" else 1))
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         like = zeros_for(u)

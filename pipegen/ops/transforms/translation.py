@@ -7,6 +7,7 @@ from typing import Annotated
 from pipegen.lazy import tf
 from pipegen.ops.arguments.checks import needs_one
 from pipegen.ops.arguments.magnitudes import FAR, Number
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
 from pipegen.ops.lowering.affine import moved
@@ -36,6 +37,9 @@ class Translation(DeterministicGeometric):
 
     def idle(self) -> bool:
         return (self.x, self.y) == (0, 0)
+
+    def reach(self) -> Reach:
+        return Reach.of_move((self.x, self.x), (self.y, self.y))
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         like = zeros_for(u)

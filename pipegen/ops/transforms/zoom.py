@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Number, Odd, factor_lints
+from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.deterministic import DeterministicGeometric
 from pipegen.ops.lowering.affine import magnified
@@ -57,6 +58,9 @@ class Zoom(DeterministicGeometric):
 
     def idle(self) -> bool:
         return self._factors() == (1, 1)
+
+    def reach(self) -> Reach:
+        return Reach.of_zoom(*((factor, factor) for factor in self._factors()))
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         across, down = self._factors()
