@@ -49,6 +49,16 @@ def _specs(row: Row) -> Iterator[dict[str, Any]]:
         yield {**spec, "transforms": steps, "output": {"encode": {"label": "one_hot"}}}
 
 
+@pytest.mark.parametrize(("library", "least"), [("keras", 1), ("torchvision", 1), ("albumentations", 0.9)])
+def test_most_of_what_is_about_images_has_a_form(library: str, least: float) -> None:
+    """A form is lines that do it, or the word that nothing is to be done; what only comes near says "pipegen has no"."""
+    flat = [answer for answer in answers(library) if answer.flat]
+    near = [answer.name for answer in flat if not answer.there]
+    assert 1 - len(near) / len(flat) >= least, near
+    of_python = [a.name for a in flat if a.there and a.row is not None and a.row.lines.startswith("random_python")]
+    assert of_python == [], "a function of one's own is no form"
+
+
 @pytest.mark.parametrize("library", libraries())
 def test_every_form_is_a_right_spec(library: str) -> None:
     wrong = {}

@@ -27,6 +27,14 @@ Array = np.ndarray[Any, Any]
 SHAPE = (260, 300, 3)
 RANDOM = [(op, example) for _, op in sorted(transforms().items()) if op.random for example in op.examples]
 OWN_NAMES = {
+    "random_box_crop",
+    "random_chromatic_aberration",
+    "random_advanced_blur",
+    "random_box_blur",
+    "random_grid_shuffle",
+    "random_illumination",
+    "random_morphology",
+    "random_stain",
     "aug_mix",
     "random_d4",
     "random_flip",

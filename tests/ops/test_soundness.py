@@ -12,19 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import yaml
-from planning import callee_of
+from lowered_steps import lower, uses_of
 
-from pipegen.ops.base import ColourTransform, CropTransform, Family, PointwiseTransform, Transform
-from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.base import ColourTransform, Transform
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.registry import transforms
-from pipegen.plan import stages as s
-from pipegen.plan.recipe import recipe
-from pipegen.spec.models import PipelineSpec
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -49,6 +41,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "contrast": [{"factor": 0}, {"factor": 4}, {"factor": 1}],
     "copy_paste": [{"objects": 0.5}, {"background": 255, "probability": 0.5}, {"probability": 0}],
     "cutmix": [{"alpha": 0.1}, {"alpha": 9, "probability": 0.5}, {"probability": 0}],
+    "crop": [{"size": [20, 3], "top": 4, "left": 29}, {"size": 1}],
     "decode": [{"channels": 1, "scaled": "never"}, {"exif": "ignore"}],
     "equalization": [{}],
     "gamma": [{"gamma": 0.01}, {"gamma": 30}, {"gamma": 1}],
@@ -91,6 +84,25 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "random_python": [{"function": "my_pkg.weather:rain", "probability": 0.5}, {"function": "my_pkg.weather:rain", "probability": 0}],
     "posterization": [{"bits": 1}, {"bits": 8}],
+    "random_additive_noise": [
+        {"delta": [0, 255], "distribution": "laplace"}, {"delta": 0}, {"delta": 9, "each": "pixel", "probability": 0.5},
+        {"delta": 90, "each": "channel"},
+    ],
+    "random_advanced_blur": [{"sigma": [0.1, 3], "beta": [0.2, 16]}, {"degrees": [-180, 180], "probability": 0.5}, {"probability": 0}],
+    "random_box_blur": [{"reach": [0, 15]}, {"reach": 0}, {"reach": [0, 1], "probability": 0.5}],
+    "random_grid_shuffle": [{"cells": [1, 16], "probability": 0.5}, {"cells": 1}, {"cells": 16}],
+    "random_box_crop": [{"probability": 0}, {"shift": 2}],
+    "random_chromatic_aberration": [{"factor": [0.8, 1.25], "fill": "wrap"}, {"factor": [1, 1]}, {"probability": 0.5}],
+    "random_illumination": [
+        {"intensity": [-1, 4], "pattern": "corner"}, {"intensity": 0}, {"intensity": 0.5, "pattern": "spot", "probability": 0.5},
+    ],
+    "random_morphology": [{"reach": [0, 4]}, {"reach": 0}, {"reach": 3, "operation": "dilation", "probability": 0.5}],
+    "random_pixel_dropout": [{"share": [0, 1], "value": 200}, {"share": 0}, {"share": 0.5, "per_channel": True, "probability": 0.5}],
+    "random_plasma": [{"brightness": 1, "contrast": [-1, 4], "sigma": 4}, {"brightness": 0}, {"contrast": 1, "probability": 0.5}],
+    "random_plasma_shadow": [{"darkness": [1, 1], "sigma": 4}, {"darkness": [0, 0]}, {"probability": 0.5}],
+    "random_snow": [{"point": [0, 1], "factor": 16}, {"factor": 1}, {"point": [1, 1], "probability": 0.5}],
+    "random_stain": [{"factor": [0, 5], "delta": 2}, {"factor": 0, "delta": 0}, {"delta": 0.5, "probability": 0.5}],
+    "random_zoom_blur": [{"factor": [1, 4], "steps": 2}, {"factor": [1, 1]}, {"fill": {"constant": 7}, "probability": 0.5}],
     "random_affine": [
         {"degrees": 180, "x": 0.5, "shear_x": 60, "factor": [0.1, 4]}, {"shear_y": 80, "interpolation": "nearest", "fill": "wrap"},
         {"degrees": 30, "interpolation": "bicubic", "fill": {"constant": 0}}, {"degrees": 30, "probability": 0.5}, {"factor": 0},
@@ -263,72 +275,6 @@ def images(x: FeatureType) -> tuple[Array, ...]:
     checker = np.where((np.indices(shape).sum(0) % 2) == 0, x.interval.low, x.interval.high)
     flat = np.full(shape, x.interval.high)
     return tuple((np.rint(v) if x.dtype == "uint8" else v).astype(x.dtype) for v in (noise, extremes, checker, flat))
-
-
-def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: Array) -> Any:
-    """Examples, one for each row of draws, through the backend's own lowering: element stages one by one, others as a batch; a list of
-    batches of one where they differ in size."""
-    import tensorflow as tf
-
-    from pipegen.backend.kernels.lower import apply_element, apply_stage
-
-    stages = stages_of(step, x, y)
-    if stages[0].one_example:
-        rows = [{"image": tf.constant(g), "@draws": tf.constant(row, tf.float64)} for g, row in zip(given, u, strict=True)]
-        for row in rows:
-            apply_element(stages[0], row)
-        done = [row["image"] for row in rows]
-        return tf.stack(done) if len({tuple(one.shape) for one in done}) == 1 else [one[None] for one in done]
-    features = {"image": tf.constant(np.stack(given)), "@draws": tf.constant(u, tf.float64)}
-    if isinstance(step, PastingTransform):
-        features["mask"] = tf.cast(features["image"][..., :1] > 0, tf.uint8)
-    for stage in stages:
-        apply_stage(stage, features)
-    return features["image"]
-
-
-def uses_of(step: Transform) -> tuple[s.StepRef, ...]:
-    """A step that stands alone as a plan uses it; a policy as its parts."""
-    if isinstance(step, CustomTransform):
-        step = step.with_callee(callee_of(step))
-    return recipe(PipelineSpec.model_construct(transforms=(step.model_copy(update={"when": "all"}),)), "train").steps
-
-
-def stages_of(step: Transform, x: FeatureType, y: FeatureType) -> tuple[s.Stage, ...]:
-    """The stages that a plan as built has for a step that stands alone."""
-    found: list[s.Stage] = []
-    for ref in uses_of(step):
-        y = ref.step.infer(x)
-        found += stages_of_use(ref, x, y)
-        x = y
-    return tuple(found)
-
-
-def stages_of_use(ref: s.StepRef, x: FeatureType, y: FeatureType) -> tuple[s.Stage, ...]:
-    """The stages of one use of a step, each segment on its own."""
-    step = ref.step
-    family = step.traits(x).family
-    if isinstance(step, DecodeTransform):
-        return (s.Decode("image", ref, None),)
-    if isinstance(step, LookupTableTransform):
-        return (s.LookupTable("image", (ref,), step.needs_histogram),)
-    if isinstance(step, PointwiseTransform):
-        return (s.Pointwise("image", step.arithmetic(x), (ref,)),)
-    if family is Family.GEOMETRIC and not isinstance(step, CropTransform):
-        fill, interpolation = step.fill, step.interpolation  # type: ignore[attr-defined]
-        projective = step.traits(x).projective
-        end = s.Resample("image", fill, interpolation, (y.height, y.width), projective)
-        return (s.Compose("image", ref, (x.height, x.width), True), end)
-    if family is Family.COLOUR:
-        uses_mean = step.uses_mean()  # type: ignore[attr-defined]
-        return (s.ComposeColour("image", ref, x.channels or 3, True), s.ApplyColour("image", x.interval, uses_mean))
-    if isinstance(step, PastingTransform):
-        return (s.Paste("image", ref.of(PastingTransform), "mask", 0, label=False),)
-    if isinstance(step, MixingTransform):
-        return (s.Mix("image", ref, (x.height, x.width), label=False),)
-    if isinstance(step, NeighbourhoodTransform):
-        return (step.stage("image", ref, x),)
-    return ((s.Crop if isinstance(step, CropTransform) else s.Apply)("image", ref),)
 
 
 def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:

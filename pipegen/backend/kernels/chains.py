@@ -33,9 +33,10 @@ def blend_chains(stage: BlendChains, image: tf.Tensor, given: Params) -> tf.Tens
     image = as_bytes(image)
     count = int(weights.shape[1]) - 1
     parts = tf.reshape(values, [-1, count, *values.shape[1:]])
-    total = tf.cast(image, tf.float32) * weights[:, 0, None, None, None]
+    weights = weights[..., None] if weights.shape.rank == 2 else weights
+    total = tf.cast(image, tf.float32) * weights[:, 0, None, None]
     for number in range(count):  # whole numbers below 2^22, so that the sums are exact
-        total += tf.cast(parts[:, number], tf.float32) * weights[:, number + 1, None, None, None]
+        total += tf.cast(parts[:, number], tf.float32) * weights[:, number + 1, None, None]
     done = tf.cast(rounded_shift(tf.cast(total, tf.int32), BITS), tf.uint8)
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 

@@ -25,8 +25,8 @@ class Chains(NamedTuple):
         kinds: What the table of each layer is, int32 `(n, chains, layers)`.
         tables: The tables that are given, int32 `(n, chains, layers, 256)`.
         matrices: The geometry of each chain, from output to input: float64 `(n, chains, 3, 3)`.
-        weights: How much the image itself and what each chain makes of it counts: float32 `(n, 1 + chains)`, whole numbers that sum to
-            2 to the power of `BITS` in `ops/lowering/filters.py`.
+        weights: How much the image itself and what each chain makes of it counts: float32 `(n, 1 + chains)`, or for each channel
+            `(n, 1 + chains, channels)`; whole numbers that sum to 2 to the power of `BITS` in `ops/lowering/filters.py`.
     """
 
     kinds: tf.Tensor

@@ -49,3 +49,19 @@ def clouds(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tens
     field = smooth_field(key, height, width, sigma)
     total = field[:, 0] + field[:, 1]  # whole numbers below 2^24, so that the sum is exact
     return tf.cast(tf.round(total * (ONE / (UNIT * deviation(sigma) * 2.0**0.5))), tf.int32)
+
+
+def plasma(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tensor:
+    """Noise of three sizes, the smaller ones weaker, clipped at two of its deviations: int32 `(n, height, width)` in 1/`ONE`, from -1 to 1.
+
+    Args:
+        key: uint32 `(n, 2)`: the noise is a function of it alone.
+        height: Of the images, in pixels.
+        width: Of the images, in pixels.
+        sigma: The width of the largest, in pixels, at least 4.
+    """
+    total = tf.constant(0)
+    for octave, weight in enumerate((4, 2, 1)):
+        own = tf.bitwise.bitwise_xor(key, tf.constant([0, octave], tf.uint32))
+        total += clouds(own, height, width, sigma / (1 << octave)) * weight
+    return tf.clip_by_value(total * 100 // 917, -ONE, ONE)  # of 2 deviations: 2 · sqrt(4² + 2² + 1²) = 9.17

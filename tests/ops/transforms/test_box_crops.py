@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from planning import checked
 
+from pipegen.ops.transforms.random_box_crop import RandomBoxCrop
 from pipegen.ops.transforms.random_box_safe_crop import RandomBoxSafeCrop
 from pipegen.ops.transforms.random_iou_crop import TRIES, RandomIouCrop
 
@@ -62,6 +63,34 @@ def test_the_window_is_the_first_that_overlaps_enough() -> None:
         moved += expected[2:] != (HEIGHT, WIDTH)
     assert moved > 12
     assert step.num_draws() == 2 + 4 * TRIES
+
+
+@pytest.mark.tf
+def test_a_window_lies_around_one_of_the_boxes() -> None:
+    import tensorflow as tf
+
+    rng = np.random.default_rng(2)
+    step = RandomBoxCrop(shift=(-0.4, 0.5), probability=0.8)
+    chosen = set()
+    for _ in range(60):
+        corners = np.sort(rng.uniform(0, 1, (BOXES, 2, 2)), 1) * [WIDTH, HEIGHT]
+        boxes, there, u = corners.reshape(-1, 4), rng.random(BOXES) < 0.7, rng.random(step.num_draws())
+        given = tf.constant(u)[None], tf.constant(boxes)[None], tf.constant(there)[None]
+        window, kept = step.choose(*given, tf.constant(HEIGHT), tf.constant(WIDTH))
+        assert kept.numpy().all()
+        top, left, rows, columns = window.numpy()[0]
+        if u[0] >= 0.8 or not there.any():
+            assert (top, left, rows, columns) == (0, 0, HEIGHT, WIDTH)
+            continue
+        number = int(u[1] * there.sum())
+        chosen.add(number)
+        box, shift = boxes[there][number], -0.4 + 0.9 * u[2:]
+        sides = np.array([box[2] - box[0], box[3] - box[1]])
+        first = np.clip(np.floor(box[:2] - shift[:2] * sides), 0, [WIDTH - 1, HEIGHT - 1])
+        last = np.clip(np.ceil(box[2:] + shift[2:] * sides), 0, [WIDTH, HEIGHT])
+        assert (left, top) == tuple(first)
+        assert (columns, rows) == tuple(np.maximum(last - first, 1))
+    assert chosen == {0, 1, 2}
 
 
 @pytest.mark.tf

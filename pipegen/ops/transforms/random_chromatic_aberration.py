@@ -1,0 +1,69 @@
+"""Let the colours of images fall apart as lenses do."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pipegen.errors import OpError
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
+from pipegen.ops.kinds.base import FeatureKind
+from pipegen.ops.lowering.filters import BITS
+from pipegen.ops.lowering.linear import about_centre, uniform
+from pipegen.types import FeatureType
+
+
+class RandomChromaticAberration(ChainsTransform):
+    """Enlarges red and blue about the centre, each by a factor that is drawn uniformly, and leaves green: lateral chromatic aberration.
+
+    Each channel is read once, bilinear. What an image shows stays where it is to a pixel or two, so masks and boxes do, too.
+    (Albumentations moves them along a curve, by the square and the fourth power of the distance from the centre.)
+    """
+
+    op = "random_chromatic_aberration"
+    random = True
+    examples = (
+        Example("random_chromatic_aberration: {factor: [0.98, 1.02]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
+    factor: Annotated[Range, checked(check_range, 0.8, 1.25)] = (0.98, 1.02)
+    """The range of what red, and what blue, is enlarged by, from 0.8 to 1.25."""
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        return kind.name in cls.kinds
+
+    def reaches(self, x: FeatureType) -> bool:
+        return False
+
+    def idle(self) -> bool:
+        return super().idle() or self.factor == (1, 1)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """uint8; it needs three channels."""
+        y = super().infer(x)
+        if x.channels != 3:
+            raise OpError("PG205", f"`{self.op}` needs 3 channels, and gets {x.channels}")
+        return y
+
+    def weight(self) -> float:
+        return 3.6
+
+    def num_draws(self) -> int:
+        return 2
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`factor_1` of red and `factor_2` of blue."""
+        return {f"factor_{i + 1}": uniform(u[..., i], self.factor) for i in range(2)}
+
+    def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
+        scale = 1.0 / uniform(u, self.factor)
+        matrices = about_centre(((scale, 0.0), (0.0, scale)), scale, height, width)
+        kinds = tf.fill(tf.shape(scale[..., None]), PLAIN)
+        kinds.set_shape([None, 2, 1])
+        weights = tf.constant([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]) * float(1 << BITS)  # green, red and blue
+        return Chains(kinds, tf.range(256) + tf.zeros_like(kinds)[..., None], matrices, weights + tf.zeros_like(u[:, :1, None], tf.float32))

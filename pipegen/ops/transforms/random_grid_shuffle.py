@@ -1,0 +1,87 @@
+"""Shuffle the cells of a grid on images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pipegen.errors import OpError
+from pipegen.lazy import tf
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.neighbourhood import DisplacementTransform
+from pipegen.ops.lowering.filters import sides
+from pipegen.ops.traits import Traits
+from pipegen.types import FeatureType
+
+Cells = Annotated[int, Field(ge=1, le=16)]
+
+
+class RandomGridShuffle(DisplacementTransform):
+    """Divides the image by a regular grid and puts its cells into another order, every one as likely: a jigsaw puzzle.
+
+    Cells are of one size, in whole pixels; what a side is longer than so many of them stays at the bottom and at the right. Pixels are
+    copied, and masks move with their image. Boxes and points do not, since a cell may cut what they mark.
+    """
+
+    op = "random_grid_shuffle"
+    random = True
+    examples = (
+        Example("random_grid_shuffle: {cells: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_grid_shuffle: {cells: [2, 4], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    cells: Cells | tuple[Cells, Cells] = 3
+    """How many rows and columns the grid has, at most 16; a pair is `[rows, columns]`."""
+
+    def _grid(self) -> tuple[int, int]:
+        return self.cells if isinstance(self.cells, tuple) else (self.cells, self.cells)
+
+    def meaning(self) -> dict[str, Any]:
+        return super().meaning() | {"cells": list(self._grid())}
+
+    def idle(self) -> bool:
+        return super().idle() or self._grid() == (1, 1)
+
+    def traits(self, x: FeatureType) -> Traits:
+        return replace(super().traits(x), displaces=False)  # no point can be found again by a field that jumps
+
+    def weight(self) -> float:
+        return 1.2
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The same type."""
+        rows, columns = self._grid()
+        if (x.height is not None and x.height < rows) or (x.width is not None and x.width < columns):
+            message = f"`{self.op}` needs a pixel for each of {rows}×{columns} cells, and gets {x.height}×{x.width}"
+            raise OpError("PG206", message, field="cells", help="take fewer cells")
+        return super().infer(x)
+
+    def num_draws(self) -> int:
+        rows, columns = self._grid()
+        return rows * columns
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`order`: which cell is shown in the place of each, counted by rows, int32 `(..., cells)`."""
+        return {"order": tf.argsort(u, axis=-1, stable=True)}
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (self.drawn(u)["order"],)
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return (self._displacements,)
+
+    def _displacements(self, images: tf.Tensor, order: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns how far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
+        rows, columns = self._grid()
+        height, width, _ = sides(images)
+        down, across = height // rows, width // columns
+        row, column = tf.range(height) // down, tf.range(width) // across
+        inside = (row < rows)[:, None] & (column < columns)
+        own = tf.minimum(row, rows - 1)[:, None] * columns + tf.minimum(column, columns - 1)
+        shown = tf.reshape(tf.gather(order, tf.reshape(own, [-1]), axis=1), [-1, height, width])
+        moved = shown // columns - own // columns, shown % columns - own % columns
+        zero = tf.zeros_like(shown)
+        return tf.where(inside, moved[1] * across * 256, zero), tf.where(inside, moved[0] * down * 256, zero)

@@ -1,0 +1,88 @@
+"""What the backend makes of a step that stands alone: its stages as a plan as built has them, and their lowering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from planning import callee_of
+
+from pipegen.ops.base import CropTransform, Family, PointwiseTransform, Transform
+from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
+from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.pasting import PastingTransform
+from pipegen.plan import stages as s
+from pipegen.plan.recipe import recipe
+from pipegen.spec.models import PipelineSpec
+from pipegen.types import FeatureType
+
+Array = np.ndarray[Any, Any]
+
+
+def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: Array) -> Any:
+    """Examples, one for each row of draws, through the backend's own lowering: element stages one by one, others as a batch; a list of
+    batches of one where they differ in size."""
+    import tensorflow as tf
+
+    from pipegen.backend.kernels.lower import apply_element, apply_stage
+
+    stages = stages_of(step, x, y)
+    if stages[0].one_example:
+        rows = [{"image": tf.constant(g), "@draws": tf.constant(row, tf.float64)} for g, row in zip(given, u, strict=True)]
+        for row in rows:
+            apply_element(stages[0], row)
+        done = [row["image"] for row in rows]
+        return tf.stack(done) if len({tuple(one.shape) for one in done}) == 1 else [one[None] for one in done]
+    features = {"image": tf.constant(np.stack(given)), "@draws": tf.constant(u, tf.float64)}
+    if isinstance(step, PastingTransform):
+        features["mask"] = tf.cast(features["image"][..., :1] > 0, tf.uint8)
+    for stage in stages:
+        apply_stage(stage, features)
+    return features["image"]
+
+
+def uses_of(step: Transform) -> tuple[s.StepRef, ...]:
+    """A step that stands alone as a plan uses it; a policy as its parts."""
+    if isinstance(step, CustomTransform):
+        step = step.with_callee(callee_of(step))
+    return recipe(PipelineSpec.model_construct(transforms=(step.model_copy(update={"when": "all"}),)), "train").steps
+
+
+def stages_of(step: Transform, x: FeatureType, y: FeatureType) -> tuple[s.Stage, ...]:
+    """The stages that a plan as built has for a step that stands alone."""
+    found: list[s.Stage] = []
+    for ref in uses_of(step):
+        y = ref.step.infer(x)
+        found += stages_of_use(ref, x, y)
+        x = y
+    return tuple(found)
+
+
+def stages_of_use(ref: s.StepRef, x: FeatureType, y: FeatureType) -> tuple[s.Stage, ...]:
+    """The stages of one use of a step, each segment on its own."""
+    step = ref.step
+    family = step.traits(x).family
+    if isinstance(step, DecodeTransform):
+        return (s.Decode("image", ref, None),)
+    if isinstance(step, LookupTableTransform):
+        return (s.LookupTable("image", (ref,), step.needs_histogram),)
+    if isinstance(step, PointwiseTransform):
+        return (s.Pointwise("image", step.arithmetic(x), (ref,)),)
+    if family is Family.GEOMETRIC and not isinstance(step, CropTransform):
+        fill, interpolation = step.fill, step.interpolation  # type: ignore[attr-defined]
+        projective = step.traits(x).projective
+        end = s.Resample("image", fill, interpolation, (y.height, y.width), projective)
+        return (s.Compose("image", ref, (x.height, x.width), True), end)
+    if family is Family.COLOUR:
+        uses_mean = step.uses_mean()  # type: ignore[attr-defined]
+        return (s.ComposeColour("image", ref, x.channels or 3, True), s.ApplyColour("image", x.interval, uses_mean))
+    if isinstance(step, PastingTransform):
+        return (s.Paste("image", ref.of(PastingTransform), "mask", 0, label=False),)
+    if isinstance(step, MixingTransform):
+        return (s.Mix("image", ref, (x.height, x.width), label=False),)
+    if isinstance(step, NeighbourhoodTransform):
+        return (step.stage("image", ref, x),)
+    return ((s.Crop if isinstance(step, CropTransform) else s.Apply)("image", ref),)
