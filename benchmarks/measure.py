@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 LEAST_WARM_UP = 2
 """Batches handed over before timing starts, at the least."""
+QUIET_S = 0.1
+"""Between two looks at whether threads rest; other programs may keep one waiting for a good part of that."""
+_RESTING = 1 / 40
+"""The share of a processor that threads take which rest."""
 LONGEST_TURN_S = 240
 """A turn that takes longer has hung: a worker process that died, most likely."""
 
@@ -61,6 +65,19 @@ def ratio(rates: Sequence[float], baseline: Sequence[float]) -> float | None:
     """
     pairs = list(zip(rates, baseline, strict=False))
     return statistics.median(mine / theirs for mine, theirs in pairs) if pairs else None
+
+
+def rested() -> float:
+    """Waits for all threads of this process to rest, when all is read ahead that will be.
+
+    Returns:
+        The processor time that the process has used, in seconds.
+    """
+    before, now = -1.0, time.process_time()
+    while now - before > _RESTING * QUIET_S:
+        time.sleep(QUIET_S)
+        before, now = now, time.process_time()
+    return now
 
 
 @dataclass(frozen=True)

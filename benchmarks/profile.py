@@ -19,7 +19,6 @@ import os
 import resource
 import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import SUFFIXES, Dataset, Photos
+from benchmarks.measure import rested
 from benchmarks.recipes import RECIPES
 from benchmarks.systems.base import cores
 from benchmarks.systems.pipegen_system import build
@@ -49,8 +49,6 @@ WARM_UP = 2
 """Batches of a turn before anything is counted."""
 IN_USE = cores() + 6
 """The same from the first kernel on: as many as may be on their way, so that those counted find the memory that these have left."""
-QUIET_S = 0.1
-"""Without work for so long, every buffer is full; other programs may keep a thread waiting for a good part of that."""
 
 
 class Use(NamedTuple):
@@ -255,10 +253,7 @@ def _take(iterator: Iterator[Any], batches: int) -> None:
 
 def _settle() -> Use:
     """Wait for all threads to rest; what the process has used then."""
-    before, now = -1.0, time.process_time()
-    while now - before > QUIET_S / 40:
-        time.sleep(QUIET_S)
-        before, now = now, time.process_time()
+    rested()
     used = resource.getrusage(resource.RUSAGE_SELF)
     return Use(1000 * (used.ru_utime + used.ru_stime), 1000 * used.ru_stime, used.ru_minflt)
 

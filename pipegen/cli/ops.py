@@ -36,9 +36,12 @@ def ops(
     if name not in known:
         from pipegen.cli.reference.section_pages import PAGES
         from pipegen.diagnostics.suggest import closest
+        from pipegen.spec.translate import instead_of_source, instead_of_step
 
         if name in PAGES:
             raise CannotRun(f"`{name}` is no step or source", f"it is a section of a spec: `pipegen help {name}`")
         near = closest(name, known)
-        raise CannotRun(f"there is no step or source `{name}`", f"did you mean `{near}`?" if near else "`pipegen ops` lists them all")
+        near_by = f"did you mean `{near}`?" if near else "`pipegen ops` lists them all"
+        elsewhere = next(iter([*instead_of_step(name, None), *instead_of_source(name, None)]), None)
+        raise CannotRun(f"there is no step or source `{name}`", str(elsewhere or near_by))
     say(op_page(known[name]))

@@ -267,7 +267,7 @@ def test_the_whole_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.tf
 @pytest.mark.nightly
 def test_the_profile_names_every_part(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profile, "QUIET_S", 0.01)
+    monkeypatch.setattr(measure, "QUIET_S", 0.01)
     argv = [str(folder), "--recipe", "imagenet", "--size", str(SIZE), "--batch", str(BATCH), "--batches", "1", "--repeats", "1"]
     assert profile.main(argv) == 0
     shown = capsys.readouterr().out

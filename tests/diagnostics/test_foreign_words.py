@@ -50,6 +50,11 @@ TORCHVISION = """
     ElasticTransform FiveCrop TenCrop Pad MixUp CutMix ScaleJitter RandomZoomOut RandomIoUCrop RandomPhotometricDistort
     RandomChannelPermutation GaussianNoise ToPILImage RandomShortestSize RandomResize LinearTransformation
 """
+# DINO's and SwAV's code, SimCLR's of PyTorch, lightly, solo-learn
+VIEWS = """
+    multi_crop MultiCropDataset DataAugmentationDINO DINOTransform global_crops local_crops TwoCropsTransform TwoCropTransform
+    ContrastiveLearningViewGenerator n_views num_views
+"""
 ALBUMENTATIONS = """
     HorizontalFlip VerticalFlip Rotate SafeRotate RandomRotate90 Transpose ShiftScaleRotate Affine Perspective RandomCrop
     CenterCrop RandomResizedCrop RandomSizedCrop Resize SmallestMaxSize LongestMaxSize PadIfNeeded RandomScale
@@ -100,7 +105,9 @@ def _works(spec: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "words", [LAYERS.split(), TORCHVISION.split(), ALBUMENTATIONS.split()], ids=["keras", "torchvision", "albumentations"]
+    "words",
+    [LAYERS.split(), TORCHVISION.split(), ALBUMENTATIONS.split(), VIEWS.split()],
+    ids=["keras", "torchvision", "albumentations", "views"],
 )
 def test_every_step_of_another_library_has_lines_to_paste(words: list[str]) -> None:
     found = inspect({**BASE, "transforms": [*BASE["transforms"], *({word: {}} for word in words)]}).diagnostics
