@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from pipes import batches, numbered, same, stream
 from typing import TYPE_CHECKING, Any
 
+import copies
 import numpy as np
 import pytest
 from hypothesis import given
@@ -179,6 +181,36 @@ def test_stages_that_cache_the_same_share_it_and_the_others_make_room() -> None:
     pipe.seek(2)
     list(second.train)
     assert first._engine.executors() == (), "what it held is gone"
+
+
+COMPILED = """
+import json, os, sys
+from test_training_stages import RESIZED, resized
+pipe = resized(**RESIZED, runtime={"jit": "always", "cache": "none"})
+seen = lambda: len({name.split(".")[0] for name in os.listdir(sys.argv[1]) if name.endswith("before_optimizations.txt")})
+counts = []
+for stage in pipe.stages:
+    for begin in [*((epoch, 0) for epoch in range(stage.initial_epoch, stage.epochs)), (stage.epochs - 1, 1)]:
+        pipe.seek(*begin)
+        list(stage.train)
+        counts.append([stage.index, seen()])
+    pipe.seek(stage.epochs)
+print(json.dumps(counts))
+"""
+
+
+@pytest.mark.nightly
+def test_each_stage_compiles_its_kernels_once(tmp_path: Path) -> None:
+    """XLA writes down every program that it compiles: later epochs of a stage, and one that is gone on with, add none."""
+    (tmp_path / "xla").mkdir()
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "XLA_FLAGS": f"--xla_dump_to={tmp_path}/xla --xla_dump_hlo_as_text"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS), environment.get("PYTHONPATH", "")])
+    done = copies.run(COMPILED, str(tmp_path / "xla"), env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    counts = json.loads(done.stdout)
+    assert [index for index, _ in counts] == [0, 0, 0, 1, 1, 1]
+    (first,), (both,) = ({programs for index, programs in counts if index == stage} for stage in (0, 1))
+    assert 0 < first < both, "each has kernels of its own"
 
 
 # Keras

@@ -89,6 +89,25 @@ def test_two_views_are_two_images_on_the_same_files(folder: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("views", [2, {"a": {"count": 2}, "b": {}}], ids=["two", "branches"])
+def test_the_first_view_of_each_image_is_that_image_without_views(folder: Path, views: Any) -> None:
+    """Of two images that draw for themselves, and of a mask of the second: on every split."""
+    features = {"image": feature(folder), "radar": feature(folder), "mask": mask(folder, "radar")}
+    steps = [*HEAD, *LARGE, {"random_flip": {"when": "all"}}]
+    first = "1" if views == 2 else "a_1"
+    named = {"x": {name: f"{name}_{first}" for name in features}}
+    plain = build(features, {"x": {name: name for name in features}}, transforms=steps)
+    several = build(features, named, transforms=steps, views=views)
+    for split in ("train", "validation"):
+        for batch, wanted in zip(epoch(several, split), epoch(plain, split), strict=True):
+            for name in features:
+                np.testing.assert_array_equal(batch[name], wanted[name], err_msg=f"{split} {name}")
+    every = epoch(build(features, {"x": "radar"}, transforms=steps, views=views))[0]
+    shown = {view.tobytes() for view in every.values()}
+    assert len(shown) == len(every) > 1, "each view of the second image draws for itself"
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize(("views", "each"), [(2, TWINS), (CROPS, BRANCHES)], ids=["two", "crops"])
 def test_each_view_is_what_a_spec_with_its_draws_gives(folder: Path, views: Any, each: dict[str, Any]) -> None:
     common = [*HEAD, *LARGE] if views == 2 else HEAD

@@ -69,16 +69,8 @@ def prepare(
     """
     called_with_count("progress", progress)
     options = _options(format, at, shorter_side, quality, encoding)
-    folder = Path(file_or_folder("out", out, "prepared/")).absolute()
-    if runner not in RUNNERS:
-        raise ValueError(f"`runner` is one of {', '.join(RUNNERS)}, got {runner!r}")
-    if beam_options and runner != "beam":
-        raise ValueError(f"`beam_options` are for the runner `beam`, and it is {runner!r}")
-    if data is not None and runner == "beam":
-        raise ValueError("workers of Apache Beam read data from files, and cannot be handed `data`")
-    elsewhere = not_here(os.fspath(out))
-    if elsewhere is not None:
-        raise ValueError(elsewhere)
+    folder = _folder(out)
+    _check_runner(runner, beam_options, handed=data is not None)
     loaded = load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides)
     from pipegen.preparing.beam import Beam
     from pipegen.preparing.prepare import prepare as run
@@ -86,6 +78,24 @@ def prepare(
 
     on = Beam(beam_options, allow_code) if runner == "beam" else None
     return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=progress)
+
+
+def _folder(out: str | os.PathLike[str]) -> Path:
+    folder = Path(file_or_folder("out", out, "prepared/")).absolute()
+    elsewhere = not_here(os.fspath(out))
+    if elsewhere is not None:
+        raise ValueError(elsewhere)
+    return folder
+
+
+def _check_runner(runner: str, beam_options: Sequence[str], *, handed: bool) -> None:
+    """Checks what runs the work; `handed` tells whether arrays in memory are the data."""
+    if runner not in RUNNERS:
+        raise ValueError(f"`runner` is one of {', '.join(RUNNERS)}, got {runner!r}")
+    if beam_options and runner != "beam":
+        raise ValueError(f"`beam_options` are for the runner `beam`, and it is {runner!r}")
+    if handed and runner == "beam":
+        raise ValueError("workers of Apache Beam read data from files, and cannot be handed `data`")
 
 
 def _options(form: str, at: str | None, shorter_side: int | None, quality: int, encoding: str | None) -> Options:

@@ -14,36 +14,44 @@ if TYPE_CHECKING:
     from pipegen.preparing.options import Prepared
 
 
+Out = Annotated[str, typer.Argument(metavar="OUT", help="The store: a new or empty folder, or one to go on with.")]
+BeamOptions = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="BEAM_OPTION", help="Behind `--`, what Apache Beam and its runners are told.", show_default=False),
+]
+Form = Annotated[
+    Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"],
+    typer.Option("--format", help="What to store: rows of pixels, images encoded again, or records that other programs read, too."),
+]
+At = Annotated[str | None, typer.Option("--at", metavar="STEP", help="Stop behind this step; by default the last that works.")]
+ShorterSide = Annotated[
+    int | None,
+    typer.Option("--shorter-side", min=1, metavar="N", help="Shrink images to this side first, which changes what is computed."),
+]
+Encoding = Annotated[
+    Literal["jpeg", "png", "original"] | None,
+    typer.Option(
+        "--encoding",
+        help="Of images in such records: files as they are, JPEG, or PNG, which keeps every bit. By default their files as they are"
+        " where nothing but decoding comes before the cut, else JPEG.",
+        show_default=False,
+    ),
+]
+Runner = Annotated[Literal["local", "beam"], typer.Option("--runner", help="Where: in this process, or on the workers of Apache Beam.")]
+Verify = Annotated[bool, typer.Option("--verify", help="Compare every checksum, and some examples with what the spec gives.")]
+
+
 def prepare(
     spec: SpecFile,
-    out: Annotated[str, typer.Argument(metavar="OUT", help="The store: a new or empty folder, or one to go on with.")],
-    beam_options: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="BEAM_OPTION", help="Behind `--`, what Apache Beam and its runners are told.", show_default=False),
-    ] = None,
-    form: Annotated[
-        Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"],
-        typer.Option("--format", help="What to store: rows of pixels, images encoded again, or records that other programs read, too."),
-    ] = "raw",
-    at: Annotated[str | None, typer.Option("--at", metavar="STEP", help="Stop behind this step; by default the last that works.")] = None,
-    shorter_side: Annotated[
-        int | None,
-        typer.Option("--shorter-side", min=1, metavar="N", help="Shrink images to this side first, which changes what is computed."),
-    ] = None,
+    out: Out,
+    beam_options: BeamOptions = None,
+    form: Form = "raw",
+    at: At = None,
+    shorter_side: ShorterSide = None,
     quality: Quality = 90,
-    encoding: Annotated[
-        Literal["jpeg", "png", "original"] | None,
-        typer.Option(
-            "--encoding",
-            help="Of images in such records: files as they are, JPEG, or PNG, which keeps every bit. By default their files as they are"
-            " where nothing but decoding comes before the cut, else JPEG.",
-            show_default=False,
-        ),
-    ] = None,
-    runner: Annotated[
-        Literal["local", "beam"], typer.Option("--runner", help="Where: in this process, or on the workers of Apache Beam.")
-    ] = "local",
-    verify: Annotated[bool, typer.Option("--verify", help="Compare every checksum, and some examples with what the spec gives.")] = False,
+    encoding: Encoding = None,
+    runner: Runner = "local",
+    verify: Verify = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
@@ -65,15 +73,7 @@ def prepare(
       pipegen prepare flowers.pipegen.yaml shards/ --format tfrecord --encoding png
       pipegen prepare flowers.pipegen.yaml prepared/ --runner beam -- --runner=FlinkRunner --parallelism=8
     """
-    if beam_options and runner != "beam":
-        raise typer.BadParameter(f"{beam_options[0]!r} is one of Apache Beam's, for `--runner beam`", param_hint="'BEAM_OPTION'")
-    elsewhere = not_here(out)
-    if elsewhere is not None:
-        raise typer.BadParameter(elsewhere, param_hint="'OUT'")
-    if encoding not in (None, "jpeg") and form not in OF_RECORDS:
-        raise typer.BadParameter(
-            f"it is of images in {', '.join(sorted(OF_RECORDS))}, and not of `--format {form}`", param_hint="'--encoding'"
-        )
+    _check(out, form, encoding, runner, beam_options)
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     start_tensorflow()
@@ -98,6 +98,19 @@ def prepare(
         except FileExistsError as error:
             raise CannotRun(f"cannot prepare into {out}: {error.strerror}") from None
     _tell(done)
+
+
+def _check(out: str, form: str, encoding: str | None, runner: str, beam_options: list[str] | None) -> None:
+    """Refuses options that do not go together, in the words of the command line."""
+    if beam_options and runner != "beam":
+        raise typer.BadParameter(f"{beam_options[0]!r} is one of Apache Beam's, for `--runner beam`", param_hint="'BEAM_OPTION'")
+    elsewhere = not_here(out)
+    if elsewhere is not None:
+        raise typer.BadParameter(elsewhere, param_hint="'OUT'")
+    if encoding not in (None, "jpeg") and form not in OF_RECORDS:
+        raise typer.BadParameter(
+            f"it is of images in {', '.join(sorted(OF_RECORDS))}, and not of `--format {form}`", param_hint="'--encoding'"
+        )
 
 
 def _tell(done: Prepared) -> None:

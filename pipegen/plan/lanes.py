@@ -56,7 +56,9 @@ class Lanes:
                 if not self._in(lane, image):
                     continue
                 name = self._name(lane, image)
-                self._places[name] = place = (offset, name if self._places else "")
+                # The first view of an image is the image as it is without views, whose own name keys its draws.
+                key = image if lane is self._lanes[0] else name
+                self._places[name] = place = (offset, key if self._places else "")
                 draws += [followers.own_draws(ref, *place) for ref in made.draws]
                 offset += sum(ref.num_draws for ref in made.draws)
         self.draws = tuple(draws)

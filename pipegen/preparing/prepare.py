@@ -17,9 +17,10 @@ from pipegen.ops.sources.prepared_store.layout import ABOUT, PART, SHARDS, put, 
 from pipegen.ops.sources.stores.base import MissingLibrary
 from pipegen.preparing.finish import finish, rest_values, steps_before
 from pipegen.preparing.formats import named
+from pipegen.preparing.fresh import make_folders
 from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.rest import SPEC
-from pipegen.preparing.work import Work, make_folders
+from pipegen.preparing.work import Work
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:

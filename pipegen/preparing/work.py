@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import uuid
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -24,9 +22,8 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.log import log
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.lowering.resizing import shorter_side_size
 from pipegen.ops.sources.prepared_store.checksums import checksum
-from pipegen.ops.sources.prepared_store.layout import PAGE, PART, RECORDS, SHARDS, Pixels, Shard, put, shard_files
+from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Shard, put, shard_files
 from pipegen.phases.compilation import bind, collect_data, of_first_view
 from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.specs import FittedSpec
@@ -34,13 +31,15 @@ from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
 from pipegen.preparing.formats import named
 from pipegen.preparing.formats.base import Described, Record
-from pipegen.preparing.options import OF_RECORDS
+from pipegen.preparing.fresh import fresh_files
 from pipegen.preparing.originals import ChangedFilesError, with_encoding
 from pipegen.preparing.shrinking import check_shrinking
+from pipegen.preparing.sizes import are_needed, largest, refusal, stored_pixels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.phases.specs import Spec
     from pipegen.preparing.formats.base import ShardFormat
     from pipegen.preparing.options import Options
@@ -49,8 +48,6 @@ SHARD_BYTES = 1 << 27
 """About so many bytes has a shard."""
 _LARGEST_SHARD = 1 << 30
 _LEAVE_OUT = "list it in `errors: {exclude: FILE}`, which `pipegen validate SPEC --data=all --write-exclude FILE` writes"
-_SIDE = 8
-"""A canvas for images of several sizes has sides that are multiples of this, so that rows are aligned."""
 _ENCODE = (
     "leave `--encoding` out: images are encoded as JPEG then",
     "or say `--encoding png`, which keeps every bit; `--at` may name a step before those that change them",
@@ -125,43 +122,28 @@ class Work:
         """
         if not self._needs_sizes or self._sizes_file.exists():
             return
-        most = {name: [0, 0] for name in self.pictured}
-        scaled = None
+        most, scaled = largest(self._measured(progress), self.cut, self.options, self.pictured)
+        if scaled is not None and not self.options.changes():
+            split, record = scaled
+            raise refusal(self._computations[split].locate(record), self._locate(("transforms",)))
+        put(self._sizes_file, json.dumps(most).encode())
+
+    def _measured(self, progress: Callable[[int], None]) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+        """Yields each record, and the sizes of its images."""
         done = 0
         for split, computation in self._computations.items():
             for record, sizes in self._run(computation, split, 0, self.manifest.num_examples(split), None):
-                for name in self.pictured:
-                    height, width = (int(side) for side in sizes[name])
-                    least = self.cut.least
-                    if least is not None and height >= 2 * least[0] and width >= 2 * least[1]:
-                        scaled = scaled or computation.locate(record)
-                    if self.options.shorter_side is not None and min(height, width) > self.options.shorter_side:
-                        height, width = shorter_side_size(height, width, self.options.shorter_side)
-                    most[name] = [max(a, b) for a, b in zip(most[name], (height, width), strict=True)]
+                yield (split, record), sizes
                 done += 1
                 progress(done)
-        if scaled is not None and not self.options.changes():
-            self._refuse_scaled(scaled)
-        put(self._sizes_file, json.dumps(most).encode())
 
     def forget(self) -> None:
         """Forgets the sizes that were measured for something else."""
         self._sizes_file.unlink(missing_ok=True)
 
-    def _refuse_scaled(self, file: str) -> None:
-        message = f"the spec decodes large JPEGs at a fraction of their size, such as {file}, and which one depends on the steps behind"
-        help_ = (
-            "say `decode: {scaled: never}` in the spec: then the store is equal to it, bit for bit",
-            "or store less on purpose: `--shorter-side 256` shrinks the images first, which changes what is computed",
-        )
-        raise SpecError([make("PG573", message, self._locate(("transforms",)), help=help_)])
-
     @property
     def _needs_sizes(self) -> bool:
-        known = all(None not in self.cut.type[name].shape for name in self.pictured) and self.options.shorter_side is None
-        canvas = self.options.format == "raw" and not known
-        whole = not self.options.changes() and not self.options.keeps_files
-        return canvas or (self.cut.least is not None and whole)
+        return are_needed(self.cut, self.options, self.pictured)
 
     @property
     def _sizes_file(self) -> Path:
@@ -170,17 +152,9 @@ class Work:
     @cached_property
     def pixels(self) -> dict[str, Pixels]:
         """Says how the pixels of each feature are stored; known once they are measured."""
-        if self.options.format != "raw":
-            return {name: Pixels("records" if self.options.format in OF_RECORDS else "files") for name in self.pictured}
-        most = json.loads(self._sizes_file.read_text()) if self._needs_sizes else {}
-        found = {}
-        for name in self.pictured:
-            t = self.cut.type[name]
-            sides = t.shape[:2]
-            if None in sides or self.options.shorter_side is not None:
-                sides = tuple(-(-side // _SIDE) * _SIDE for side in most[name])
-            found[name] = Pixels("rows", t.dtype, (int(sides[0] or 0), int(sides[1] or 0), int(t.shape[2] or 0)))
-        return found
+        measured = self.options.format == "raw" and self._needs_sizes
+        most = json.loads(self._sizes_file.read_text()) if measured else {}
+        return stored_pixels(self.cut, self.options, self.pictured, most)
 
     # Shards
 
@@ -260,7 +234,7 @@ class Work:
         shard = self.shards[number]
         columns: dict[str, list[Any]] = {}
         left = set(range(shard.first, shard.first + shard.count))
-        with _fresh(self.folder / SHARDS, self.files[number]) as fresh:
+        with fresh_files(self.folder / SHARDS, self.files[number]) as fresh:
             with self.format.writer(fresh) as add:
                 for record in self.records(shard.split, shard.first, shard.count):
                     left.discard(record.number)
@@ -282,7 +256,7 @@ class Work:
         return {name: value for name, value in values.items() if name not in self.pixels and name not in sized}
 
     def _keep_columns(self, number: int, columns: Mapping[str, list[Any]]) -> None:
-        with _fresh(self.folder / SHARDS, {"": self.columns_file(number)}) as fresh, open(fresh[""], "wb") as stream:
+        with fresh_files(self.folder / SHARDS, {"": self.columns_file(number)}) as fresh, open(fresh[""], "wb") as stream:
             np.savez(stream, **{name: np.stack(values) if values else np.zeros(0) for name, values in columns.items()})  # type: ignore[arg-type]
 
     def records(self, split: str, first: int, count: int) -> Iterator[Record]:
@@ -357,30 +331,3 @@ def _reason(error: Exception) -> str:
     from pipegen.backend.reading.damage import reason
 
     return reason(error).rpartition("Iterator::Root::Prefetch::ParallelMapV2: ")[2]
-
-
-def make_folders(folder: Path) -> None:
-    """Makes the folders of a store."""
-    for inner in (folder / RECORDS, folder / SHARDS):
-        inner.mkdir(parents=True, exist_ok=True)
-
-
-@contextmanager
-def _fresh(folder: Path, files: Mapping[str, Path]) -> Iterator[dict[str, Path]]:
-    """Gives names to write files under that nobody else uses; once they are on the disk, they take the place of the files."""
-    fresh = {held: folder / f"{uuid.uuid4().hex}{PART}" for held in files}
-    try:
-        yield fresh
-        for file in fresh.values():
-            _settle(file)
-        for held, file in fresh.items():
-            os.replace(file, files[held])
-    finally:
-        for file in fresh.values():
-            file.unlink(missing_ok=True)
-
-
-def _settle(file: Path) -> None:
-    """Waits until what was written is on the disk."""
-    with open(file, "rb") as stream:
-        os.fsync(stream.fileno())

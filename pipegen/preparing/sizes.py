@@ -1,0 +1,91 @@
+"""Says how large the images before a cut are, and on which canvas their pixels are stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import SpecError
+from pipegen.ops.lowering.resizing import shorter_side_size
+from pipegen.ops.sources.prepared_store.layout import Pixels
+from pipegen.preparing.options import OF_RECORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from pipegen.diagnostics.diagnostic import Label
+    from pipegen.preparing.cut import Cut
+    from pipegen.preparing.options import Options
+
+    Place: TypeAlias = tuple[str, int]
+    """A split, and the number of a record in it."""
+
+_SIDE = 8
+"""A canvas for images of several sizes has sides that are multiples of this, so that rows are aligned."""
+
+
+def are_needed(cut: Cut, options: Options, pictured: Sequence[str]) -> bool:
+    """Tells whether images have to be measured: for a canvas that holds the largest, or since one may have been decoded at a scale."""
+    known = all(None not in cut.type[name].shape for name in pictured) and options.shorter_side is None
+    canvas = options.format == "raw" and not known
+    whole = not options.changes() and not options.keeps_files
+    return canvas or (cut.least is not None and whole)
+
+
+def largest(
+    measured: Iterable[tuple[Place, Mapping[str, Any]]], cut: Cut, options: Options, pictured: Sequence[str]
+) -> tuple[dict[str, list[int]], Place | None]:
+    """Finds the largest height and width of each feature's images as they are stored.
+
+    Args:
+        measured: Each record, and the height and the width of its images before the cut.
+        cut: Where the spec is cut.
+        options: How to prepare.
+        pictured: The features that are images.
+
+    Returns:
+        The sides, and the first record that the spec would have decoded at a fraction of its size.
+    """
+    most = {name: [0, 0] for name in pictured}
+    scaled: Place | None = None
+    for place, sizes in measured:
+        for name in pictured:
+            height, width = (int(side) for side in sizes[name])
+            if cut.least is not None and height >= 2 * cut.least[0] and width >= 2 * cut.least[1]:
+                scaled = scaled or place
+            if options.shorter_side is not None and min(height, width) > options.shorter_side:
+                height, width = shorter_side_size(height, width, options.shorter_side)
+            most[name] = [max(a, b) for a, b in zip(most[name], (height, width), strict=True)]
+    return most, scaled
+
+
+def stored_pixels(cut: Cut, options: Options, pictured: Sequence[str], most: Mapping[str, Sequence[int]]) -> dict[str, Pixels]:
+    """Says how the pixels of each feature are stored.
+
+    Args:
+        cut: Where the spec is cut.
+        options: How to prepare.
+        pictured: The features that are images.
+        most: The largest sides of each feature whose images were measured.
+    """
+    if options.format != "raw":
+        return {name: Pixels("records" if options.format in OF_RECORDS else "files") for name in pictured}
+    found = {}
+    for name in pictured:
+        t = cut.type[name]
+        sides = t.shape[:2]
+        if None in sides or options.shorter_side is not None:
+            sides = tuple(-(-side // _SIDE) * _SIDE for side in most[name])
+        found[name] = Pixels("rows", t.dtype, (int(sides[0] or 0), int(sides[1] or 0), int(t.shape[2] or 0)))
+    return found
+
+
+def refusal(file: str, label: Label) -> SpecError:
+    """Makes the error for a file that the spec decodes at a fraction of its size: `PG573`."""
+    message = f"the spec decodes large JPEGs at a fraction of their size, such as {file}, and which one depends on the steps behind"
+    help_ = (
+        "say `decode: {scaled: never}` in the spec: then the store is equal to it, bit for bit",
+        "or store less on purpose: `--shorter-side 256` shrinks the images first, which changes what is computed",
+    )
+    return SpecError([make("PG573", message, label, help=help_)])
