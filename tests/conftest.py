@@ -96,12 +96,15 @@ def sweep(swept: dict[str, float]) -> Iterator[None]:
 
 @pytest.fixture
 def signals_as_usual() -> Iterator[None]:
-    """Programs that a test starts heed Ctrl-C and a hangup; a suite that runs in the background is told to ignore them, and so are they."""
-    usual = (signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)
-    before = [(number, signal.signal(number, handler)) for number, handler in usual]
+    """Programs that a test starts heed Ctrl-C, a hangup and every other signal; a suite that runs in the background is told to ignore
+    some of them, and so are they."""
+    own = {signal.SIGPIPE, signal.SIGXFSZ}  # which Python itself ignores
+    ignored = [number for number in signal.valid_signals() - own if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     yield
-    for number, handler in before:
-        signal.signal(number, handler)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture

@@ -44,7 +44,8 @@ def become(asked: dict[str, Any]) -> None:
     sys.argv[1:] = asked["argv"]
     sys.path[:0] = ["", *filter(None, asked["env"].get("PYTHONPATH", "").split(os.pathsep))]
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 request = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from pipegen.monitor.supervise import Child, NotStarted
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 MONITOR = [sys.executable, "-m", "pipegen", "monitor"]
+
+pytestmark = pytest.mark.usefixtures("signals_as_usual")
 
 
 def run(*command: str, pause: float = 5.0, work: object = None) -> tuple[int, str | None]:
@@ -40,7 +43,6 @@ def test_the_exit_code_is_the_child_s(script: str, code: int) -> None:
     assert by == {137: "SIGKILL", 143: "SIGTERM"}.get(code)
 
 
-@pytest.mark.usefixtures("signals_as_usual")
 def test_signals_are_blocked_for_nobody_afterwards_and_never_for_the_child() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     read, write = os.pipe()
@@ -98,21 +100,23 @@ def test_what_cannot_be_run_is_said_as_shells_count_it(tmp_path: Path, command: 
 
 TRAPS = """\
 import os, signal, sys, time
-got = []
+got, end = [], time.monotonic() + 100
+def heard(number, _):
+    global end
+    got.append(number)
+    if sys.argv[1:] == ["once"]:  # what is heard twice is heard soon after
+        end = min(end, time.monotonic() + 0.7)
+    os.write(1, b"got %d\\n" % number)
 for name in ("SIGINT", "SIGHUP", "SIGUSR2"):
-    signal.signal(getattr(signal, name), lambda number, _: (got.append(number), os.write(1, b"got %d\\n" % number)))
+    signal.signal(getattr(signal, name), heard)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 print("tty", [os.isatty(i) for i in range(3)], os.getpgrp() == os.getpgid(os.getppid()), flush=True)
-end = time.time() + 200
-begin = end
-while time.time() < end and not (len(sys.argv) > 1 and got and time.time() > begin + 0.7):
-    begin = begin if got else time.time()
+while time.monotonic() < end:
     time.sleep(0.05)
 print("counts", {n: got.count(n) for n in set(got)}, flush=True)
 """
 
 
-@pytest.mark.usefixtures("signals_as_usual")
 def test_the_program_hands_signals_on_and_ends_like_its_child(tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     watched = subprocess.Popen(
@@ -134,27 +138,31 @@ def test_the_program_hands_signals_on_and_ends_like_its_child(tmp_path: Path) ->
     assert (rows[0]["event"], rows[-1]["event"], rows[-1]["code"]) == ("start", "end", 7)
 
 
-@pytest.mark.usefixtures("signals_as_usual")
 def test_ctrl_c_reaches_the_child_once_and_its_terminal_is_its_own(tmp_path: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
         os.execve(sys.executable, [*MONITOR, "--live", "0", "--", sys.executable, "-S", "-c", TRAPS, "once"], ENVIRONMENT)
-    said, end = b"", time.monotonic() + 120
-    while b"True\r\n" not in said and time.monotonic() < end:
-        said += os.read(terminal, 1000)
+    said = from_terminal(terminal, b"True\r\n")
     os.write(terminal, b"\x03")
-    closed = False
-    while time.monotonic() < end:
-        try:
-            said += os.read(terminal, 1000)
-        except OSError:  # the last one has closed it, and what it wrote may still be on its way
-            if closed:
-                break
-            closed = True
-            time.sleep(0.5)
+    said += from_terminal(terminal, None)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     os.close(terminal)
     assert b"tty [True, True, True] True" in said
     assert b"counts {2: 1}" in said
     assert code == 0, said
+
+
+def from_terminal(terminal: int, mark: bytes | None) -> bytes:
+    """What is written to a terminal up to a mark; without one, until the last program has closed it."""
+    said, end, closed = b"", time.monotonic() + 90, False
+    while mark is None or mark not in said:
+        assert select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0], said
+        try:
+            said += os.read(terminal, 1000)
+        except OSError:  # closed, and what was written last may still be on its way
+            if closed:
+                break
+            closed = True
+            time.sleep(0.5)
+    return said
