@@ -61,7 +61,7 @@ class ChainsTransform(NeighbourhoodTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 of any value."""
-        if x.kind != "image" or kind_of(x).categorical:
+        if not kind_of(x).levels:
             message = f"`{self.op}` moves the pixels of an image several ways at once, and what is aligned with it cannot follow"
             raise OpError("PG203", message, help="`geometry: false` leaves out the operations that move pixels")
         return super().infer(x)
