@@ -39,6 +39,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing them")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """By day TensorFlow runs without oneDNN, unless the variable is set.
+
+    Each function that TensorFlow instantiates is searched for operations that oneDNN has, and for each kind of operation all kernels that
+    there are, once a thread; threads end with their pipeline. That was a fifth of the suite's processor time. By night all is as users
+    have it, and `test_onednn.py` repeats what is proven here by day.
+    """
+    if "nightly" not in config.getoption("markexpr"):
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Nearly all that collecting the tests makes stays for good: to search it for garbage was a third of the time."""
