@@ -54,8 +54,9 @@ def _part(part: tuple[Read | Element, ...], needed: set[str], unused: tuple[str,
 
 def _less(stage: s.Stage, needed: set[str]) -> s.Stage:
     """A stage that makes views of a feature, or takes others along, without those that nothing comes of; any other as it is."""
-    if getattr(stage, "riders", ()):
-        return replace(stage, riders=tuple(name for name in stage.riders if name in needed))  # type: ignore[attr-defined]
+    riders = getattr(stage, "riders", ())
+    if riders:
+        return replace(stage, riders=tuple(name for name in riders if name in needed))
     if not isinstance(stage, s.Fork):
         return stage
     kept = [i for i, name in enumerate(stage.names) if name in needed]

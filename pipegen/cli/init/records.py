@@ -6,7 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.archives import class_folders, first_archive
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pipegen.cli.init.stores import Held
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.source import RecordSource
 
 FILES = {
     ".tfrecord": "tfrecord", ".tfrecords": "tfrecord", ".tfrec": "tfrecord", ".tar": "webdataset", ".zip": "zip", ".mds": "mds", **ENDINGS,
@@ -72,7 +73,7 @@ def first_records(path: str, op: str, spec_folder: str) -> tuple[str, str]:
     if classes is not None:
         return first_archive(classes, path, spec_folder)
     try:
-        _, shards = find_shards(os.getcwd(), os.path.abspath(path), sources()[op].suffixes)  # type: ignore[attr-defined]
+        _, shards = find_shards(os.getcwd(), os.path.abspath(path), cast("type[RecordSource]", sources()[op]).suffixes)
         shard = next((shard for shard in shards if shard.size), shards[0])
         held, whole, own = _look(op, shard)
         features, remarks = _chosen(op, shard, held, whole, own)
