@@ -73,6 +73,10 @@ RECIPES: dict[str, Recipe] = {
             (s.Resize(), s.Flip(), s.ColorJitter(), s.Blur(), s.Normalise()), baseline=TUTORIAL,
         ),
         Recipe("mixing", "decode, resize, flip, MixUp, CutMix, normalise; soft labels", _MIXED, baseline=TUTORIAL),
+        Recipe(
+            "heavy", "decode, resize, CLAHE, grid distortion, coarse dropout, HSV shift, JPEG, gamma, one of eight turns, normalise",
+            (s.Resize(), *(kind() for kind in s.HEAVY), s.Normalise()), baseline="DataLoader + Albumentations",
+        ),
         Recipe("cached", f"{_GEOMETRIC_WORDS}: the second epoch and those after it", _GEOMETRIC, cached=True),
         Recipe("arrays", "arrays of 32×32: rotate, translate, shear, zoom, flip", (s.Affine(), s.Flip()), data="arrays", size=32),
         Recipe(

@@ -141,5 +141,86 @@ class Normalise(Step):
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
 
+@dataclass(frozen=True)
+class Clahe(Step):
+    """Adaptive equalisation on 8 by 8 tiles, with a random limit.
+
+    Attributes:
+        limit: Range of the limit of the contrast.
+    """
+
+    limit: tuple[float, float] = (1.0, 4.0)
+
+
+@dataclass(frozen=True)
+class GridDistortion(Step):
+    """Rows and columns of a grid, each made wider or narrower at random.
+
+    Attributes:
+        amount: Greatest deviation of a width from 1.
+        cells: How many rows and columns there are.
+    """
+
+    amount: float = 0.3
+    cells: int = 5
+
+
+@dataclass(frozen=True)
+class CoarseDropout(Step):
+    """Black rectangles at random places.
+
+    Attributes:
+        holes: Range of their number.
+        side: Range of each of their sides, as a fraction of the image's.
+    """
+
+    holes: tuple[int, int] = (3, 8)
+    side: tuple[float, float] = (0.05, 0.15)
+
+
+@dataclass(frozen=True)
+class HsvShift(Step):
+    """Random amounts added to hue, saturation and value.
+
+    Attributes:
+        hue: Greatest turn of the hue either way, in degrees.
+        saturation: Greatest change of the saturation, in levels of 255.
+        value: Greatest change of the value, in levels of 255.
+    """
+
+    hue: float = 20.0
+    saturation: float = 30.0
+    value: float = 20.0
+
+
+@dataclass(frozen=True)
+class Jpeg(Step):
+    """What a JPEG of a random quality loses.
+
+    Attributes:
+        quality: Range of the quality.
+    """
+
+    quality: tuple[int, int] = (40, 95)
+
+
+@dataclass(frozen=True)
+class Gamma(Step):
+    """A random power of every value.
+
+    Attributes:
+        amount: Greatest deviation of the exponent from 1.
+    """
+
+    amount: float = 0.2
+
+
+@dataclass(frozen=True)
+class D4(Step):
+    """One of the eight ways to turn and mirror a square."""
+
+
+HEAVY = (Clahe, GridDistortion, CoarseDropout, HsvShift, Jpeg, Gamma, D4)
+"""Steps that are written for a few systems alone."""
 MIXING = (MixUp, CutMix)
 """The steps that need several images and one-hot labels."""

@@ -35,6 +35,7 @@ TARGETS: tuple[Target, ...] = (
     Target("imagenet", "limit: decode and crop", 0.75),
     Target("randaugment", "Keras dataset + layers", 15.0),
     Target("randaugment", "DataLoader + torchvision", 2.2),
+    Target("heavy", "DataLoader + Albumentations", 1.2),
     Target("cached", "ImageDataGenerator", 30.0),
     Target("arrays", "ImageDataGenerator", 40.0),
     Target("large", "tf.data tutorial", 1.9),

@@ -10,7 +10,13 @@ from benchmarks import steps as s
 if TYPE_CHECKING:
     from benchmarks.recipes import Recipe
 
-REMARKS = {s.Affine: "one resampling by OpenCV", s.Brightness: "brightness adds", s.ColorJitter: "hue by way of HSV"}
+REMARKS = {
+    s.Clahe: "CLAHE of the lightness of LAB",
+    s.HsvShift: "hue in steps of 2 degrees",
+    s.Affine: "one resampling by OpenCV",
+    s.Brightness: "brightness adds",
+    s.ColorJitter: "hue by way of HSV",
+}
 """What it does differently."""
 LACKS = {
     s.RandAugment: "Albumentations has no RandAugment",
@@ -70,4 +76,28 @@ def transform(step: s.Step, side: int) -> Any:
             return a.GaussianBlur(blur_limit=(step.kernel, step.kernel), sigma_limit=step.sigma, p=step.probability)
         case s.Normalise():
             return a.Normalize(step.mean, step.std)
+    return heavy(step)
+
+
+def heavy(step: s.Step) -> Any:
+    """The transform of one of the `HEAVY` steps."""
+    import albumentations as a
+
+    match step:
+        case s.Clahe():
+            return a.CLAHE(clip_limit=step.limit, tile_grid_size=(8, 8), p=1.0)
+        case s.GridDistortion():
+            return a.GridDistortion(num_steps=step.cells, distort_limit=(-step.amount, step.amount), p=1.0)
+        case s.CoarseDropout():
+            return a.CoarseDropout(step.holes, hole_height_range=step.side, hole_width_range=step.side, fill=0, p=1.0)
+        case s.HsvShift():
+            hue = step.hue / 2  # OpenCV counts in steps of 2 degrees
+            limits = ((-m, m) for m in (hue, step.saturation, step.value))
+            return a.HueSaturationValue(*limits, p=1.0)
+        case s.Jpeg():
+            return a.ImageCompression(quality_range=step.quality, p=1.0)
+        case s.Gamma():
+            return a.RandomGamma(gamma_limit=(100 * (1 - step.amount), 100 * (1 + step.amount)), p=1.0)
+        case s.D4():
+            return a.D4(p=1.0)
     raise NotImplementedError(type(step).__name__)

@@ -40,6 +40,8 @@ class System(ABC):
     """What it does differently at a step."""
     lacks: ClassVar[Mapping[type[s.Step], str]] = {}
     """Steps that it cannot do, and why."""
+    heavy: ClassVar[bool] = False
+    """Whether the steps of `HEAVY` are written for it."""
     reads: ClassVar[tuple[str, ...]] = (*FILES, "arrays")
     """The kinds of data that it reads."""
     caches: ClassVar[bool] = False
@@ -59,6 +61,8 @@ class System(ABC):
             raise UnavailableError(f"it reads no {'arrays' if recipe.data == 'arrays' else 'such files'}")
         if recipe.cached and not self.caches:
             raise UnavailableError("it has no cache of decoded images")
+        if not self.heavy and any(isinstance(step, s.HEAVY) for step in recipe.steps):
+            raise UnavailableError("these steps are not written for it here")
         for step in recipe.steps:
             if type(step) in self.lacks:
                 raise UnavailableError(self.lacks[type(step)])

@@ -45,6 +45,7 @@ class Grain(System):
     name: ClassVar[str] = "Grain + Albumentations"
     remarks: ClassVar = albumentations_steps.REMARKS
     lacks: ClassVar = albumentations_steps.LACKS
+    heavy: ClassVar[bool] = True
 
     @property
     def remark(self) -> str:  # type: ignore[override]

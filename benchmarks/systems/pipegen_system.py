@@ -33,6 +33,7 @@ class PipegenSystem(System):
         s.MixUp: "partners within groups of 8",
     }
     caches: ClassVar[bool] = True
+    heavy: ClassVar[bool] = True
 
     def __init__(self) -> None:
         """Nothing is built until it is asked for."""
@@ -120,4 +121,24 @@ def transforms(step: s.Step, side: int) -> list[Any]:
             return [{"cutmix": {"alpha": step.alpha}}]
         case s.Normalise():
             return [{"normalize": {"mean": [255 * m for m in step.mean], "std": [255 * d for d in step.std]}}]
+    return heavy(step)
+
+
+def heavy(step: s.Step) -> list[Any]:
+    """One of the `HEAVY` steps in pipegen's language."""
+    match step:
+        case s.Clahe():
+            return [{"random_clahe": {"limit": list(step.limit)}}]
+        case s.GridDistortion():
+            return [{"random_grid_distortion": {"factor": step.amount, "cells": step.cells}}]
+        case s.CoarseDropout():
+            return [{"random_coarse_dropout": {"holes": list(step.holes), "height": list(step.side), "width": list(step.side)}}]
+        case s.HsvShift():
+            return [{"random_hsv": {"hue_degrees": step.hue, "saturation_delta": step.saturation, "value_delta": step.value}}]
+        case s.Jpeg():
+            return [{"random_jpeg": {"quality": list(step.quality)}}]
+        case s.Gamma():
+            return [{"random_gamma": {"gamma": step.amount}}]
+        case s.D4():
+            return ["random_d4"]
     raise NotImplementedError(type(step).__name__)

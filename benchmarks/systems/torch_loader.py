@@ -90,6 +90,7 @@ class Albumentations(_Loader):
     name: ClassVar[str] = "DataLoader + Albumentations"
     remarks: ClassVar = albumentations_steps.REMARKS
     lacks: ClassVar = albumentations_steps.LACKS
+    heavy: ClassVar[bool] = True
 
     def load(self, recipe: Recipe) -> Callable[[Any], Any]:
         return albumentations_steps.Load(recipe)
