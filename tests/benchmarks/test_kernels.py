@@ -52,3 +52,15 @@ def test_ratios_are_taken_within_a_turn() -> None:
     assert row.median("chain") == 3.0
     assert row.ratio("chain") == 0.5
     assert row.ratio("whole") == 1.0
+
+
+@pytest.mark.parametrize("name", ["gamma", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("JPEG", "sepia", "D4", "elastic"))])
+def test_steps_are_measured_beside_opencv(name: str) -> None:
+    pytest.importorskip("cv2")
+    from benchmarks.steps_beside_opencv import PAIRS, measured
+
+    ours, theirs = measured(name, batch=2, repeats=2)
+    assert ours > 0
+    assert theirs > 0
+    image = np.random.default_rng(0).integers(0, 256, (224, 224, 3), np.uint8)
+    assert all(np.asarray(function(image)).shape == image.shape for _, _, function in PAIRS.values())
