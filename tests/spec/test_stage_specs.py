@@ -55,6 +55,12 @@ def test_a_stage_is_the_spec_with_its_own_values() -> None:
     assert first.alone().model.stretch == Stretch()
 
 
+def test_a_slip_of_a_key_is_none_of_keras_words() -> None:
+    (finding,) = look(stages=[{"epoch": 5}]).diagnostics
+    assert finding.help[0] == "did you mean `epochs`?"
+    assert finding.fix is not None
+
+
 def test_epochs_of_so_many_steps_go_on_where_the_stage_before_ends() -> None:
     stages = spec(epoch={"steps": 10}, stages=[{"epochs": 2, "batch": 64}, {"epochs": 3}, {"epochs": 1, "batch": 8}]).stages
     assert [s.model.stretch.examples for s in stages] == [0, 2 * 10 * 64, 2 * 10 * 64 + 3 * 10 * 32]
