@@ -24,6 +24,7 @@ import pipegen
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.pasting import PastingTransform
+from pipegen.ops.families.references import ReferenceTransform
 from pipegen.ops.families.turns import TurnTransform
 from pipegen.ops.registry import transforms
 
@@ -70,6 +71,8 @@ def patches(folder: Path) -> None:
 def spec(step: type[Transform], folder: Path) -> dict[str, Any]:
     """A pipeline of a worked example of the step alone, on images of the size that the picture shows where it takes any."""
     example = yaml.safe_load(step.examples[0].yaml)
+    if issubclass(step, ReferenceTransform):
+        example[step.op]["references"] = str(folder.parent / "different" / "photo")
     wide = 2 * HEIGHT if step.random and issubclass(step, TurnTransform) else 2 * WIDTH  # turns that are drawn want squares
     size = {"resize": {"size": list(PATCH) if folder.name == "patches" else [2 * HEIGHT, wide]}}
     any_size, varies = step.examples[0].given.height is None, "?" in step.examples[0].then

@@ -50,6 +50,27 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _styles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Two pictures for `styles/`, where the worked examples of steps with reference images have theirs."""
+    from PIL import Image
+
+    from pipegen.ops.families import references
+
+    folder = tmp_path_factory.mktemp("references")
+    for number in range(2):
+        ramp = Image.linear_gradient("L").resize((40, 30)).rotate(90 * number)
+        Image.merge("RGB", (ramp, ramp.point(lambda v: v // 2 + 40), ramp.point(lambda v: 255 - v))).save(folder / f"{number}.png")
+    found = references.files_of
+
+    def files(path: str) -> list[Path]:
+        return found(path) or (found(str(folder)) if path.startswith("styles/") else [])
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(references, "files_of", files)
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Nearly all that collecting the tests makes stays for good: to search it for garbage was a third of the time."""

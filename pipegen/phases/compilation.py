@@ -14,14 +14,16 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
-from pipegen.errors import SpecError
+from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
+from pipegen.ops.families.references import references_of
 from pipegen.phases.machine import machine
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
 from pipegen.plan.check import Checked, check, check_draft, possible_types
 from pipegen.plan.fitting_plans import with_given
 from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Cache, Shuffle
+from pipegen.plan.recipe import step_path
 from pipegen.plan.stage_checks import check_stages
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import load as load_spec
@@ -170,6 +172,7 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
         SpecError: When an encoding does not fit the classes, or a step the arrays.
     """
     model = spec.model
+    require_references(spec)
     types = possible_types(model, len(manifest.class_names) or None, manifest.record)
     if model is spec.loaded.spec and types == possible_types(model):
         return BoundSpec(spec, manifest, _in_files(spec.plans, manifest))  # of types the data says no more than the spec
@@ -177,6 +180,23 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
     if checked.diagnostics.has_errors:
         raise SpecError(checked.diagnostics.sorted())
     return BoundSpec(spec, manifest, _in_files(checked.plans, manifest))
+
+
+def require_references(spec: Spec) -> None:
+    """Looks whether there are the images that steps take from files beside the spec.
+
+    Raises:
+        SpecError: `PG401`.
+    """
+    findings = []
+    for number, step in references_of(spec.model.transforms):
+        try:
+            step.require_references()
+        except OpError as error:
+            where = (*step_path(number, spec.model.transforms[number]), error.field or "")
+            findings.append(make(error.code, error.message, spec.loaded.locate.label(where), help=error.help or ()))
+    if findings:
+        raise SpecError(findings)
 
 
 def of_first_view(bound: BoundSpec) -> BoundSpec:

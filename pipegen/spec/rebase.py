@@ -21,6 +21,8 @@ PATHS: tuple[KeyPath, ...] = (
 """Settings outside the source that are paths."""
 SOURCE_PATHS = frozenset({"path", "root"})
 """Arguments of sources that are paths of data."""
+STEP_PATHS = frozenset({"references"})
+"""Arguments of steps that are paths of files beside the spec."""
 ADDRESS = "url"
 """The argument of sources that is the address of a database; one of SQLite has a path, which may be relative."""
 PLACES = SOURCE_PATHS | {"snapshot", ADDRESS}
@@ -38,6 +40,17 @@ def make_absolute(spec: dict[str, Any], place: Place) -> None:
             at[last] = _absolute(at[last], (*parents, last), place)
     if isinstance(spec.get("source"), dict):
         _sources(spec["source"], ("source",), place)
+    _steps(spec.get("transforms"), ("transforms",), place)
+    _steps(spec.get("views"), ("views",), place)
+
+
+def _steps(node: Any, path: KeyPath, place: Place) -> None:
+    """Does it with what steps take from files, wherever they stand: in a list, in edits of a base, in branches, in other steps."""
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        if key in STEP_PATHS and isinstance(value, str):
+            node[key] = _absolute(value, (*path, key), place)
+        else:
+            _steps(value, (*path, key), place)
 
 
 def _sources(node: dict[str, Any], path: KeyPath, place: Place) -> None:

@@ -27,6 +27,8 @@ Array = np.ndarray[Any, Any]
 SHAPE = (260, 300, 3)
 RANDOM = [(op, example) for _, op in sorted(transforms().items()) if op.random for example in op.examples]
 OWN_NAMES = {
+    "random_fourier_adaptation",
+    "random_histogram_matching",
     "random_box_crop",
     "random_chromatic_aberration",
     "random_advanced_blur",

@@ -93,6 +93,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_grid_shuffle": [{"cells": [1, 16], "probability": 0.5}, {"cells": 1}, {"cells": 16}],
     "random_box_crop": [{"probability": 0}, {"shift": 2}],
     "random_chromatic_aberration": [{"factor": [0.8, 1.25], "fill": "wrap"}, {"factor": [1, 1]}, {"probability": 0.5}],
+    "random_fourier_adaptation": [{"references": "styles/", "beta": [0.5, 0.5]}, {"references": "styles/", "probability": 0}],
+    "random_histogram_matching": [
+        {"references": "styles/", "share": [1, 1]}, {"references": "styles/", "match": "moments", "share": [0, 1], "probability": 0.5},
+    ],
     "random_illumination": [
         {"intensity": [-1, 4], "pattern": "corner"}, {"intensity": 0}, {"intensity": 0.5, "pattern": "spot", "probability": 0.5},
     ],
