@@ -15,6 +15,8 @@ from typing import Any
 FOLDER = Path(__file__).parents[1] / "pipegen" / "cli" / "reference" / "libraries"
 BASES = {"BasicTransform", "DualTransform", "ImageOnlyTransform", "Transform3D", "BaseCompose", "Transform", "BaseImagePreprocessingLayer"}
 """Classes that others derive from, which do nothing themselves."""
+OF_TORCH = {"ToTensor3D": ["p"], "ToTensorV2": ["transpose_mask", "p"]}
+"""What Albumentations has beside PyTorch alone."""
 OTHER_LAYERS = {"CategoryEncoding", "Normalization", "Pipeline", "Rescaling"}
 """Keras' layers for images, and for what belongs to them, that derive from no base of theirs."""
 
@@ -25,7 +27,7 @@ def albumentations() -> dict[str, list[str]]:
     from albumentations.core.composition import BaseCompose
     from albumentations.core.transforms_interface import BasicTransform
 
-    return {n: _arguments(c) for n, c in _classes(albumentations) if issubclass(c, (BasicTransform, BaseCompose))}
+    return OF_TORCH | {n: _arguments(c) for n, c in _classes(albumentations) if issubclass(c, (BasicTransform, BaseCompose))}
 
 
 def keras() -> dict[str, list[str]]:
