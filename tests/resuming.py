@@ -59,7 +59,7 @@ def with_small_graph(pipe: Any) -> Any:
     steps = real.steps
 
     def batches(epochs: Any, form: Any) -> Any:
-        def of(epoch: Any, first: Any) -> Any:
+        def of(epoch: Any, first: Any, _since: Any) -> Any:
             made = tf.data.Dataset.range(first, steps)
             return made.map(lambda step: (epoch, step, (tf.zeros([2, 2, 2, 1]), tf.cast((epoch * steps + step)[None], tf.float32))))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from contextlib import suppress
 from pipes import numbered
 from typing import TYPE_CHECKING, Any
 
@@ -256,7 +257,7 @@ def test_initial_epoch(pipe: Any, whole: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_another_batch_size(pipe: Any, tmp_path: Path, size: int) -> None:
-    """The position is one of examples; what is no whole number of batches is refused."""
+    """The position is one of examples: the rest of the epoch is cut into batches of the new size."""
     crashed(pipe, tmp_path / "ck", 6, save_freq=6)
     other = numbered(8, 4, batch={"size": size})
     model = memory()
@@ -264,15 +265,39 @@ def test_another_batch_size(pipe: Any, tmp_path: Path, size: int) -> None:
     rows = [int(row) for epoch in (1, 2) for _, y in pipe.dataset("train", epoch=epoch) for row in y.numpy()]
     assert [row for batch in model.trained for row in batch] == rows[4:]
     crashed(pipe, tmp_path / "ck", 5, save_freq=5)
-    if size == 4:
-        with pytest.raises(StateError, match="2 examples into the epoch, which is no whole number of batches of 4"):
-            fit(other, memory(), "finite", backup_in(tmp_path / "ck", 1), other.callback(tmp_path / "ck"))
-        return
+    due = rows[2:] if size == 1 else [*rows[2:6], *rows[8:]]  # two rows fill no batch of 4
+    done = 9 if size == 1 else 2
     with pytest.raises(Crash):
-        fit(other, memory(), "finite", backup_in(tmp_path / "ck", 1), other.callback(tmp_path / "ck"), crash_at(9))
+        fit(other, memory(), "finite", backup_in(tmp_path / "ck", 1), other.callback(tmp_path / "ck"), crash_at(done))
     model = memory()
     fit(other, model, "finite", backup_in(tmp_path / "ck", 1), other.callback(tmp_path / "ck"))
-    assert [row for batch in model.trained for row in batch] == rows[2 + 9 :], "and once more with that size"
+    assert [row for batch in model.trained for row in batch] == due[done * size :], "and once more with that size"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("size", [3, 5])
+@pytest.mark.parametrize("saved", range(1, 8))
+def test_a_run_that_changes_its_batches_is_broken_off_anywhere(tmp_path: Path, size: int, saved: int) -> None:
+    """The epoch that was begun with others has a step less, or none less; and weights of any batch of it are found again."""
+    pipe, other = numbered(17, 4), numbered(17, 4, batch={"size": size})
+    stream = [[int(row) for _, y in pipe.dataset("train", epoch=epoch) for row in y.numpy()] for epoch in range(EPOCHS)]
+    last = [sorted(set(range(17)) - set(rows)) for rows in stream]
+    stream = [[*rows, *missing] for rows, missing in zip(stream, last, strict=True)]
+    crashed(pipe, tmp_path / "ck", saved, save_freq=1)
+    epoch, step = divmod(saved, 8)
+    due = stream[epoch][2 * step :]
+    due = due[: len(due) // size * size]
+    for following in stream[epoch + 1 :]:
+        due += following[: 17 // size * size]
+    trained: list[int] = []
+    for crash in (1, 2, 1, None):
+        model = memory()
+        more = [] if crash is None else [crash_at(crash)]
+        with suppress(Crash):
+            fit(other, model, "finite", backup_in(tmp_path / "ck", 1), other.callback(tmp_path / "ck"), *more)
+        trained += [row for batch in model.trained for row in batch]
+        other = numbered(17, 4, batch={"size": size})
+    assert trained == due
 
 
 def test_gradient_accumulation(pipe: Any, whole: Any, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def _measure(
     compiled = optimise(model, plan, num_examples=count, file_bytes=manifest.mean_bytes("train") or None, cache=False).plan
     executor = Engine(BoundSpec(replace(spec, model=model), manifest, {}), {}).executor_of(compiled, "train")
     with nullcontext(progress) if progress is not None else bar("fitting", count) as tick:
-        return step.gather(_counted((batch.numpy() for batch in fixed_dataset(executor, 0, 0)), tick))
+        return step.gather(_counted((batch.numpy() for batch in fixed_dataset(executor)), tick))
 
 
 def _counted(batches: Iterable[np.ndarray[Any, Any]], progress: Callable[[int], None]) -> Iterator[np.ndarray[Any, Any]]:

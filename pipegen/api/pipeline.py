@@ -13,6 +13,7 @@ from pipegen.api.written import WrittenDown
 from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
 from pipegen.data.split_names import meant_split
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.physical.position import FIRST
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.shared import Shared
     from pipegen.notebook import Explanation
     from pipegen.phases.specs import CompiledSpec, Spec
+    from pipegen.physical.position import Position
     from pipegen.plan.nodes import Plan
     from pipegen.views.export import Exported
 
@@ -77,12 +79,14 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         self._require(split)
         return self
 
-    def _position(self, split: str, epoch: int, step: int) -> tuple[int, int]:
+    def _position(self, split: str, epoch: int, step: int, origin: int = 0, shift: int = 0) -> Position:
         self._require(split)
-        epoch, step = whole("epoch", epoch), whole("step", step)
-        if not 0 <= step <= self.steps(split) or epoch < 0:
-            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {self.steps(split)} steps")
-        return epoch, step
+        epoch, step, origin, shift = whole("epoch", epoch), whole("step", step), whole("origin", origin), whole("shift", shift)
+        extent = self._engine.executor(split).order
+        steps = extent.steps_from(origin)
+        if not 0 <= step <= steps or epoch < 0:
+            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {steps} steps")
+        return extent.counted(epoch, step, origin, shift)
 
     def __getattr__(self, name: str) -> Any:
         """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
@@ -137,6 +141,8 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         *,
         epoch: int = 0,
         step: int = 0,
+        origin: int = 0,
+        shift: int = 0,
         shard: tuple[int, int] | None = None,
         device: str | None = None,
         stages: Literal["all", "element"] = "all",
@@ -147,6 +153,8 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
             split: The split.
             epoch: Which epoch, from 0; it decides the order and the draws of the training split.
             step: The first step.
+            origin: The slot of the epoch that its step 0 begins at, where it was begun with batches of another size: see `state`.
+            shift: With `epoch: {steps: N}`, how many places later in the order it stands for that reason: see `state`.
             shard: `(index, count)`: which share of each global batch, in place of the spec's.
             device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator.
             stages: `all`, or `element` for a model that holds `pipe.layer()`: what that does is left out. Nothing is cached then.
@@ -156,17 +164,21 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
             SpecError: With `stages="element"`, where random steps stand among those of the layer.
         """
         pipe = self._at(split, epoch)
-        epoch, step = pipe._position(split, epoch, step)
-        given = split, epoch, step, share(shard), None if device is None else text("device", device, "GPU:0")
+        at = pipe._position(split, epoch, step, origin, shift)
+        given = split, at, share(shard), None if device is None else text("device", device, "GPU:0")
         return pipe._before_layer(*given) if leaves_steps(stages) else pipe._engine.fixed(*given)
+
+    def _from(self, split: str, at: Position, shard: tuple[int, int] | None = None) -> PipelineDataset:
+        """Returns what is left of an epoch of a split."""
+        return self._at(split, at.epoch)._engine.fixed(split, at, shard, None)
 
     def peek(self, split: str = "train", n: int = 1) -> Any:
         """Returns the next `n` examples of a split as NumPy arrays, and moves nothing."""
         from pipegen.views.peek import peek
 
         pipe = self._at(split)
-        epoch, step = pipe._engine.train_progress().position() if split == "train" else (0, 0)
-        return peek(pipe._engine.executor(split), lambda e, k: pipe.dataset(split, epoch=e, step=k), epoch, step, whole("n", n, 1))
+        at = pipe._engine.train_progress().position() if split == "train" else FIRST
+        return peek(pipe._engine.executor(split), lambda at: self._from(split, at), at, whole("n", n, 1))
 
     def preview(
         self,
@@ -316,7 +328,7 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         from pipegen.views.model_check import check
 
         split, element = self._main.split, leaves_steps(stages)
-        given = self._before_layer(split, 0, 0, None, None).element_spec if element else self.element_spec
+        given = self._before_layer(split, FIRST, None, None).element_spec if element else self.element_spec
         wrong = self._layer_mismatches(model, split, element=element)
         out, record = self._main.emit.out, self._main.read
         record = record.replace(**{name: t for name, t in out.items() if kind_of(t).padded})  # places can be cut, and mixing adds some

@@ -29,6 +29,7 @@ from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.records.archives.archive import LISTS
 from pipegen.phases.compilation import optimise
 from pipegen.plan import stages as s
+from pipegen.physical.position import Position
 from pipegen.plan.nodes import Read
 from pipegen.plan.unlabelled import unlabelled_plan
 from pipegen.types import ElementType
@@ -85,7 +86,7 @@ def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
             features = tuple(name for name, _ in plan.read.items())
             records = Records(names, example_ids("predict", keys), None, 0.0, reader, features, ram_budget(spec.runtime), place)
             executor = Executor(plan, own, records, where=bound.spec.where, advice="leave it out of the list")
-            found.append(fixed_dataset(executor, epoch, 0))
+            found.append(fixed_dataset(executor, Position(epoch)))
         return Predictions(found[0] if views is None else together(found), tuple(names))
 
 

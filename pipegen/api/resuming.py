@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine
     from pipegen.data.manifest import Manifest
     from pipegen.phases.specs import Spec
+    from pipegen.physical.extent import Extent
+    from pipegen.physical.position import Position
 
 
 @untraced
@@ -25,41 +27,57 @@ class Resumes:
 
     if TYPE_CHECKING:
 
-        def steps(self, split: str) -> int: ...
-
         def _require(self, split: str) -> None: ...
 
-        def _position(self, split: str, epoch: int, step: int) -> tuple[int, int]: ...
+        def _position(self, split: str, epoch: int, step: int, origin: int = 0, shift: int = 0) -> Position: ...
 
     def state(self) -> dict[str, Any]:
-        """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data."""
-        self._require("train")
-        epoch, step = self._engine.train_progress().position()
-        return self._state_at(epoch, step)
+        """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data.
 
-    def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
-        return make_state(self.spec.model, self.spec.hash, self._manifest.split_fingerprint, epoch, step)
+        A run may go on from it with batches of another size, and on another number of hosts. The rest of the epoch is then cut into batches
+        of that size: `origin` is the slot of the epoch that its step 0 begins at, or would, and the next epoch begins at slot 0. With
+        `epoch: {steps: N}`, `shift` is how many places later a batch stands in the order than if all before it had been of this size.
+        """
+        self._require("train")
+        return self._state_at(self._engine.train_progress().position())
+
+    def _extent_at(self, epoch: int) -> Extent:
+        """Returns the epochs of the training split, of which the number of one is given."""
+        self._require("train")
+        return self._engine.executor("train").order
+
+    def _state_at(self, at: Position) -> dict[str, Any]:
+        return make_state(self.spec.model, self.spec.hash, self._manifest.split_fingerprint, self._extent_at(at.epoch), at)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Lets the training split go on where a state was taken.
+        """Lets the training split go on where a state was taken, be it with batches of another size or on another number of hosts.
 
         Raises:
-            StateError: When the spec or the data differs; it says in words what does.
+            StateError: When the spec, but for the size of batches, or the data differs; it says in words what does.
+            SpecError: `PG412` where what is left of the epoch gives some host fewer steps than others.
         """
-        self.seek(*self._position_of(state))
+        self._seek(self._position_of(state))
 
-    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
-        return position_from(state, self.spec.model, self.spec.hash, self._manifest.split_fingerprint, self.steps("train"))
+    def _position_of(self, state: Mapping[str, Any]) -> Position:
+        model, fingerprint = self.spec.model, self._manifest.split_fingerprint
+        return position_from(state, model, self.spec.hash, fingerprint, self._extent_at)
 
-    def seek(self, epoch: int, step: int = 0) -> None:
+    def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
         """Lets the training split go on at a step of an epoch: the next iterator over `.train` starts there.
 
         Args:
             epoch: The epoch, from 0.
             step: Its first step; as many as an epoch has stand for the start of the next one.
+            origin: The slot of the epoch that its step 0 begins at, where it was begun with batches of another size: see `state`.
+            shift: With `epoch: {steps: N}`, how many places later in the order it stands for that reason: see `state`.
 
         Raises:
             ValueError: For an unknown epoch or step.
         """
-        epoch, step = self._position("train", epoch, step)
-        self._engine.train_progress().seek(epoch, step)
+        at, now = self._position("train", epoch, step, origin, shift), self._engine.train_progress().position()
+        # Where the training stands there already, it goes on as it would have done.
+        self._seek(now if now[:2] == at[:2] and not origin and not shift else at)
+
+    def _seek(self, at: Position) -> None:
+        self._engine.check_last("train", at)
+        self._engine.train_progress().seek(at)

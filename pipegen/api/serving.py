@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.phases.specs import CompiledSpec
+    from pipegen.physical.position import Position
     from pipegen.plan.nodes import Plan
     from pipegen.plan.served import Takes
     from pipegen.views.layer import EvaluationLayer
@@ -140,13 +141,13 @@ class Serves:
 
         return layer_config(self._evaluation, self._compiled.plans.values())
 
-    def _before_layer(self, split: str, epoch: int, step: int, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
-        """One epoch of a split without what the layer does."""
+    def _before_layer(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
+        """What is left of an epoch of a split, without what the layer does."""
         from pipegen.phases.layered import before_layer
 
         locate = self._compiled.spec.loaded.locate.label
         plain = before_layer(self._compiled.plans[split], self._evaluation, self._layer_config, locate)
-        return self._engine.fixed_unlayered(plain, split, epoch, step, shard, device)
+        return self._engine.fixed_unlayered(plain, split, at, shard, device)
 
     def _layer_mismatches(self, model: keras.Model, split: str, *, element: bool) -> list[str]:
         from pipegen.views.layer import layer_mismatches, layers_in

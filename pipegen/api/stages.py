@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import file_or_folder, whole
 from pipegen.data.sampling.choice import examples_of_epoch
-from pipegen.phases.state import make_state, position_from
 from pipegen.physical.decide import extent_of
+from pipegen.physical.position import Position
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.datasets.stage_callback import StageCallback
     from pipegen.phases.specs import CompiledSpec, Spec
+    from pipegen.physical.extent import Extent
 
 
 class Timeline:
@@ -44,6 +46,11 @@ class Timeline:
     def stage(self, epoch: int) -> int:
         """Returns the number of the stage that an epoch is in; one behind the end is in the last."""
         return min(bisect_right(self.firsts, epoch) - 1, len(self.steps) - 1)
+
+    def of_sizes(self, extents: Sequence[Extent], sizes: Sequence[int]) -> Timeline:
+        """Returns the same with batches of other sizes, of the epochs of each stage."""
+        steps = [replace(extent, batch=size).steps for extent, size in zip(extents, sizes, strict=True)]
+        return Timeline([end - begin for begin, end in pairwise(self.firsts)], steps)
 
     def batches(self, epoch: int, step: int) -> int:
         """Counts the batches before a position."""
@@ -111,14 +118,20 @@ class Stage(Pipeline):
     def state(self) -> dict[str, Any]:
         return self._of.state()
 
-    def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
-        return self._of._state_at(epoch, step)
+    def _extent_at(self, epoch: int) -> Extent:
+        return self._of._extent_at(epoch)
 
-    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
+    def _state_at(self, at: Position) -> dict[str, Any]:
+        return self._of._state_at(at)
+
+    def _position_of(self, state: Mapping[str, Any]) -> Position:
         return self._of._position_of(state)
 
-    def seek(self, epoch: int, step: int = 0) -> None:
-        self._of.seek(epoch, step)
+    def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
+        self._of.seek(epoch, step, origin=origin, shift=shift)
+
+    def _seek(self, at: Position) -> None:
+        self._of._seek(at)
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
         """Makes the Keras callback for `fit` over this stage; see `Pipeline.callback`.
@@ -147,8 +160,9 @@ class StagedPipeline(Pipeline):
         super().__init__(compiled, rebuild, self._shared)
         models = [stage.spec.model for stage in stages]
         counts = [examples_of_epoch(model, self._manifest, "train") for model in models]
-        steps = [extent_of(model, stage.plans["train"], count).steps for model, stage, count in zip(models, stages, counts, strict=True)]
-        self.timeline = Timeline([stage.epochs for stage in self.spec.model.stages], steps)
+        each = zip(models, stages, counts, strict=True)
+        self.extents = tuple(extent_of(model, stage.plans["train"], count) for model, stage, count in each)
+        self.timeline = Timeline([stage.epochs for stage in self.spec.model.stages], [extent.steps for extent in self.extents])
         self._stages = tuple(Stage(stage, self, index) for index, stage in enumerate(stages))
 
     @property
@@ -156,8 +170,8 @@ class StagedPipeline(Pipeline):
         return self._stages
 
     @property
-    def position(self) -> tuple[int, int]:
-        """Returns the epoch and the step that come next."""
+    def position(self) -> Position:
+        """Returns what comes next."""
         return self._shared.progress.position()
 
     @property
@@ -183,25 +197,25 @@ class StagedPipeline(Pipeline):
     # Resuming
 
     def state(self) -> dict[str, Any]:
-        return self._state_at(*self.position)
+        return self._state_at(self.position)
 
-    def _state_at(self, epoch: int, step: int) -> dict[str, Any]:
-        model = self._stages[self.timeline.stage(epoch)].spec.model
-        state = make_state(self.spec.model, self.spec_hash, self._manifest.split_fingerprint, epoch, step)
-        return {**state, "examples": step * model.batch.size}
+    def _extent_at(self, epoch: int) -> Extent:
+        return self.extents[self.timeline.stage(epoch)]
 
-    def _position_of(self, state: Mapping[str, Any]) -> tuple[int, int]:
-        most = self.timeline.steps[self.timeline.stage(state["epoch"])] if isinstance(state.get("epoch"), int) else 0
-        return position_from(state, self.spec.model, self.spec_hash, self._manifest.split_fingerprint, most)
-
-    def seek(self, epoch: int, step: int = 0) -> None:
-        epoch, step = whole("epoch", epoch, 0), whole("step", step, 0)
-        most = self.timeline.steps[self.timeline.stage(epoch)]
+    def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
+        epoch, step, origin, shift = whole("epoch", epoch, 0), whole("step", step, 0), whole("origin", origin), whole("shift", shift)
+        most = self._extent_at(epoch).steps_from(origin)
         if step > most or (epoch, step) > (self.timeline.end, 0):
             raise ValueError(
                 f"epoch {epoch}, step {step} is not in the stages: they have {self.timeline.end} epochs, and one there {most} steps"
             )
-        self._shared.progress.seek(*(epoch, step) if step < most else (epoch + 1, 0))
+        at = self._extent_at(epoch).counted(epoch, step, origin, shift)
+        self._seek(self.position if self.position[:2] == at[:2] and not origin and not shift else at)
+
+    def _seek(self, at: Position) -> None:
+        if at.origin:
+            self._stages[self.timeline.stage(at.epoch)]._engine.check_last("train", at)
+        self._shared.progress.seek(self._extent_at(at.epoch).settled(at))
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
         """Makes the Keras callback for `fit` over whichever stage; see `Stage.callback`."""

@@ -9,11 +9,14 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.phases.launchers import Share, found_share
+from pipegen.plan.shares import share_problem
 from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipegen.physical.extent import Extent
+    from pipegen.physical.position import Position
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec, Runtime
 
@@ -38,25 +41,55 @@ def share_line(runtime: Runtime, environment: Mapping[str, str] = os.environ) ->
     return f"this process takes {share}{whole}" if share.origin else ""
 
 
-def uneven(spec: PipelineSpec, shard: tuple[int, int]) -> str | None:
-    """Says why a share cannot be had of every global batch; `None` where it can."""
+def check_share(spec: PipelineSpec, shard: tuple[int, int], locate: Locate) -> None:
+    """Checks that a share can be had of every global batch.
+
+    Raises:
+        SpecError: `PG412` where it cannot.
+        ValueError: For a share that there is not.
+    """
     index, count = shard
     if not 0 <= index < count:
-        return f"there is no share {index} of {count}: shares count from 0"
-    if spec.batch.size % count:
-        return f"a global batch of {spec.batch.size} does not divide among {count} hosts"
-    return None
+        raise ValueError(f"there is no share {index} of {count}: shares count from 0")
+    problem = share_problem(spec.batch.size, count, uneven=spec.runtime.shares == "uneven")
+    if problem is not None:
+        raise SpecError([make("PG412", problem[0], locate(("batch", "size")), help=problem[1])])
 
 
-def check_last_batch(spec: PipelineSpec, split: str, examples: int, hosts: int, locate: Locate) -> None:
+def check_last_batch(split: str, extent: Extent, locate: Locate) -> None:
     """Checks that every host gets something of the last batch, or it would take fewer steps than the others.
 
     Raises:
         SpecError: `PG412` where it is too small.
     """
-    rest = examples % spec.batch.size
-    if hosts > 1 and spec.batch.remainder_for(split) == "keep" and 0 < rest < hosts:
-        message = f"the last batch of split `{split}` has {rest} examples, fewer than the {hosts} hosts"
+    hosts, rest = extent.shard[1], extent.num_examples % extent.batch
+    if extent.ends_short and 0 < rest < hosts:
+        message = f"the last batch of split `{split}` has {_examples(rest)}, fewer than the {hosts} hosts"
         lines = f"batch: {{remainder: {{{split}: pad}}}}"
         help_ = (write(lines, "spec", "use {}, so that every host takes the same number of steps"),)
         raise SpecError([make("PG412", message, locate(("batch",)), help=help_)])
+
+
+def check_rest(split: str, extent: Extent, at: Position, locate: Locate) -> None:
+    """Checks the same of what is left of an epoch that was begun with batches of another size.
+
+    Raises:
+        SpecError: `PG412`, with a size that works, or as many hosts.
+    """
+    hosts, left = extent.shard[1], extent.num_examples - extent.slot(at)
+    rest = left % extent.batch
+    if not extent.ends_short or not at.origin or not 0 < rest < hosts:
+        return
+    message = (
+        f"what is left of epoch {at.epoch} of split `{split}`, {_examples(left)}, ends in a batch of {_examples(rest)}, fewer than the "
+        f"{hosts} hosts"
+    )
+    near = sorted(range(hosts, 4 * extent.batch + 1, hosts), key=lambda size: abs(size - extent.batch))
+    size = next((size for size in near if left % size == 0 or left % size >= hosts), None)
+    ways = [f"with batches of {size}"] if size is not None else []
+    ways.append(f"on {rest} host{'s' if rest > 1 else ''}")
+    raise SpecError([make("PG412", message, locate(("batch",)), help=(f"go on {' or '.join(ways)} to the end of the epoch",))])
+
+
+def _examples(count: int) -> str:
+    return f"{count} example{'' if count == 1 else 's'}"

@@ -6,11 +6,11 @@ together, so one pair of them finds the position of any weights of the run, when
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipegen.errors import StateError
+from pipegen.physical.position import Position
 
 KEY = "fit"
 """Where the record stands in a state file."""
@@ -24,11 +24,13 @@ UNCOUNTED = (
 
 @dataclass(frozen=True)
 class Place:
-    """Says where `fit` goes on: its epoch, how many batches of that are done, and how many of the pipeline, over all of its epochs."""
+    """Says where `fit` goes on: its epoch, how many batches of that are done, how many of the pipeline, over all of its epochs, and the
+    position of the pipeline, where that does not follow from their number."""
 
     epoch: int
     done: int
     batches: int
+    at: Position | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Record:
         epochs: `(epoch, iterations at its begin, length)` of an epoch of `fit`, and of those that follow at that length, up to the next
             entry; the length is `None` while it is not known. Keras makes epochs longer than it says where `steps_per_execution` does
             not divide them.
+        since: An epoch of the pipeline, the origin and the shift that it has, since it was begun with batches of another size, and how many
+            steps fewer than others it has for that. It is counted as if those had been done.
     """
 
     epoch: int
@@ -58,6 +62,7 @@ class Record:
     counts: bool | None = None
     finished: bool = False
     epochs: tuple[tuple[int, int, int | None], ...] = field(default=())
+    since: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     @property
     def begin(self) -> int:
@@ -116,9 +121,14 @@ class Record:
             epoch, done = epoch + 1, 0
         return Place(epoch, done, self.batches + ran)
 
+    def located(self, epoch: int, step: int) -> Position:
+        """Returns the position of a step of the pipeline, as epochs that all have their steps would count it."""
+        begun, origin, shift, missing = self.since
+        return Position(epoch, step - missing, origin, shift) if epoch == begun else Position(epoch, step, 0, shift)
+
     def to_json(self) -> dict[str, Any]:
         """Returns what a state file holds."""
-        return {**self.__dict__, "epochs": [list(entry) for entry in self.epochs]}
+        return {**self.__dict__, "epochs": [list(entry) for entry in self.epochs], "since": list(self.since)}
 
     @classmethod
     def from_json(cls, found: Any) -> Record:
@@ -130,20 +140,10 @@ class Record:
         try:
             epochs = tuple((int(e), int(i), None if n is None else int(n)) for e, i, n in found["epochs"])
             numbers = {name: int(found[name]) for name in ("epoch", "batches", "iterations", "steps", "per_epoch", "execution")}
+            begun, origin, shift, missing = (int(n) for n in found.get("since", (0, 0, 0, 0)))
             if not epochs or min(numbers["steps"], numbers["per_epoch"], numbers["execution"]) < 1:
                 raise ValueError("it has no epochs")
-            return cls(**numbers, counts=found["counts"], finished=bool(found["finished"]), epochs=epochs)
+            since = begun, origin, shift, missing
+            return cls(**numbers, counts=found["counts"], finished=bool(found["finished"]), epochs=epochs, since=since)
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"the record of `fit` in the state is damaged ({error}); remove the file to start anew") from None
-
-
-def rescaled(done: int, state: Mapping[str, Any], size: int) -> int:
-    """Returns batches of an epoch, of the size that a state was saved with, in batches of another size.
-
-    Raises:
-        StateError: When they are no whole number.
-    """
-    saved = int(state["spec"]["batch"]["size"])
-    if done * saved % size:
-        raise StateError(f"the weights are {done * saved} examples into an epoch of `fit`, which is no whole number of batches of {size}")
-    return done * saved // size

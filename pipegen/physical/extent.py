@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.mixing import GROUP
+from pipegen.physical.position import Position
 
 if TYPE_CHECKING:
     from pipegen.spec.models import Remainder
@@ -23,6 +24,8 @@ class Extent:
         shard: Which share of each global batch, and of how many.
         epoch_steps: Steps in an epoch that goes on through the permutation, or `None` for one cycle: every example once.
         begin: With `epoch_steps`, an epoch, and how many examples all epochs before it have together: those may have had other batches.
+        anywhere: Whether an epoch may have begun with batches of another size, so that the blocks of this one lie anywhere towards the
+            groups that mix. Where steps are counted from then is said when it runs: see `Order`.
     """
 
     num_examples: int
@@ -31,20 +34,73 @@ class Extent:
     shard: tuple[int, int]
     epoch_steps: int | None
     begin: tuple[int, int] = field(default=(0, 0), kw_only=True)
+    anywhere: bool = field(default=False, kw_only=True)
 
     @property
     def steps(self) -> int:
         """Steps in an epoch; the same on every host."""
+        return self.steps_from(0)
+
+    def steps_from(self, origin: int) -> int:
+        """Counts the steps of an epoch of which step 0 begins at slot `origin`; the same on every host."""
         if self.epoch_steps is not None:
             return self.epoch_steps
-        if self.remainder == "drop":
-            return self.num_examples // self.batch
-        return math.ceil(self.num_examples / self.batch)
+        left = max(self.num_examples - origin, 0)
+        return left // self.batch if self.remainder == "drop" else math.ceil(left / self.batch)
+
+    def settled(self, at: Position) -> Position:
+        """Returns a position, or behind the last step of an epoch the begin of the next one."""
+        return at.begin(at.epoch + 1) if at.step >= self.steps_from(at.origin) and self.steps else at
+
+    def after(self, at: Position) -> Position:
+        """Returns the position behind the batch at one."""
+        return self.settled(at._replace(step=at.step + 1))
+
+    def slot(self, at: Position) -> int:
+        """Returns the slot of its epoch that a position stands before."""
+        return at.origin + at.step * self.batch
+
+    def before(self, at: Position) -> int:
+        """Counts the examples of all epochs before that of a position, where an epoch has a number of steps."""
+        (first, before), examples = self.begin, (self.epoch_steps or 0) * self.batch
+        return before + (at.epoch - first) * examples + at.shift - at.origin
+
+    def position(self, epoch: int, step: int, slot: int, before: int) -> Position:
+        """Returns the position of a slot of an epoch, for batches of this size.
+
+        Args:
+            epoch: The epoch.
+            step: Its step, which stays what it is where an epoch has a number of steps.
+            slot: The slot.
+            before: The examples of all epochs before, where an epoch has a number of steps.
+        """
+        if self.epoch_steps is None:
+            step, origin = divmod(slot, self.batch)
+            return self.settled(Position(epoch, step, origin))
+        at = Position(epoch, step, slot - step * self.batch)
+        return self.settled(at._replace(shift=before - self.before(at)))
+
+    def counted(self, epoch: int, step: int, origin: int, shift: int) -> Position:
+        """Returns the position of a step that is counted from a slot of its epoch.
+
+        Raises:
+            ValueError: For an origin or a shift that no epoch of these has.
+        """
+        if self.epoch_steps is not None:
+            return Position(epoch, step, origin, shift)
+        if origin < 0 or shift:
+            raise ValueError("each epoch of this split begins with its order, so that `origin` is 0 or more, and there is no `shift`")
+        return Position(epoch, step + origin // self.batch, origin % self.batch)
+
+    def missing(self, at: Position) -> int:
+        """Returns how many steps fewer its epoch has than others."""
+        return self.steps - self.steps_from(at.origin)
 
     @property
     def local_batch(self) -> int:
         """Examples of a full batch on this host."""
-        return self.batch // self.shard[1]
+        index, count = self.shard
+        return self.batch * (index + 1) // count - self.batch * index // count
 
     @property
     def ends_short(self) -> bool:
@@ -69,6 +125,8 @@ class Extent:
     @property
     def widened(self) -> int | None:
         """The rows of a block widened to whole mix groups, the same for every step; `None` where each holds whole groups as it is."""
+        if self.anywhere:
+            return -(-(self.local_batch + GROUP - 1) // GROUP) * GROUP
         steps, end = self.steps, self.grouped
         # Blocks lie alike towards the groups after at most `GROUP` steps; the last step's can be smaller.
         blocks = [self._block(step) for step in {*range(min(steps, GROUP)), max(steps - 1, 0)} if step < steps]

@@ -42,7 +42,9 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
     looked_up = ("columns of the data",) if plan.setting.columns and not plan.form.derived else ()
     match part:
         case p.Enter() if part.enters in ("variable", "queue"):
-            return Facts(variables=("the position" if part.enters == "variable" else "a queue",))
+            # An epoch that was begun with batches of another size has other rows beside its own, where examples are mixed.
+            alike = part.enters == "variable" and plan.form.derived and any(isinstance(f, p.Index) and f.grouped for f in plan.functions)
+            return Facts(variables=("the position" if part.enters == "variable" else "a queue",), asserts=alike)
         case p.Deliver() if part.notes:
             return Facts(variables=("the position",))
         case p.Index():

@@ -20,6 +20,7 @@ from pipegen.plan.mixed import Built, Records, build_mixed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.sampling import check_sampling
+from pipegen.plan.shares import share_problem
 from pipegen.plan.view_checks import check_views
 from pipegen.spec.branches import branches, of_branch
 from pipegen.spec.branches import relocated as relocated_view
@@ -241,13 +242,15 @@ def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) ->
 
 
 def _shares(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Reports a global batch that does not divide among the hosts that the spec names."""
+    """Reports a global batch that cannot be shared out among the hosts that the spec names."""
     shard = spec.runtime.shard
-    if not isinstance(shard, ShardIndex) or spec.batch.size % shard.count == 0:
+    problem = None
+    if isinstance(shard, ShardIndex):
+        problem = share_problem(spec.batch.size, shard.count, uneven=spec.runtime.shares == "uneven")
+    if problem is None:
         return []
-    message = f"a global batch of {spec.batch.size} does not divide among {shard.count} hosts"
     labels = (locate(("batch", "size")), locate(("runtime", "shard", "count"), "hosts"))
-    return [make("PG412", message, *labels, help=(f"use a multiple of {shard.count}",))]
+    return [make("PG412", problem[0], *labels, help=problem[1])]
 
 
 def _join_unbatchable(findings: list[Diagnostic]) -> list[Diagnostic]:

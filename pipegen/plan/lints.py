@@ -17,6 +17,7 @@ from pipegen.plan import followers
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.recipe import recipe, step_path
 from pipegen.plan.sampling import sampled_features
+from pipegen.plan.shares import rows_of
 from pipegen.plan.stages import StepRef
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
@@ -69,8 +70,9 @@ def _cut_groups(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     """Warns where each step computes examples of the batches beside it, for the sake of the groups that it shares with them."""
     mixing = [step_path(i, t) for i, t in enumerate(spec.transforms) if isinstance(t, MixingTransform) and runs_on(t, "train")]
     index, count = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
-    own = spec.batch.size // count
-    starts = {(step * spec.batch.size + index * own) % GROUP for step in range(GROUP)}
+    first, last = rows_of(spec.batch.size, index, count)
+    own = last - first
+    starts = {(step * spec.batch.size + first) % GROUP for step in range(GROUP)}
     rows = max(-(-(start + own) // GROUP) * GROUP for start in starts)
     if not mixing or "train" not in spec.split_names() or not own or rows == own:
         return []

@@ -197,6 +197,9 @@ class Runtime(Model):
     shard: Literal["auto", "none"] | ShardIndex = "auto"
     """The share of each global batch that this process takes: `auto` asks JAX, `TF_CONFIG`, Horovod, torchrun, Open MPI or SLURM's
     `srun`, the nearest of those that launched it; `none` takes all."""
+    shares: Literal["even", "uneven"] = "even"
+    """Whether a batch has to divide among the hosts. `uneven` gives some of them an example more, such as 5, 5 and 6 of 16: for own loops
+    that weigh each example alike, which an average over hosts does not."""
     prefetch: Literal["auto", "none"] | PositiveInt | DevicePrefetch = "auto"
     """`auto` keeps one or two finished batches ready in memory, a number so many; `{device: auto}` also copies them to the accelerator."""
     threads: Literal["auto"] | PositiveInt = "auto"

@@ -24,6 +24,7 @@ from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
 from pipegen.physical.nodes import EXPORTED
+from pipegen.physical.position import Position
 from pipegen.views import augmented as a
 from pipegen.views.drawn import DrawnParameters
 
@@ -187,7 +188,7 @@ class _Source:
             try:
                 batch = {name: value.numpy() for name, value in next(walk)[2].items()}
             except tf.errors.OpError as error:
-                raise self.executor.explain(error, (epoch, step)) from None
+                raise self.executor.explain(error, Position(epoch, step)) from None
             rows = [i for i, slot in enumerate(batch["@slot"].tolist()) if slot in self.slots[epoch]]
             yield batch, self._without_stand_ins(batch, rows)
 

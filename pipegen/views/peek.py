@@ -11,23 +11,24 @@ import tensorflow as tf
 if TYPE_CHECKING:
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.running.execute import Executor
+    from pipegen.physical.position import Position
 
 
-def peek(executor: Executor, dataset: Callable[[int, int], PipelineDataset], epoch: int, step: int, n: int) -> Any:
+def peek(executor: Executor, dataset: Callable[[Position], PipelineDataset], at: Position, n: int) -> Any:
     """The next `n` examples as NumPy arrays, or fewer at the end of a split that is not trained on.
 
-    `dataset` gives what is left of an epoch from a step on.
+    `dataset` gives what is left of an epoch from a position on.
     """
     batches: list[Any] = []
     seen = 0
     while seen < n:
         before = seen
-        for batch in dataset(epoch, step):
+        for batch in dataset(at):
             batches.append(tf.nest.map_structure(lambda t: t.numpy(), batch))
             seen += len(tf.nest.flatten(batches[-1])[0])
             if seen >= n:
                 break
-        epoch, step = epoch + 1, 0
+        at = at.begin(at.epoch + 1)
         if seen == before or executor.plan.split != "train":
             break
     return tf.nest.map_structure(lambda *parts: np.concatenate(_padded(parts))[:n], *batches)

@@ -67,7 +67,7 @@ class Sampled:
             DataError: For a record that cannot be read, and that the spec does not skip.
         """
         left = self._most
-        for batch in fixed_dataset(self._executor, 0, 0):
+        for batch in fixed_dataset(self._executor):
             rows = {name: value.numpy()[:left] for name, value in batch.items()}
             records = rows.pop(_RECORD)
             yield {f: _items(rows, f) for f in self._features}, self._numbers[records], [self._keys[i] for i in records.tolist()]

@@ -12,11 +12,13 @@ import keras
 
 from pipegen.errors import StateError
 from pipegen.phases.checkpoints import KERAS_FILE, KERAS_WEIGHTS, Checkpoints
-from pipegen.phases.run_record import KEY, UNCOUNTED, Place, Record, rescaled
+from pipegen.phases.run_record import KEY, UNCOUNTED, Place, Record
+from pipegen.phases.state import saved_sizes
 from pipegen.waiting import EpochRate, Waiting
 
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
+    from pipegen.physical.position import Position
 
 _ENDS_EPOCH = object()
 """True to Keras, and told apart from what another callback sets."""
@@ -129,9 +131,9 @@ class ResumeCallback(keras.callbacks.Callback):
     def _unless_behind(self, record: Record, batches: int) -> Record:
         """Returns the record; of a pipeline that has handed over fewer batches, one of other data: `fit` has a part of it, or none."""
         progress = self._pipe._engine.train_progress()
-        if record.counts is False or self._batches(*progress.position()) >= batches:
+        if record.counts is False or self._batches(progress.position()) >= batches:
             return record
-        return replace(record, counts=False, batches=self._batches(*progress.next_start()))
+        return replace(record, counts=False, batches=self._batches(progress.next_start()))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Notes that the run is finished: the next one begins where `fit` says."""
@@ -157,10 +159,16 @@ class ResumeCallback(keras.callbacks.Callback):
         per_epoch, now = self._per_epoch(), self._iterations()
         where = place or self._begin_of(epoch)
         self._offset = where.done
-        self._pipe.seek(*self._located(where.batches, self._steps()))
-        record = Record(epoch, where.batches, now, self._steps(), per_epoch, int(getattr(self.model, "steps_per_execution", None) or 1))
+        if where.at is not None:
+            self._pipe._seek(where.at)
+        else:
+            self._pipe.seek(*self._divided(where.batches, self._steps()))
+        at = self._pipe._engine.train_progress().next_start()
+        since = at.epoch, at.origin, at.shift, self._pipe._extent_at(at.epoch).missing(at)
+        execution = int(getattr(self.model, "steps_per_execution", None) or 1)
+        record = Record(epoch, self._batches(at), now, self._steps(), per_epoch, execution, since=since)
         earlier = self._earlier()
-        if place is not None and earlier is not None and earlier[1].steps == record.steps:
+        if place is not None and earlier is not None and (earlier[1].steps, self._sizes(earlier[0])) == (record.steps, self._sizes()):
             record = replace(record, epochs=earlier[1].epochs, counts=earlier[1].counts)
         self._record = record.with_epoch(epoch, now - where.done)
         self._save()
@@ -202,9 +210,10 @@ class ResumeCallback(keras.callbacks.Callback):
     def _find_unrecorded(self, now: int, told: int | None) -> tuple[Place | None, bool]:
         """The same without a record: an optimizer that has trained nothing else counts the batches of the run."""
         if self._saved is not None:  # what `pipe.state()` gave, put there by hand or by an earlier pipegen
-            done = self._batches(*self._pipe._position_of(self._saved))
-            if now in (-1, 0, done):
-                return self._counted(done), told is not None
+            at = self._pipe._position_of(self._saved)
+            done = self._batches(at)
+            if now in (-1, 0, done, self._counted_as_saved(self._saved)):
+                return replace(self._counted(done), at=at), told is not None
         if told is None:
             if self._saved is not None:
                 raise StateError(
@@ -220,11 +229,17 @@ class ResumeCallback(keras.callbacks.Callback):
         return place, True
 
     def _now(self, state: dict[str, Any], record: Record, place: Place) -> Place:
-        """Returns a place of the saved run in the batches of this one."""
-        epoch, step = self._located(place.batches, record.steps)
-        size = int(state["spec"]["batch"]["size"])
-        position = self._pipe._position_of({**state, "epoch": epoch, "step": step, "examples": step * size})
-        return Place(place.epoch, rescaled(place.done, state, self._pipe.spec.model.batch.size), self._batches(*position))
+        """Returns a place of the saved run in the batches of this one, which may be of another size."""
+        epoch, done = self._divided(place.batches, record.steps, state)
+        at, size = record.located(epoch, done), self._sizes(state)[self._stage_of(epoch)]
+        position = self._pipe._position_of({**state, **at._asdict(), "examples": at.origin + at.step * size})
+        if self._sizes(state) == self._sizes():
+            return Place(place.epoch, place.done, self._batches(position), position)
+        if done == place.done and self._has_whole_epochs():
+            missing = self._pipe._extent_at(position.epoch).missing(position)
+            return Place(place.epoch + position.epoch - epoch, position.step + missing, self._batches(position), position)
+        new = self._sizes()[self._stage_of(position.epoch)]
+        return Place(place.epoch, -(-place.done * size // new), self._batches(position), position)
 
     def _disagreement(self, place: Place, epoch: int) -> str:
         at = f"step {place.done} of epoch {place.epoch}"
@@ -266,17 +281,35 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _state_of(self, record: Record) -> dict[str, Any]:
         """Returns what is kept: the state where the record is, and the record."""
-        return {**self._pipe._state_at(*self._located(record.batches, record.steps)), KEY: record.to_json()}
+        return {**self._pipe._state_at(record.located(*self._divided(record.batches, record.steps))), KEY: record.to_json()}
 
     # How epochs are counted in batches
 
-    def _batches(self, epoch: int, step: int) -> int:
-        """Counts the batches of the pipeline before a position."""
-        return epoch * self._steps() + step
+    def _batches(self, at: Position) -> int:
+        """Counts the batches of the pipeline before a position; an epoch of fewer steps is counted as if it had all of them."""
+        return at.epoch * self._steps() + at.step + self._pipe._extent_at(at.epoch).missing(at)
 
-    def _located(self, batches: int, steps: int) -> tuple[int, int]:
-        """Returns the position behind so many batches, in a pipeline of `steps` an epoch."""
+    def _divided(self, batches: int, steps: int, state: dict[str, Any] | None = None) -> tuple[int, int]:
+        """Returns the epoch and the step behind so many batches, in a pipeline of `steps` an epoch, or that of a state."""
         return divmod(batches, steps)
+
+    def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
+        """Returns the batch size of the pipeline, or of a state; of several stages, of each."""
+        model = self._pipe.spec.model
+        return (model.batch.size,) if state is None else saved_sizes(state, model)
+
+    def _stage_of(self, epoch: int) -> int:
+        """Returns which of the sizes an epoch has."""
+        return 0
+
+    def _has_whole_epochs(self) -> bool:
+        """Returns whether an epoch of `fit` is one of the pipeline."""
+        return self._per_epoch() == self._steps()
+
+    def _counted_as_saved(self, state: dict[str, Any]) -> int:
+        """Returns how often an optimizer has run for a state, where all batches before were of one size."""
+        extent = self._pipe._extent_at(state["epoch"])
+        return int(state["epoch"] * replace(extent, batch=self._sizes(state)[self._stage_of(state["epoch"])]).steps + state["step"])
 
     def _counted(self, batches: int) -> Place:
         """Returns the place of weights that have seen so many batches of a run that began with the first one."""

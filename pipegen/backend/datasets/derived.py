@@ -13,9 +13,10 @@ from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.pipeline_dataset import RepeatedDataset
+    from pipegen.physical.position import Position
 
-Translate = Callable[[Exception, tuple[int, int] | None], Exception]
-"""From an error, and the epoch and step where they are known, to the error that a user should see."""
+Translate = Callable[[Exception, "Position | None"], Exception]
+"""From an error, and where its batch stands, if that is known, to the error that a user should see."""
 
 
 @untraced

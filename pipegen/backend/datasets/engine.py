@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import tensorflow as tf
 
@@ -26,8 +27,10 @@ from pipegen.data.sampling.choice import epochs_of, examples_of_epoch
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, SpecError
 from pipegen.garbage import uncollected
+from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
-from pipegen.phases.hosts import check_last_batch, resolve_share, uneven
+from pipegen.phases.hosts import check_last_batch, check_rest, check_share, resolve_share
+from pipegen.physical.decide import extent_of, last_mixing
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.wait_pipe import for_monitor
 from pipegen.waiting import WATCHERS
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
+    from pipegen.physical.position import Position
     from pipegen.plan.nodes import Plan
 
 _monitor = for_monitor()
@@ -66,27 +70,48 @@ class Engine:
         self.where = bound.spec.where
         self._plans = plans
         self._locate = bound.spec.loaded.locate.label
-        self._executors: dict[tuple[str, tuple[int, int]], Executor] = {}
-        self._unlayered: dict[tuple[str, tuple[int, int]], Executor] = {}
+        self._executors: dict[tuple[str, tuple[int, int], bool], Executor] = {}
+        self._unlayered: dict[tuple[str, tuple[int, int], bool], Executor] = {}
         self._datasets: dict[str, PipelineDataset] = {}
         self._shared = shared
         self._stores: dict[str, Store] = {} if shared is None else shared.stores
         self._requested: dict[str, RequestedBatches] = {}
         self._lock = threading.RLock()
         self.shard = resolve_share(spec.runtime).pair
-        problem = uneven(spec, self.shard)
-        if problem is not None:
-            raise SpecError([make("PG412", problem, self._locate(("batch", "size")), help=(f"use a multiple of {self.shard[1]}",))])
+        check_share(spec, self.shard, self._locate)
         self.progress: Progress | None = None
 
-    def executor(self, split: str, shard: tuple[int, int] | None = None) -> Executor:
-        """The executor of one split on one host, made on first use."""
-        key = (split, shard or self.shard)
+    def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False) -> Executor:
+        """The executor of one split on one host, made on first use.
+
+        Args:
+            split: The split.
+            shard: Which share of each global batch; by default the spec's.
+            moved: Whether for epochs that were begun with batches of another size, so that blocks lie anywhere towards the groups that mix.
+        """
+        key = (split, shard or self.shard, moved)
         with self._once():
             if key not in self._executors:
-                check_last_batch(self.spec, split, examples_of_epoch(self.spec, self.manifest, split), key[1][1], self._locate)
-                self._executors[key] = self.executor_of(self._plans[split], split, key[1])
+                self._check_last_batch(self._plans[split], key[1])
+                usual = self.executor(split, shard) if moved else None
+                self._executors[key] = self.executor_of(self._plans[split], split, key[1], moved=moved, beside=usual)
             return self._executors[key]
+
+    def executor_at(self, split: str, at: Position, shard: tuple[int, int] | None = None) -> Executor:
+        """The executor for the epoch of a position."""
+        return self.executor(split, shard, moved=_needs_another(self._plans[split], at))
+
+    def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
+        examples = examples_of_epoch(self.spec, self.manifest, plan.split)
+        check_last_batch(plan.split, extent_of(self.spec, plan, examples, shard), self._locate)
+
+    def check_last(self, split: str, at: Position) -> None:
+        """Checks that what is left of an epoch has as many steps on every host.
+
+        Raises:
+            SpecError: `PG412` where it has not.
+        """
+        check_rest(split, self.executor(split).order, at, self._locate)
 
     def executors(self) -> tuple[Executor, ...]:
         """Returns the executors that were made."""
@@ -98,13 +123,31 @@ class Engine:
         with self._lock, tf.init_scope(), uncollected():
             yield
 
-    def executor_of(self, plan: Plan, split: str, shard: tuple[int, int] = (0, 1), quarantine: Quarantine | None = None) -> Executor:
-        """The executor of any plan, on the records of a split; damaged ones have a quarantine of their own, unless one is given."""
+    def executor_of(
+        self,
+        plan: Plan,
+        split: str,
+        shard: tuple[int, int] = (0, 1),
+        quarantine: Quarantine | None = None,
+        *,
+        moved: bool = False,
+        beside: Executor | None = None,
+    ) -> Executor:
+        """The executor of any plan, on the records of a split; damaged ones have a quarantine of their own, unless one is given.
+
+        Args:
+            plan: The plan.
+            split: The split.
+            shard: Which share of each global batch.
+            quarantine: Where damaged records are noted.
+            moved: Whether for epochs that were begun with batches of another size.
+            beside: Another one of the same plan, with which it has damaged records and the cache in memory in common.
+        """
         records, skip = records_of_plan(self.manifest, split, plan, self.spec.runtime), self.spec.errors.skip
         if self._verifies:
             records = replace(records, reader=records.reader.verifying())
         if quarantine is None and skip is not None and split == "train":
-            quarantine = Quarantine.of(records, plan.read, skip)
+            quarantine = Quarantine.of(records, plan.read, skip) if beside is None else beside.quarantine
         return Executor(
             plan,
             self.spec,
@@ -115,7 +158,8 @@ class Engine:
             advice=damage.advice(split, skips=quarantine is not None),
             store=lambda: (self.store(plan), self.manifest.numbers(split)),
             epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled and not plan.index.parts else None,
-            memory=self._memory(plan, split, records),
+            memory=self._memory(plan, split, records) if beside is None else lambda _: cast("MemoryCache", beside.cache),
+            anywhere=moved,
         )
 
     def _memory(self, plan: Plan, split: str, records: Records) -> Callable[[Cache], MemoryCache] | None:
@@ -151,7 +195,7 @@ class Engine:
         with self._once():
             if self.progress is None:
                 whole = self._shared.progress if self._shared is not None else None
-                self.progress = Progress(self.executor("train").steps, self.spec.stretch, whole)
+                self.progress = Progress(self.executor("train").order, self.spec.stretch, whole)
             return self.progress
 
     def dataset(self, split: str) -> PipelineDataset:
@@ -160,43 +204,44 @@ class Engine:
             if split not in self._datasets:
                 executor = self.executor(split)
                 device = self._device(executor.plan)
-                trains = split == "train"
-                made = training_dataset(executor, self.train_progress(), device) if trains else fixed_dataset(executor, 0, 0, device)
-                self._datasets[split] = made
+                if split == "train":
+                    other = partial(self.executor, split, moved=True) if last_mixing(executor.plan.nodes) is not None else None
+                    self._datasets[split] = training_dataset(executor, self.train_progress(), device, other)
+                else:
+                    self._datasets[split] = fixed_dataset(executor, device=device)
             return self._datasets[split]
 
-    def fixed(self, split: str, epoch: int, step: int, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
-        """One epoch of a split from one step on, without a variable.
+    def fixed(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
+        """One epoch of a split from a position on, without a variable.
 
         Raises:
             ValueError: For an unknown share or device.
+            SpecError: `PG412` for a share that not every batch has.
         """
-        problem = uneven(self.spec, shard) if shard is not None else None
-        if problem is not None:
-            raise ValueError(problem)
+        if shard is not None:
+            check_share(self.spec, shard, self._locate)
         with self._once():
-            executor = self.executor(split, shard)
-            return fixed_dataset(executor, epoch, step, resolve_device(device) if device else None)
+            return fixed_dataset(self.executor_at(split, at, shard), at, resolve_device(device) if device else None)
 
     def fixed_unlayered(
-        self, plan: Plan, split: str, epoch: int, step: int, shard: tuple[int, int] | None = None, device: str | None = None
+        self, plan: Plan, split: str, at: Position, shard: tuple[int, int] | None = None, device: str | None = None
     ) -> PipelineDataset:
         """The same of the plan without what a layer of the model does: the plainest one, which is compiled once, without a cache.
 
         Raises:
             ValueError: For an unknown share or device.
+            SpecError: `PG412` for a share that not every batch has.
         """
-        problem = uneven(self.spec, shard) if shard is not None else None
-        if problem is not None:
-            raise ValueError(problem)
+        if shard is not None:
+            check_share(self.spec, shard, self._locate)
         with self._once():
-            key = split, shard or self.shard
+            key = split, shard or self.shard, _needs_another(plan, at)
             if key not in self._unlayered:
                 count, size = self.manifest.num_examples(split), self.manifest.mean_bytes(split) or None
-                check_last_batch(self.spec, split, examples_of_epoch(self.spec, self.manifest, split), key[1][1], self._locate)
+                self._check_last_batch(plan, key[1])
                 compiled = optimise(self.spec, plan, num_examples=count, file_bytes=size, cache=False).plan
-                self._unlayered[key] = self.executor_of(compiled, split, key[1])
-            return fixed_dataset(self._unlayered[key], epoch, step, resolve_device(device) if device else None)
+                self._unlayered[key] = self.executor_of(compiled, split, key[1], moved=key[2])
+            return fixed_dataset(self._unlayered[key], at, resolve_device(device) if device else None)
 
     def requested(self, split: str) -> RequestedBatches:
         """Single batches of a split, whichever are asked for; the same object each time."""
@@ -226,3 +271,8 @@ class Engine:
         if found is None:  # the window that an epoch draws may lie before the damage
             found = f"cannot decode {executor.records.locate(record)}{executor.place}: {damage.reason(error)}; {executor.advice}"
         return DataError(found)
+
+
+def _needs_another(plan: Plan, at: Position) -> bool:
+    """Returns whether the groups that mix lie otherwise towards the batches of an epoch than usual."""
+    return bool(at.origin % GROUP) and last_mixing(plan.nodes) is not None

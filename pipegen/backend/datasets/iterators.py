@@ -11,9 +11,11 @@ import tensorflow as tf
 from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.process.once import InTurn
 from pipegen.backend.process.variables import variable
+from pipegen.errors import StateError
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+    from pipegen.physical.position import Position
 
 
 FAILURES = (tf.errors.OpError, UnicodeDecodeError)
@@ -42,17 +44,22 @@ class MovableIterator(BareIterator):
     """Runs epochs from wherever it is moved to, one after another, in one graph: what TensorFlow optimised for one serves for all.
 
     Args:
-        endless: Makes the dataset, which repeats, of the `(epoch, first step)` that enters.
+        endless: Makes the dataset, which repeats, of what enters: an epoch, its first step, and where its steps are counted from.
     """
 
     def __init__(self, endless: Callable[[tf.data.Dataset], tf.data.Dataset]) -> None:
-        self._start = start = variable([0, 0], tf.int64, "pipegen_from")
-        self._dataset = endless(plain_map(tf.data.Dataset.from_tensors(0), lambda _: tuple(tf.unstack(start.read_value()))))
+        self._start = start = variable([0, 0, 0, 0], tf.int64, "pipegen_from")
+
+        def entering(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            at = start.read_value()
+            return at[0], at[1], at[2:]
+
+        self._dataset = endless(plain_map(tf.data.Dataset.from_tensors(0), entering))
         super().__init__(self._dataset)
 
-    def move(self, epoch: int, step: int) -> None:
-        """Lets it begin at `step` of `epoch`; only between two epochs."""
-        self._start.assign([epoch, step])
+    def move(self, at: Position) -> None:
+        """Lets it begin at a position; only between two epochs."""
+        self._start.assign(at)
 
 
 def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
@@ -101,8 +108,8 @@ class EpochIterator(TranslatingIterator):
         super().__init__(dataset)
         dataset._pipegen_check()
         self._inner: BareIterator | None = dataset._pipegen_lend()
-        self._at: tuple[int, int] | None = None
-        """The epoch and the step that come next; not known before the first batch."""
+        self._at: Position | None = None
+        """What comes next; not known before the first batch."""
         self._in_graphs: Iterator[Any] | None = None
         """TensorFlow's own iterator, once a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
 
@@ -113,24 +120,33 @@ class EpochIterator(TranslatingIterator):
             return self._take_uncounted(self._in_graphs)
         if self._inner is None:
             raise StopIteration
-        if self._at is None and self._dataset._pipegen_begin is not None:
-            self._dataset._pipegen_begin()
+        if self._at is None:
+            self._begin(self._inner)
+        assert self._at is not None  # noqa: S101 - it has begun
+        at = self._at
         try:
             epoch, step, batch = next(self._inner)
         except StopIteration:
             self._inner = None
             raise
         except FAILURES as error:
-            at = self._at or self._dataset._pipegen_first()
-            self._at = self._after(*at)
-            if self._at is None:
+            if not self._go_on(at):
                 self._inner = None
             raise self._dataset._pipegen_translate(error, at) from None
-        self._at = self._after(int(epoch), int(step))
-        if self._at is None:
+        if not self._go_on(at._replace(epoch=int(epoch), step=int(step))):
             self._dataset._pipegen_take_back(self._inner)
             self._inner = None
         return batch
+
+    def _begin(self, lent: BareIterator) -> None:
+        """Reads where the epoch begins, as the graph is about to do."""
+        if self._dataset._pipegen_begin is not None:
+            self._dataset._pipegen_begin()
+        self._at = self._dataset._pipegen_first()
+        other = self._dataset._pipegen_for(self._at)
+        if other is not self._dataset:
+            self._dataset._pipegen_take_back(lent)
+            self._dataset, self._inner = other, other._pipegen_lend()
 
     @property
     def is_over(self) -> bool:
@@ -148,13 +164,14 @@ class EpochIterator(TranslatingIterator):
         if self._at is not None or self._inner is None:
             raise RuntimeError("this iterator has begun outside of `tf.function`, and cannot go on inside; take another one, by `iter`")
         with tf.init_scope():
-            self._in_graphs = iter(self._dataset._pipegen_plain)
+            self._in_graphs = iter(self._dataset._pipegen_for(self._dataset._pipegen_first())._pipegen_plain)
         self._dataset._pipegen_take_back(self._inner)
         self._inner = None
 
-    def _after(self, epoch: int, step: int) -> tuple[int, int] | None:
-        """Returns the epoch and the step that follow in the epoch; `None` after the last step."""
-        return (epoch, step + 1) if step + 1 < self._dataset._pipegen_end else None
+    def _go_on(self, at: Position) -> bool:
+        """Notes the batch at a position; returns whether another one follows in the epoch."""
+        self._at = self._dataset._pipegen_after(at)
+        return self._at.epoch == at.epoch
 
 
 class CountingIterator(TranslatingIterator):
@@ -162,7 +179,7 @@ class CountingIterator(TranslatingIterator):
 
     def __init__(self, dataset: PipelineDataset, batches: tf.data.Dataset) -> None:
         super().__init__(dataset)
-        self._at: tuple[int, int] | None = None
+        self._at: Position | None = None
         self._inner = iter(batches)
         self._counts = True
         """Until a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
@@ -177,13 +194,16 @@ class CountingIterator(TranslatingIterator):
         if self._at is None:  # read when the first batch of an epoch is asked for, as the graph does
             self._dataset._pipegen_check()
             self._at = self._dataset._pipegen_first()
-        epoch, step = self._at
+            if self._dataset._pipegen_for(self._at) is not self._dataset:
+                raise StateError("training was moved to batches of another size since this iterator was made; take another one, by `iter`")
+        at = self._at
         try:
             batch = next(self._inner)
         except FAILURES as error:
-            raise self._dataset._pipegen_translate(error, (epoch, step)) from None
+            raise self._dataset._pipegen_translate(error, at) from None
         commit = self._dataset._pipegen_commit
         if commit is not None:
-            commit(epoch, step)
-        self._at = (epoch, step + 1) if step + 1 < self._dataset._pipegen_end else None
+            commit(at)
+        follows = self._dataset._pipegen_after(at)
+        self._at = follows if follows.epoch == at.epoch else None
         return batch

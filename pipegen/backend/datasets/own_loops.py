@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.process.once import InTurn
 from pipegen.errors import StateError
+from pipegen.physical.position import Position
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
@@ -40,16 +41,15 @@ class OwnLoop:
         if self.split == "train":
             progress = pipe._engine.train_progress()
             progress.check()
-            epoch, first = progress.next_start()
-            note: Callable[[int], None] = partial(progress.note, epoch)
+            at, note = progress.next_start(), progress.note
         else:
-            epoch, first, note = 0, self._begin, self._note
+            at, note = Position(0, self._begin), self._note
             self._begin = 0  # an epoch that is left is begun anew
-        for step, batch in enumerate(pipe.dataset(self.split, epoch=epoch, step=first, shard=self.share), first):
-            yield batch, partial(note, step)
+        for step, batch in enumerate(pipe._from(self.split, at, self.share), at.step):
+            yield batch, partial(note, at._replace(step=step))
 
-    def _note(self, step: int) -> None:
-        self._step = step + 1 if step + 1 < len(self) else 0
+    def _note(self, at: Position) -> None:
+        self._step = at.step + 1 if at.step + 1 < len(self) else 0
 
     def state(self) -> dict[str, Any]:
         """Returns where the split stands: of the training split what `pipe.state()` gives."""

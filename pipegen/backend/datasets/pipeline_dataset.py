@@ -13,8 +13,11 @@ from pipegen.backend.datasets.derived import DerivedDataset, Explains
 from pipegen.backend.datasets.iterators import BareIterator, CountingIterator, EpochIterator, MovableIterator
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.sharing import refuse_second_share
+from pipegen.backend.process.graphs import plain, plain_map
 from pipegen.backend.process.once import Once
+from pipegen.ops.families.mixing import GROUP
 from pipegen.physical.nodes import FIXED, TRAINING
+from pipegen.physical.position import FIRST, Position
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
@@ -33,12 +36,13 @@ class PipelineDataset(Explains):
     Args:
         executor: Runs the plan of its split.
         form: The form that it is run in.
-        entering: Makes what enters: an epoch, and the step to begin with.
-        first: The epoch and the step that the next iterator starts with.
+        entering: Makes what enters: an epoch, the step to begin with, and where steps are counted from.
+        first: What the next iterator starts with.
         steps: Batches that it has.
         iterators: Makes TensorFlow's iterators over batches with their numbers, for Python; by default over this dataset.
         idle: Holds such an iterator that has come to its end; the datasets that share it share their iterators.
         progress: Where training stands, for a form that notes it.
+        moved: Makes the same for epochs that were begun with batches of another size, where those need another executor.
     """
 
     def __init__(
@@ -46,19 +50,21 @@ class PipelineDataset(Explains):
         executor: Executor,
         form: Form,
         entering: Callable[[], tf.data.Dataset],
-        first: Callable[[], tuple[int, int]],
+        first: Callable[[], Position],
         steps: int,
         iterators: Callable[[], BareIterator] | None = None,
         idle: list[BareIterator] | None = None,
         progress: Progress | None = None,
+        moved: Callable[[], PipelineDataset] | None = None,
     ) -> None:
         # Functions hold these, and not this object, which could go only by a search for cycles then.
         self._pipegen_numbered = numbered = executor.batches(entering(), form)
         handed = partial(executor.delivered, progress=progress)
         self._pipegen_steps = steps
         self._pipegen_share = executor.order.shard
-        self._pipegen_end = executor.steps
+        self._pipegen_after = executor.order.after
         self._pipegen_first = first
+        self._pipegen_moved = None if moved is None else Once(moved)
         self._pipegen_begin = progress.check if progress is not None and progress.stretch.end is not None else None
         """Called before the first batch of an epoch, where the epochs may be over."""
         self._pipegen_translate = executor.explain
@@ -76,7 +82,10 @@ class PipelineDataset(Explains):
         self._pipegen_idle: list[BareIterator] = [] if idle is None else idle
         self._pipegen_latest: weakref.ref[EpochIterator] | None = None
         self._pipegen_unnumbered = Once(lambda: handed(numbered, form.bare()))
-        self._pipegen_guarded = guarded = Once(lambda: handed(executor.batches(entering(), form.built_on()), form.bare()))
+        derived = partial(_derived, executor, form, entering, first, self._pipegen_moved)
+        self._pipegen_guarded = guarded = Once(lambda: handed(derived(), form.bare()))
+        self._pipegen_made: Callable[[tf.data.Dataset], tf.data.Dataset] = lambda entering: executor.batches(entering, form.built_on())
+        """Makes what is built on, of what enters."""
         self._pipegen_counted = Once(lambda: _counted(guarded(), steps))
         super().__init__(numbered._variant_tensor)
 
@@ -114,10 +123,15 @@ class PipelineDataset(Explains):
         if not tf.executing_eagerly():
             return super().__iter__()
         if self._pipegen_counts:
-            return CountingIterator(self, self._pipegen_plain)
+            which = self._pipegen_for(self._pipegen_first())
+            return CountingIterator(which, which._pipegen_plain)
         iterator = EpochIterator(self)
         self._pipegen_latest = weakref.ref(iterator)
         return iterator
+
+    def _pipegen_for(self, at: Position) -> PipelineDataset:
+        """Returns what makes the batches of an epoch: where its blocks lie otherwise towards groups that mix, another one."""
+        return self._pipegen_moved() if self._pipegen_moved is not None and at.origin % GROUP else self
 
     def _pipegen_lend(self) -> BareIterator:
         """Lends an iterator of TensorFlow that is at the start of an epoch, which it has not begun.
@@ -130,7 +144,7 @@ class PipelineDataset(Explains):
         except IndexError:
             iterator = self._pipegen_iterators()
         if isinstance(iterator, MovableIterator):
-            iterator.move(*self._pipegen_first())
+            iterator.move(self._pipegen_first())
         return iterator
 
     def _pipegen_take_back(self, iterator: BareIterator) -> None:
@@ -178,20 +192,34 @@ class RepeatedDataset(DerivedDataset):
     def __iter__(self) -> Iterator[Any]:
         if not tf.executing_eagerly():
             return super().__iter__()
-        return CountingIterator(self._pipegen_of, self._pipegen_inner)
+        source = self._pipegen_of
+        if source._pipegen_for(source._pipegen_first()) is not source:
+            return iter(DerivedDataset(self._pipegen_source(), self))
+        return CountingIterator(source, self._pipegen_inner)
 
 
-def training_dataset(executor: Executor, progress: Progress, device: str | None) -> PipelineDataset:
-    """The training split: finite, re-iterable, each time the epoch that `progress` says."""
+def training_dataset(
+    executor: Executor, progress: Progress, device: str | None, other: Callable[[], Executor] | None = None
+) -> PipelineDataset:
+    """The training split: finite, re-iterable, each time the epoch that `progress` says.
+
+    Args:
+        executor: The split's.
+        progress: Where training stands.
+        device: Where batches are handed over.
+        other: Gives the executor for epochs that were begun with batches of another size, of a plan that mixes examples.
+    """
     form = TRAINING if device is None else TRAINING.bare(device)
-    return PipelineDataset(executor, form, progress.head, progress.next_start, executor.steps, progress=progress)
+    moved = None if other is None else lambda: training_dataset(other(), progress, device)
+    return PipelineDataset(executor, form, progress.head, progress.next_start, executor.steps, progress=progress, moved=moved)
 
 
-def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None = None) -> PipelineDataset:
+def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None = None) -> PipelineDataset:
     """One epoch from one step on; holds no variable, so it may be iterated anywhere and any number of times."""
 
     def entering() -> tf.data.Dataset:
-        return tf.data.Dataset.from_tensors((tf.constant(epoch, tf.int64), tf.constant(step, tf.int64)))
+        epoch, step, *since = (tf.constant(number, tf.int64) for number in at)
+        return tf.data.Dataset.from_tensors((epoch, step, tf.stack(since)))
 
     form = FIXED if device is None else FIXED.bare(device)
 
@@ -201,7 +229,40 @@ def fixed_dataset(executor: Executor, epoch: int, step: int, device: str | None 
     # An executor may well have this dataset alone, as in prediction: then another graph would cost more than it saves.
     shared = (iterators, executor.idle) if executor.ran_once else ()
     executor.ran_once = True
-    return PipelineDataset(executor, form, entering, lambda: (epoch, step), max(executor.steps - step, 0), *shared)
+    steps = max(executor.order.steps_from(at.origin) - at.step, 0)
+    return PipelineDataset(executor, form, entering, lambda: at, steps, *shared)
+
+
+def _derived(
+    executor: Executor,
+    form: Form,
+    entering: Callable[[], tf.data.Dataset],
+    first: Callable[[], Position],
+    moved: Callable[[], PipelineDataset] | None,
+) -> tf.data.Dataset:
+    """The batches that more is built on.
+
+    Where an epoch that was begun with batches of another size needs another executor, a graph has that one's, too, if such an epoch is the
+    next one; else it says so when it meets one.
+    """
+    if moved is None:
+        return executor.batches(entering(), form.built_on())
+    if not first().origin % GROUP:
+        return executor.batches(plain_map(entering(), _as_begun), form.built_on())
+    own = entering().filter(plain(lambda _epoch, _step, since: tf.equal(since[0] % GROUP, 0)))
+    other = entering().filter(plain(lambda _epoch, _step, since: tf.not_equal(since[0] % GROUP, 0)))
+    return executor.batches(own, form.built_on()).concatenate(moved()._pipegen_made(other))
+
+
+def _as_begun(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Fails in an epoch that was begun with batches of another size."""
+    said = (
+        "pipegen: this dataset was built before training went on with batches of another size, in the middle of an epoch that mixes "
+        "examples: call `pipe.restore` first, and then build on `pipe.train`"
+    )
+    begun = tf.raw_ops.Assert(condition=tf.equal(since[0] % GROUP, 0), data=[said])
+    with tf.control_dependencies([begun]):
+        return tf.identity(epoch), step, since
 
 
 def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from pipegen.backend.process.graphs import plain_map
 from pipegen.physical.nodes import REQUESTED
+from pipegen.physical.position import Position
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
@@ -92,7 +93,7 @@ class RequestedBatches:
         except tf.errors.OpError as error:
             self._close()
             self._start()  # what is left of the batch would be taken for the next one
-            raise self._executor.explain(error, at) from None
+            raise self._executor.explain(error, Position(*at)) from None
 
 
 def _close(queue: tf.queue.QueueBase) -> None:

@@ -24,7 +24,7 @@ class Shared:
 
     def __init__(self) -> None:
         with tf.init_scope():
-            self.progress = Progress(0)
+            self.progress = Progress(None)
         self.stores: dict[str, Store] = {}
         self._caches: WeakValueDictionary[tuple[str, ...], MemoryCache] = WeakValueDictionary()
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pipegen.backend.datasets.callback import ResumeCallback
 from pipegen.errors import StateError
 from pipegen.phases.checkpoints import KERAS_FILE, KERAS_WEIGHTS, Checkpoints
-from pipegen.phases.run_record import Place, Record
+from pipegen.phases.run_record import Place
+from pipegen.phases.state import saved_sizes
+from pipegen.physical.position import Position
 
 if TYPE_CHECKING:
     import os
@@ -54,7 +56,7 @@ class StageCallback(ResumeCallback):
         with suppress(StateError):  # as above: said when an epoch begins
             place, certain = self._find()
             if place is not None and certain and place.epoch >= self._last():
-                self._whole.seek(*self._whole.timeline.at(place.batches))
+                self._whole._seek(place.at or Position(*self._whole.timeline.at(place.batches)))
                 self._put_aside(None)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -96,7 +98,7 @@ class StageCallback(ResumeCallback):
             return
         if ended != record.epoch:
             self._whole.seek(ended)
-            self._record = record.moved(ended, self._batches(ended, 0), self._iterations())
+            self._record = record.moved(ended, self._batches(Position(ended)), self._iterations())
         self._put_aside(ended)
         self._come_back()
         if self._kept.exist:  # without a checkpoint of Keras it has stayed where it is
@@ -118,7 +120,7 @@ class StageCallback(ResumeCallback):
             self.model.save_weights(partial / KERAS_WEIGHTS, overwrite=True)
             (partial / KERAS_FILE).write_text(json.dumps({"epoch": epoch, "batch": 0}))
             if self._record is not None:
-                record = self._record.moved(epoch, self._batches(epoch, 0), self._iterations())
+                record = self._record.moved(epoch, self._batches(Position(epoch)), self._iterations())
                 Checkpoints(partial).save(self._state_of(record))
         older = self._aside.with_name(self._aside.name + ".older")
         if self._aside.exists():
@@ -142,19 +144,28 @@ class StageCallback(ResumeCallback):
         """The epoch to go on with once `fit` has ended before `epoch`: that of the next stage, if it was to end this one."""
         return self._pipe.epochs if self._last() >= self._pipe.epochs else epoch
 
-    def _batches(self, epoch: int, step: int) -> int:
-        return self._whole.timeline.batches(epoch, step)
+    def _batches(self, at: Position) -> int:
+        return self._whole.timeline.batches(at.epoch, at.step) + self._whole._extent_at(at.epoch).missing(at)
 
-    def _located(self, batches: int, steps: int) -> tuple[int, int]:
-        return self._whole.timeline.at(batches)
+    def _divided(self, batches: int, steps: int, state: dict[str, Any] | None = None) -> tuple[int, int]:
+        timeline = self._whole.timeline
+        return timeline.at(batches) if state is None else timeline.of_sizes(self._whole.extents, self._sizes(state)).at(batches)
+
+    def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
+        model = self._whole.spec.model
+        return tuple(stage.resolved.batch.size for stage in model.stages) if state is None else saved_sizes(state, model)
+
+    def _stage_of(self, epoch: int) -> int:
+        return self._whole.timeline.stage(epoch)
+
+    def _has_whole_epochs(self) -> bool:
+        return True
+
+    def _counted_as_saved(self, state: dict[str, Any]) -> int:
+        return self._whole.timeline.of_sizes(self._whole.extents, self._sizes(state)).batches(state["epoch"], state["step"])
 
     def _counted(self, batches: int) -> Place:
         return Place(*self._whole.timeline.at(batches), batches)
 
     def _begin_of(self, epoch: int) -> Place:
-        return Place(epoch, 0, self._batches(epoch, 0))
-
-    def _now(self, state: dict[str, Any], record: Record, place: Place) -> Place:
-        epoch, step = self._located(place.batches, record.steps)
-        self._pipe._position_of({**state, "epoch": epoch, "step": step})
-        return place
+        return Place(epoch, 0, self._batches(Position(epoch)))

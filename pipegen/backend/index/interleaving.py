@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.index.order import Found, Order
+from pipegen.backend.index.order import START, Found, From, Order
 from pipegen.backend.index.permuted import keys, permute
 
 if TYPE_CHECKING:
@@ -105,8 +105,9 @@ class MixedOrder(Order):
         """Returns the first record of each part, with the end."""
         return tuple(np.cumsum([0, *self.held]).tolist()) if self.held else self.firsts
 
-    def at(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def at(self, epoch: tf.Tensor, slot: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The pass of its part, the position in it, both int64, and the weight, float32, of each slot of an epoch; see `Order.at`."""
+        slot = slot + since.origin
         part, place = self._places(epoch, slot % self.num_examples)
         cycle, position = self._passes(part, place)
         return cycle, position, tf.cast(slot < self.num_examples, tf.float32)
@@ -150,9 +151,9 @@ class MixedOrder(Order):
                 cycle, position = tf.where(here, paced[0], cycle), tf.where(here, paced[1], position)
         return cycle, first + position
 
-    def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int) -> Found:
+    def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int, since: From = START) -> Found:
         """The examples that may take the place of a damaged one: the next of its part, whichever batch they are in themselves."""
-        part, place = self._places(epoch, (slot % self.num_examples)[None])
+        part, place = self._places(epoch, ((slot + since.origin) % self.num_examples)[None])
         cycle, position = self._passes(tf.tile(part, [count]), place + 1 + tf.range(count, dtype=tf.int64))
         return self.visits(cycle, position)
 

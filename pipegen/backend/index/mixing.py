@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.index.order import START
 from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
 from pipegen.ops.lowering.floats import as_float32
@@ -17,17 +18,18 @@ from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
-    from pipegen.backend.index.order import Order
+    from pipegen.backend.index.order import From, Order
 
 
-def widened(order: Order, step: tf.Tensor, rows: int) -> tuple[tf.Tensor, tf.Tensor]:
+def widened(order: Order, step: tf.Tensor, rows: int, since: From = START) -> tuple[tf.Tensor, tf.Tensor]:
     """The slots of a block of `rows`, widened to whole groups, and which of them are the host's own: int64 and bool `(..., rows)`.
 
     Slots behind the end of the epoch are examples of some kind that nobody reads. `step` is int64 `(...)`.
     """
-    low, high = order.block(step)
+    low, high = order.block(step, since)
     first, last = (step * order.batch + low)[..., None], (step * order.batch + high)[..., None]
-    slot = first // GROUP * GROUP + tf.range(rows, dtype=tf.int64)
+    whole = (first + since.origin) // GROUP * GROUP - since.origin  # groups are counted from the begin of the epoch
+    slot = whole + tf.range(rows, dtype=tf.int64)
     return slot, tf.logical_and(slot >= first, slot < last)
 
 

@@ -16,8 +16,26 @@ if TYPE_CHECKING:
 
     from pipegen.backend.reading.sampled import Sampled
 
+STAND_INS = 8
+"""Slots whose examples stand in for one another: as many, whatever batches and shares are, so that the same one does everywhere."""
 _WHOLE = -1
 """Stands in the place of a window's number in the key of the order of the blocks: no split has 2^32 windows."""
+
+
+class From(NamedTuple):
+    """Says where an epoch is counted from that was begun with batches of another size; a slot of it is counted from step 0 of this one's.
+
+    Attributes:
+        origin: The slot that step 0 begins at, so that slots form the groups that they formed before: int64 scalar.
+        shift: Where an epoch has a number of steps, how much later in the order it stands than without such a change: int64 scalar.
+    """
+
+    origin: tf.Tensor | int
+    shift: tf.Tensor | int
+
+
+START = From(0, 0)
+"""Every epoch had batches of this size."""
 
 
 class Found(NamedTuple):
@@ -55,52 +73,68 @@ class Order(Extent):
     passes: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]] | None = None
     """Of a part of a mix whose passes are not all of one length: the pass that each of its examples is of, and its place there."""
 
-    def positions(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def positions(self, epoch: tf.Tensor, step: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The positions of this host's block of one global batch, as `at` says them; `epoch` and `step` are int64 scalars."""
-        return self.at(epoch, self.slots_of(step))
+        return self.at(epoch, self.slots_of(step, since), since)
 
-    def slots_of(self, step: tf.Tensor) -> tf.Tensor:
+    def slots_of(self, step: tf.Tensor, since: From = START) -> tf.Tensor:
         """The slots of this host's block of the global batch of a step: int64 `(n,)`."""
-        low, high = self.block(step)
+        low, high = self.block(step, since)
         return step * self.batch + tf.range(low, high, dtype=tf.int64)
 
-    def block(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def steps_of(self, since: From = START) -> tf.Tensor:
+        """The steps of an epoch, int64 scalar: see `steps_from`."""
+        if self.epoch_steps is not None:
+            return tf.constant(self.epoch_steps, tf.int64)
+        left = tf.maximum(tf.constant(self.num_examples, tf.int64) - since.origin, 0)
+        return (left if self.remainder == "drop" else left + (self.batch - 1)) // self.batch
+
+    def ends_of(self, since: From = START) -> tf.Tensor:
+        """One past the last slot of an epoch's steps, on all hosts: int64 scalar."""
+        return tf.constant(self.num_examples, tf.int64) - since.origin if self.ends_short else self.steps_of(since) * self.batch
+
+    def block(self, step: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor]:
         """The rows of a global batch that this host takes: the first, and one past the last, like `step`."""
         index, count = self.shard
-        here = self._rows(step)
+        here = self._rows(step, since)
         return here * index // count, here * (index + 1) // count
 
-    def _share_with(self, step: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The rows of the share that a row is in: of another host's, where that row is worked out for the sake of its group."""
-        count, here = self.shard[1], self._rows(step)
-        index = tf.minimum(((row + 1) * count - 1) // here, count - 1)
-        return here * index // count, here * (index + 1) // count
-
-    def _rows(self, step: tf.Tensor) -> tf.Tensor:
+    def _rows(self, step: tf.Tensor, since: From) -> tf.Tensor:
         """The rows of a global batch, like `step`; one of a step behind the end of the epoch."""
         here = tf.fill(tf.shape(step), tf.constant(self.batch, tf.int64))
         if self.ends_short:
-            here = tf.maximum(tf.minimum(here, self.num_examples - step * self.batch), 1)
+            here = tf.maximum(tf.minimum(here, self.num_examples - since.origin - step * self.batch), 1)
         return here
 
-    def at(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def at(self, epoch: tf.Tensor, slot: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The cycle through the data, the position in it, both int64, and the weight, float32, of each slot of an epoch.
 
         Args:
             epoch: int64 scalar, or like `slot`.
             slot: int64: the step times the global batch, plus the row.
+            since: Where steps are counted from.
         """
         if self.epoch_steps is not None:
-            (first, before), examples = self.begin, self.epoch_steps * self.batch
-            moved = before - first * examples
-            absolute = epoch * examples + (slot + moved if moved else slot)
+            absolute = self._absolute(epoch, slot, since)
             return absolute // self.num_examples, absolute % self.num_examples, tf.ones_like(absolute, tf.float32)
+        slot = slot + since.origin
         weight = tf.cast(slot < self.num_examples, tf.float32)
         return tf.zeros_like(slot) + epoch, slot % self.num_examples, weight
 
-    def found(self, epoch: int | tf.Tensor, slot: tf.Tensor) -> Found:
+    def _absolute(self, epoch: tf.Tensor, slot: tf.Tensor, since: From) -> tf.Tensor:
+        """Where slots stand in the order of all epochs, which goes on from one to the next: int64, like `slot`."""
+        (first, before), examples = self.begin, (self.epoch_steps or 0) * self.batch
+        moved = before - first * examples
+        return epoch * examples + (slot + moved if moved else slot) + since.shift
+
+    def member(self, slot: tf.Tensor, since: From = START) -> tf.Tensor:
+        """Whether slots are in a mix group; what `pad` adds behind them mixes with nothing: bool, like `slot`."""
+        end = self.steps_of(since) * self.batch if self.epoch_steps is not None else self.num_examples - since.origin
+        return slot < end
+
+    def found(self, epoch: int | tf.Tensor, slot: tf.Tensor, since: From = START) -> Found:
         """The examples at slots of an epoch, int64 `(n,)`."""
-        cycle, position, _ = self.at(tf.convert_to_tensor(epoch, tf.int64), slot)
+        cycle, position, _ = self.at(tf.convert_to_tensor(epoch, tf.int64), slot, since)
         return self.visits(cycle, position)
 
     def visits(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> Found:
@@ -111,16 +145,22 @@ class Order(Extent):
         record, occurrence = self.sampled.visit(cycle, place, jit=jit)
         return Found(record, cycle, occurrence)
 
-    def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int) -> Found:
-        """The `count` examples that may take the place of a damaged one: the next in the same block of the same batch.
+    def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int, since: From = START) -> Found:
+        """The `count` examples that may take the place of a damaged one: those behind it among `STAND_INS` that stand together in the
+        order, whichever batches and shares they are in.
 
         `epoch` and `slot` are int64 scalars.
         """
-        step = slot // self.batch
-        row = slot - step * self.batch
-        low, high = self._share_with(step, row)
-        rows = low + (row - low + 1 + tf.range(count, dtype=tf.int64)) % (high - low)
-        return self.found(epoch, step * self.batch + rows)
+        behind = 1 + tf.range(count, dtype=tf.int64)
+        if self.epoch_steps is not None:
+            absolute = self._absolute(epoch, slot, since)
+            first = absolute // STAND_INS * STAND_INS
+            absolute = first + (absolute - first + behind) % STAND_INS
+            return self.visits(absolute // self.num_examples, absolute % self.num_examples)
+        position = (slot + since.origin) % self.num_examples
+        size = min(STAND_INS, self.num_examples)
+        first = tf.minimum(position // STAND_INS * STAND_INS, self.num_examples - size)
+        return self.visits(tf.zeros_like(behind) + epoch, first + (position - first + behind) % size)
 
     def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
         """The record at each position of a cycle, or where it is sampled the place in it: int64 `(n,)` each, and so is the result.

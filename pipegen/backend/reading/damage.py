@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.mixing import widened
+from pipegen.backend.index.order import From
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.reading.guard import NO_STAND_IN
 from pipegen.errors import DataError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.running.execute import Executor
+    from pipegen.physical.position import Position
     from pipegen.plan.stages import Path
 
 _FAILURES = (tf.errors.OpError, ValueError, OSError)
@@ -30,13 +32,13 @@ Where = Callable[["Path"], str]
 """From a key path to `file:line:column`, or to the path in words."""
 
 
-def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | None) -> Exception:
+def explain_failure(executor: Executor, error: Exception, at: Position | None) -> Exception:
     """The error to show in place of one that TensorFlow raised.
 
     Args:
         executor: What ran.
         error: What was raised.
-        at: The epoch and the step that were due, or `None` for a derived dataset, whose guard has named the file.
+        at: Where the batch stands that was due, or `None` for a derived dataset, whose guard has named the file.
 
     Returns:
         A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
@@ -51,14 +53,14 @@ def explain_failure(executor: Executor, error: Exception, at: tuple[int, int] | 
             return error
         # Where it is wrong in the first epoch too, more can be said than that it could not be read: a user's function may have failed.
         return DataError((find_problem(executor, int(named[2]), 0) if named[2] else None) or named[1])
-    for record, cycle, occurrence in examples_of(executor, *at):
+    for record, cycle, occurrence in examples_of(executor, at):
         problem = find_problem(executor, record, cycle, occurrence)
         if problem is not None:
             return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
 
 
-def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | None) -> DataError:
+def _too_many(executor: Executor, quarantine: Quarantine, at: Position | None) -> DataError:
     """That more records are damaged than may be, and what is wrong with one of them: a user's function may fail on all."""
     failure = DataError(str(quarantine.failure))
     epoch = at[0] if at is not None else 0
@@ -69,11 +71,11 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: tuple[int, int] | 
     return failure
 
 
-def examples_of(executor: Executor, epoch: int, step: int) -> list[tuple[int, int, int]]:
+def examples_of(executor: Executor, at: Position) -> list[tuple[int, int, int]]:
     """The records of one batch of this host, each with its cycle through the data and its occurrence there."""
-    order, number = executor.order, tf.constant(step, tf.int64)
-    slots = order.slots_of(number) if executor.wide is None else widened(order, number, executor.wide)[0]
-    records, cycles, occurrences = order.found(epoch, slots)
+    order, number, since = executor.order, tf.constant(at.step, tf.int64), From(at.origin, at.shift)
+    slots = order.slots_of(number, since) if executor.wide is None else widened(order, number, executor.wide, since)[0]
+    records, cycles, occurrences = order.found(at.epoch, slots, since)
     found = records, cycles, tf.zeros_like(cycles) if occurrences is None else occurrences
     return list(zip(*(part.numpy().tolist() for part in found), strict=True))
 

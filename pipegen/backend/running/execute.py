@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.stage import Stage
     from pipegen.physical.nodes import Form, Physical
+    from pipegen.physical.position import Position
     from pipegen.spec.models import PipelineSpec
 
 
@@ -67,6 +68,7 @@ class Executor:
         store: Opens the cache on disk of a plan that has one, and looks up the row of each record in it.
         epochs: Of a plan that is sampled: which examples an epoch has.
         memory: Gives the cache in memory of a plan that has one, where it is not this executor's alone.
+        anywhere: Whether it is for epochs that were begun with batches of another size; of a plan that mixes nothing, any executor is.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Executor:
         store: Callable[[], tuple[Store, Ints]] | None = None,
         epochs: Epochs | None = None,
         memory: Callable[[Cache], MemoryCache] | None = None,
+        anywhere: bool = False,
     ) -> None:
         self.plan = plan
         self.spec = spec
@@ -94,6 +97,7 @@ class Executor:
         self._store, self._memory = store, memory
         index, chosen = plan.index, None if epochs is None else sampled(epochs)
         extent = extent_of(spec, plan, records.epoch_examples if chosen is None else chosen.size, shard)
+        extent = replace(extent, anywhere=anywhere)
         held, jit = records.in_shards, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
         reader = records.reader
@@ -131,8 +135,8 @@ class Executor:
         """Returns what the message of a damaged record in a derived dataset says of the step that decodes, in brackets."""
         return damage.place_of_decode(self)
 
-    def explain(self, error: Exception, at: tuple[int, int] | None) -> Exception:
-        """The error to show in place of one that TensorFlow raised; `at` is the epoch and the step that were due, where that is known."""
+    def explain(self, error: Exception, at: Position | None) -> Exception:
+        """The error to show in place of one that TensorFlow raised; `at` is where the batch stands that was due, if that is known."""
         return damage.explain_failure(self, error, at)
 
     @property
@@ -148,8 +152,9 @@ class Executor:
         """The batches of some epochs, one after another, or of some steps, wherever they are.
 
         Args:
-            entering: Elements `(epoch, first step)`, or `(epoch, step)` where single steps enter, int64 scalars. More than one epoch
-                only where every batch is full: examples are stacked across the end of an epoch.
+            entering: Elements `(epoch, first step)`, or `(epoch, step)` where single steps enter, int64 scalars; perhaps followed by where
+                steps are counted from, int64 `(2,)`: see `From`. More than one epoch only where every batch is full: examples are stacked
+                across the end of an epoch.
             form: Which form of the plan.
 
         Returns:

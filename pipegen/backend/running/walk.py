@@ -12,7 +12,7 @@ import tensorflow as tf
 from pipegen.backend.features import Features
 from pipegen.backend.index import mixing
 from pipegen.backend.index.draws import STANDS_IN
-from pipegen.backend.index.order import window_size
+from pipegen.backend.index.order import START, From, window_size
 from pipegen.backend.process import xla
 from pipegen.backend.process.graphs import Traced, plain, plain_map
 from pipegen.backend.process.options import make_options
@@ -76,10 +76,11 @@ class Run:
                 return ds.prefetch(operation.batches, name=name)
         return ds
 
-    def _steps(self, epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
-        """The steps of an epoch, each with what the order knows of the epoch as a whole."""
-        laid = self.x.order.laid(epoch)
-        return plain_map(tf.data.Dataset.range(first, tf.constant(self.x.steps, tf.int64)), lambda step: (epoch, step, *laid))
+    def _steps(self, epoch: tf.Tensor, first: tf.Tensor, since: tf.Tensor | None = None) -> tf.data.Dataset:
+        """The steps of an epoch, each with where they are counted from and what the order knows of the epoch as a whole."""
+        laid, end = self.x.order.laid(epoch), self.x.order.steps_of(counted_from(since))
+        counted = tf.zeros([2], tf.int64) if since is None else since
+        return plain_map(tf.data.Dataset.range(first, end), lambda step: (epoch, step, counted, *laid))
 
     def _traced(self, functions: tuple[p.Function, ...], entry: Any) -> Traced:
         """The functions of a map, traced once for all eager datasets of the executor; what notes the progress has its own."""
@@ -148,27 +149,33 @@ class Run:
         window = window_size(index.window_bytes, self.x.records.mean_bytes)
         order = replace(x.order, shard=index.shard, kind=index.order, window=window)
         jit = index.compiled and xla.available()
+        placed = self.plan.setting.replaces or any(isinstance(operation, p.Filter) for operation in self.plan.operations)
 
-        def named(epoch: tf.Tensor, slot: tf.Tensor, laid: tuple[tf.Tensor, ...] = ()) -> Features:
-            cycle, position, weight = order.at(epoch, slot)
+        def named(epoch: tf.Tensor, slot: tf.Tensor, since: From, laid: tuple[tf.Tensor, ...] = ()) -> Features:
+            cycle, position, weight = order.at(epoch, slot, since)
             found = order.visits(cycle, position, jit=jit, laid=laid)
             full = tf.zeros_like(slot) + epoch
             draws = x.draws(x.tensors, *found, calendar=full, jit=jit)
             features = {"@epoch": full, "@slot": slot, "@record": found.record, "@draws": draws, "@weight": weight}
-            return features | {"@member": slot < order.grouped} if index.grouped else features
+            if placed:
+                features["@since"] = tf.tile(tf.cast(tf.stack([*since]), tf.int64)[None], [tf.size(slot), 1])
+            return features | {"@member": order.member(slot, since)} if index.grouped else features
 
-        def step(epoch: tf.Tensor, number: tf.Tensor, *laid: tf.Tensor) -> Features:
+        def step(epoch: tf.Tensor, number: tf.Tensor, counted: tf.Tensor | None = None, *laid: tf.Tensor) -> Features:
+            since = counted_from(counted)
             if rows is not None:
-                slot, own = mixing.widened(order, number, rows)
-                return named(epoch, slot, laid) | {"@own": own}
-            return named(epoch, order.slots_of(number), laid)
+                slot, own = mixing.widened(order, number, rows, since)
+                return named(epoch, slot, since, laid) | {"@own": own}
+            return named(epoch, order.slots_of(number, since), since, laid)
 
-        def whole(epoch: tf.Tensor, first: tf.Tensor) -> Features:
+        def whole(epoch: tf.Tensor, first: tf.Tensor, counted: tf.Tensor | None = None) -> Features:
+            since = counted_from(counted)
             if rows is not None:
-                slot, own = (tf.reshape(t, [-1]) for t in mixing.widened(order, tf.range(first, x.steps, dtype=tf.int64), rows))
-                features = named(epoch, slot) | {"@own": own, "@place": tf.range(tf.size(slot))}
+                steps = tf.range(first, order.steps_of(since), dtype=tf.int64)
+                slot, own = (tf.reshape(t, [-1]) for t in mixing.widened(order, steps, rows, since))
+                features = named(epoch, slot, since) | {"@own": own, "@place": tf.range(tf.size(slot))}
             else:
-                features = named(epoch, tf.range(first * order.batch, order.slots, dtype=tf.int64))
+                features = named(epoch, tf.range(first * order.batch, order.ends_of(since), dtype=tf.int64), since)
             stored = tf.argsort(features["@record"], stable=True)
             return {k: tf.gather(v, stored) for k, v in features.items()}
 
@@ -195,7 +202,8 @@ class Run:
                 return x.draws(x.tensors, record[None], cycle[None], occurrence[None], calendar=features["@epoch"][None])[0]
 
             def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-                record, cycle, occurrence = x.order.alternates(epoch, slot, guard.MAX_TRIES)
+                since = counted_from(features["@since"])
+                record, cycle, occurrence = x.order.alternates(epoch, slot, guard.MAX_TRIES, since)
                 return record, cycle, tf.ones_like(cycle) if occurrence is None else occurrence + STANDS_IN
 
             return guard.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda r: x.tensors.path(r, files))
@@ -233,7 +241,7 @@ class Run:
         """Returns whether an example is in this host's block of its global batch."""
         order = self.x.order
         step = features["@slot"] // order.batch
-        low, high = order.block(step)
+        low, high = order.block(step, counted_from(features["@since"]))
         row = features["@slot"] - step * order.batch
         return tf.logical_and(row >= low, row < high)
 
@@ -253,6 +261,11 @@ class Run:
             if weight is not None:
                 parts.append(weight)
         return epoch, step, parts[0] if len(parts) == 1 and not isinstance(output.x, list) else tuple(parts)
+
+
+def counted_from(numbers: tf.Tensor | None) -> From:
+    """Returns where an epoch is counted from, of its two numbers, int64 `(2,)`."""
+    return START if numbers is None else From(*tf.unstack(numbers))
 
 
 def _sorted(features: Features) -> Features:
