@@ -116,3 +116,59 @@ def test_a_pipeline_says_which_share_it_takes(
     assert said in str(pipe.explain())
     np.testing.assert_array_equal(next(iter(pipe.dataset("train", epoch=0)))[0].numpy(), batch[2:4])
     assert "share" not in repr(pipegen.build(sections, runtime={"shard": "none"}))
+
+
+@pytest.mark.parametrize(("batch", "hosts", "code", "said", "mended"), [
+    ({"size": 4, "remainder": "keep"}, 4, "PG412", "split `train` has 3 examples, fewer than the 4 hosts", {"remainder": {"train": "pad"}}),
+    ({"size": 4, "remainder": "keep"}, 2, "PG610", "the last batch of split `train`, 3 examples, does not divide among 2 hosts",
+     {"remainder": {"train": "drop"}}),
+    ({"size": 16}, 3, "PG412", "a global batch of 16 does not divide among 3 hosts", {"size": 15}),
+    ({"size": 2}, 3, "PG412", "a global batch of 2 has less than one example for each of 3 hosts", {"size": 3}),
+])  # fmt: skip
+def test_shares_that_do_not_come_out_even_are_told_before_a_step(
+    photo_folder: Path, batch: dict[str, Any], hosts: int, code: str, said: str, mended: dict[str, Any]
+) -> None:
+    """For the hosts that a spec names, as `validate` says it; each advice, followed, leaves nothing."""
+    from pipegen.data.collect import collect
+    from pipegen.phases.compilation import inspect
+
+    def findings(batch: dict[str, Any], **more: Any) -> list[Any]:
+        sections = {
+            "pipegen": 1, "source": {"image_folder": {"path": str(photo_folder)}}, "splits": {"parts": {"train": 31, "validation": 12}},
+            "transforms": [{"resize": {"size": 8}}], "batch": batch, "runtime": {"shard": {"index": 0, "count": hosts}, **more},
+        }  # fmt: skip
+        looked = inspect(sections)
+        found = list(looked.diagnostics.sorted())
+        if looked.spec is not None:
+            found += collect(looked.spec.model, locate=looked.loaded.locate.label, base=looked.loaded.base).diagnostics.sorted()
+        return [finding for finding in found if finding.code in ("PG412", "PG610")]
+
+    found = findings(batch)
+    assert [finding.code for finding in found] == [code]
+    assert said in found[0].message
+    assert findings({**batch, **mended}) == []
+    if batch["size"] == 16:
+        assert "5 + 5 + 6" in found[0].help[1]
+        assert findings({"size": 16}, shares="uneven") == []
+
+
+@pytest.mark.tf
+def test_uneven_shares_are_the_batch(photo_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    import numpy as np
+    from pipes import RESIZE, pipeline
+
+    pipe = pipeline(photo_folder, {"shares": "uneven"}, transforms=[RESIZE, "random_flip"], batch={"size": 16})
+    whole = next(iter(pipe.dataset("train", epoch=1)))
+    parts = [next(iter(pipe.dataset("train", epoch=1, shard=(index, 3)))) for index in range(3)]
+    assert [len(labels) for _, labels in parts] == [5, 5, 6]
+    for joined, part in zip(zip(*parts, strict=True), whole, strict=True):
+        np.testing.assert_array_equal(np.concatenate(joined), part)
+    even = pipeline(photo_folder, transforms=[RESIZE, "random_flip"], batch={"size": 16})
+    with pytest.raises(SpecError, match="does not divide among 3 hosts"):
+        even.dataset("train", shard=(0, 3))
+    with pytest.raises(ValueError, match="no share 3 of 3"):
+        pipe.dataset("train", shard=(3, 3))
+    assert "PG610" not in caplog.text
+    pipeline(photo_folder, {"shard": {"index": 1, "count": 2}}, transforms=[RESIZE], batch={"size": 4, "remainder": "keep"},
+             splits={"parts": {"train": 35, "validation": 8}})  # fmt: skip
+    assert "PG610" in caplog.text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.api.fitting import fit
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import called_with_count
+from pipegen.data.shares import unequal_parts
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.garbage import uncollected
 from pipegen.log import log
@@ -109,11 +110,33 @@ def _built(
     if share := share_line(spec.model.runtime):
         log.warning("%s", share)
     whole = _compiled(spec, manifest, progress, check)
-    if not spec.stages:
-        return Pipeline(whole, again)
-    from pipegen.api.stages import StagedPipeline  # here, since most specs have no stages
+    if spec.stages:
+        from pipegen.api.stages import StagedPipeline  # here, since most specs have no stages
 
-    return StagedPipeline(whole, again, tuple(_compiled(stage, manifest, progress) for stage in spec.stages))
+        pipe: Pipeline = StagedPipeline(whole, again, tuple(_compiled(stage, manifest, progress) for stage in spec.stages))
+    else:
+        pipe = Pipeline(whole, again)
+    _warn_of_parts(pipe, manifest)
+    return pipe
+
+
+def _warn_of_parts(pipe: Pipeline, manifest: Manifest) -> None:
+    """Warns where hosts, or the replicas of the strategy that the pipeline is built under, take unequal parts of a batch."""
+    import tensorflow as tf
+
+    from pipegen.data.sampling.choice import examples_of_epoch
+
+    if "train" not in pipe:
+        return
+    model, locate, hosts = pipe.spec.model, pipe.spec.loaded.locate.label, pipe._engine.shard[1]
+    given = [(hosts, "hosts")] if hosts > 1 else []
+    if tf.distribute.has_strategy():
+        strategy = tf.distribute.get_strategy()
+        given = [(strategy.num_replicas_in_sync, f"replicas of {type(strategy).__name__}")]
+    for one in [stage.spec.model for stage in pipe.stages] or [model]:
+        examples = examples_of_epoch(one, manifest, "train")
+        for finding in [finding for count, who in given for finding in unequal_parts(one, "train", examples, count, who, locate)]:
+            log.warning("%s %s: %s: %s", finding.code, finding.span or "the spec", finding.message, ", ".join(finding.help))
 
 
 def _compiled(spec: Spec, manifest: Manifest, progress: Callable[[int], None] | None, check: LockCheck | None = None) -> CompiledSpec:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.shared import Shared
     from pipegen.notebook import Explanation
     from pipegen.phases.specs import CompiledSpec, Spec
-    from pipegen.physical.position import Position
     from pipegen.plan.nodes import Plan
     from pipegen.views.export import Exported
 
@@ -78,15 +77,6 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         """Returns what has a split at an epoch, or now: the pipeline itself; where training has stages, for its split one of these."""
         self._require(split)
         return self
-
-    def _position(self, split: str, epoch: int, step: int, origin: int = 0, shift: int = 0) -> Position:
-        self._require(split)
-        epoch, step, origin, shift = whole("epoch", epoch), whole("step", step), whole("origin", origin), whole("shift", shift)
-        extent = self._engine.executor(split).order
-        steps = extent.steps_from(origin)
-        if not 0 <= step <= steps or epoch < 0:
-            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {steps} steps")
-        return extent.counted(epoch, step, origin, shift)
 
     def __getattr__(self, name: str) -> Any:
         """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
@@ -167,10 +157,6 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         at = pipe._position(split, epoch, step, origin, shift)
         given = split, at, share(shard), None if device is None else text("device", device, "GPU:0")
         return pipe._before_layer(*given) if leaves_steps(stages) else pipe._engine.fixed(*given)
-
-    def _from(self, split: str, at: Position, shard: tuple[int, int] | None = None) -> PipelineDataset:
-        """Returns what is left of an epoch of a split."""
-        return self._at(split, at.epoch)._engine.fixed(split, at, shard, None)
 
     def peek(self, split: str = "train", n: int = 1) -> Any:
         """Returns the next `n` examples of a split as NumPy arrays, and moves nothing."""
@@ -320,6 +306,8 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
     def check(self, model: keras.Model, stages: Literal["all", "element"] = "all") -> str:
         """Compares the batches with a Keras model's inputs, units, activation and loss, and returns one line that says what fits.
 
+        A loss that padded batches would dilute is a warning, and in the line.
+
         With `stages="element"`, the batches are those of `dataset(split, stages="element")`, for a model that holds `pipe.layer()`.
 
         Raises:
@@ -332,7 +320,13 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         wrong = self._layer_mismatches(model, split, element=element)
         out, record = self._main.emit.out, self._main.read
         record = record.replace(**{name: t for name, t in out.items() if kind_of(t).padded})  # places can be cut, and mixing adds some
-        return check(model, given, self._main.emit.output, record, wrong)
+        padded = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad" and self._ends_in_repeats(s)]
+        return check(model, given, self._main.emit.output, record, wrong, padded)
+
+    def _ends_in_repeats(self, split: str) -> bool:
+        """Returns whether the last batch of a split, were it padded, would have examples of weight 0."""
+        extent = self._at(split)._engine.executor(split).order
+        return bool(extent.pads and extent.num_examples % extent.batch)
 
     def explain(
         self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False, physical: bool = False

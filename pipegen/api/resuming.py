@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.arguments import whole
 from pipegen.phases.state import make_state, position_from
 from pipegen.untraced import untraced
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.backend.datasets.engine import Engine
+    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.data.manifest import Manifest
     from pipegen.phases.specs import Spec
     from pipegen.physical.extent import Extent
@@ -29,7 +31,20 @@ class Resumes:
 
         def _require(self, split: str) -> None: ...
 
-        def _position(self, split: str, epoch: int, step: int, origin: int = 0, shift: int = 0) -> Position: ...
+        def _at(self, split: str, epoch: int | None = None) -> Resumes: ...
+
+    def _position(self, split: str, epoch: int, step: int, origin: int = 0, shift: int = 0) -> Position:
+        self._require(split)
+        epoch, step, origin, shift = whole("epoch", epoch), whole("step", step), whole("origin", origin), whole("shift", shift)
+        extent = self._engine.executor(split).order
+        steps = extent.steps_from(origin)
+        if not 0 <= step <= steps or epoch < 0:
+            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {steps} steps")
+        return extent.counted(epoch, step, origin, shift)
+
+    def _from(self, split: str, at: Position, shard: tuple[int, int] | None = None) -> PipelineDataset:
+        """Returns what is left of an epoch of a split."""
+        return self._at(split, at.epoch)._engine.fixed(split, at, shard, None)
 
     def state(self) -> dict[str, Any]:
         """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data.

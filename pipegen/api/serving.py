@@ -142,7 +142,7 @@ class Serves:
         return layer_config(self._evaluation, self._compiled.plans.values())
 
     def _before_layer(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
-        """What is left of an epoch of a split, without what the layer does."""
+        """Returns what is left of an epoch of a split, without what the layer does."""
         from pipegen.phases.layered import before_layer
 
         locate = self._compiled.spec.loaded.locate.label

@@ -8,11 +8,12 @@ import numpy as np
 
 from pipegen.data.places import place_within
 from pipegen.data.sampling.choice import examples_of_epoch
+from pipegen.data.shares import last_batch
 from pipegen.data.windows import judge_fetching, judge_windows
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.spec.models import ColumnMethod, Epoch
+from pipegen.spec.models import ColumnMethod, Epoch, ShardIndex
 from pipegen.spec.source_map import format_path
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagno
                 found += dict.fromkeys(problem for problem in (wrong, *of_stages) if problem is not None)
                 continue
         short = next((batch for batch in _batches(spec, manifest, split, n) if batch[0] < batch[2]), None)
+        found += _shared_out(spec, manifest, split, n, locate)
         if short is not None and spec.batch.remainder_for(split) == "drop" and not endless:
             found.append(_zero_steps(spec, split, *short, locate))
     return [
@@ -52,6 +54,19 @@ def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagno
         *judge_windows(spec, manifest, locate),
         *judge_fetching(spec, manifest, locate),
     ]
+
+
+def _shared_out(spec: PipelineSpec, manifest: Manifest, split: str, n: int, locate: Locate) -> Iterator[Diagnostic]:
+    """Yields what is wrong with the last batch of a split for the hosts that the spec names; of stages, the first of them."""
+    shard = spec.runtime.shard
+    if not isinstance(shard, ShardIndex):
+        return
+    each = ((stage.resolved, examples_of_epoch(stage.resolved, manifest, split)) for stage in spec.stages)
+    for model, examples in each if split == "train" and spec.stages else [(spec, n)]:
+        found = list(last_batch(model, split, examples, shard.count, locate))
+        if found:
+            yield from found
+            return
 
 
 def _sampled(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[int, Diagnostic | None]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pipegen.diagnostics.advice import write
+from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.phases.launchers import Share, found_share
-from pipegen.plan.shares import share_problem
 from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def check_share(spec: PipelineSpec, shard: tuple[int, int], locate: Locate) -> N
 
     Raises:
         SpecError: `PG412` where it cannot.
-        ValueError: For a share that there is not.
+        ValueError: For an unknown share.
     """
     index, count = shard
     if not 0 <= index < count:
@@ -56,22 +55,8 @@ def check_share(spec: PipelineSpec, shard: tuple[int, int], locate: Locate) -> N
         raise SpecError([make("PG412", problem[0], locate(("batch", "size")), help=problem[1])])
 
 
-def check_last_batch(split: str, extent: Extent, locate: Locate) -> None:
-    """Checks that every host gets something of the last batch, or it would take fewer steps than the others.
-
-    Raises:
-        SpecError: `PG412` where it is too small.
-    """
-    hosts, rest = extent.shard[1], extent.num_examples % extent.batch
-    if extent.ends_short and 0 < rest < hosts:
-        message = f"the last batch of split `{split}` has {_examples(rest)}, fewer than the {hosts} hosts"
-        lines = f"batch: {{remainder: {{{split}: pad}}}}"
-        help_ = (write(lines, "spec", "use {}, so that every host takes the same number of steps"),)
-        raise SpecError([make("PG412", message, locate(("batch",)), help=help_)])
-
-
 def check_rest(split: str, extent: Extent, at: Position, locate: Locate) -> None:
-    """Checks the same of what is left of an epoch that was begun with batches of another size.
+    """Checks that every host gets something of the last batch of what is left of an epoch that was begun with batches of another size.
 
     Raises:
         SpecError: `PG412`, with a size that works, or as many hosts.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pipegen.data.check import check_splits
+from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
@@ -20,7 +21,6 @@ from pipegen.plan.mixed import Built, Records, build_mixed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.sampling import check_sampling
-from pipegen.plan.shares import share_problem
 from pipegen.plan.view_checks import check_views
 from pipegen.spec.branches import branches, of_branch
 from pipegen.spec.branches import relocated as relocated_view

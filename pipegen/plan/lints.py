@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pipegen.data.shares import rows_of
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
@@ -17,7 +18,6 @@ from pipegen.plan import followers
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.recipe import recipe, step_path
 from pipegen.plan.sampling import sampled_features
-from pipegen.plan.shares import rows_of
 from pipegen.plan.stages import StepRef
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle

@@ -11,7 +11,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import visible
 from pipegen.types import times
-from pipegen.views.model_loss import FITS, classes_of_items, counts_padding, ending_of, loss_problems, name_of
+from pipegen.views.model_loss import FITS, classes_of_items, counts_padding, dilutes, ending_of, loss_problems, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,16 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType, FeatureType
 
 
-def check(model: keras.Model, element_spec: Any, output: Output, record: ElementType, wrong: Sequence[str] = ()) -> str:
-    """Says in one line what fits; for the arguments see `mismatches`. A model that is not compiled is a warning; `wrong` is known already.
+def check(
+    model: keras.Model,
+    element_spec: Any,
+    output: Output,
+    record: ElementType,
+    wrong: Sequence[str] = (),
+    padded: Sequence[str] = (),
+) -> str:
+    """Says in one line what fits; for the arguments see `mismatches`. A model that is not compiled is a warning, and so is a loss that
+    counts what fills up the batches of the splits that are `padded`; `wrong` is known already.
 
     Raises:
         ModelMismatchError: Listing everything that does not fit.
@@ -35,7 +43,12 @@ def check(model: keras.Model, element_spec: Any, output: Output, record: Element
     if found:
         raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
     line = visible(summary(model, element_spec, output, record))
-    if not is_compiled(model):
+    diluted = [name_of(t.loss) for t in _targets(model, output)[0] if padded and dilutes(t.loss)]
+    if diluted:
+        said = " and ".join(f"`{name}`" for name in dict.fromkeys(diluted))
+        line += f"; {said} divides by all rows of a padded batch, those of weight 0, too (splits padded: {', '.join(padded)})"
+        line += f": compile with `pipegen.WeightedMean({diluted[0]!r})`"
+    if diluted or not is_compiled(model):
         log.warning("%s", line)
     return line
 

@@ -106,6 +106,11 @@ def counts_padding(loss: Any) -> bool:
     return isinstance(loss, str) or (callable(loss) and getattr(loss, "__module__", "").startswith("keras"))
 
 
+def dilutes(loss: Any) -> bool:
+    """Tells whether a loss divides by the examples of a batch, whatever they weigh, as Keras' own do unless told otherwise."""
+    return isinstance(loss, str) or getattr(loss, "reduction", None) in ("sum_over_batch_size", "mean", "auto")
+
+
 def name_of(loss: Any) -> str:
     """Returns what a loss is called."""
     return loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)

@@ -42,7 +42,7 @@ GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "diagnostics").rglob("*.
 HIDDEN = {("typo-remainder", "PG220"), ("typo-output", "PG105")}
 """A second mistake of a golden case, which only shows once the first is mended."""
 ELSEWHERE = {
-    "phases/hosts.py": "hosts of a cluster that do not share a batch evenly",
+    "data/shares.py": "hosts and replicas that share a last batch unevenly; test_launchers.py follows it",
     "data/shards/splits.py": "more records than any source has; test_sharded_pipeline.py follows it",
     "diagnostics/advice.py": "where the helper stands",
 }

@@ -37,6 +37,9 @@ class ResumeCallback(keras.callbacks.Callback):
         save_freq: Without effect; it was needed once.
     """
 
+    _pipegen_counts_epochs = True
+    """Tells the datasets that `fit` is given that they are told its epochs."""
+
     def __init__(self, pipe: Pipeline, directory: str | os.PathLike[str] | None = None, save_freq: str | int = "epoch") -> None:
         super().__init__()
         if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1):

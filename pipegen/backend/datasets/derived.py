@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.datasets.iterators import TranslatingIterator
+from pipegen.backend.datasets.sharing import Handed
 from pipegen.untraced import untraced
 from pipegen.waiting import Waiting
 
@@ -29,6 +30,7 @@ class Explains(tf.data.Dataset):
     _pipegen_translate: Translate
     _pipegen_waiting: Waiting
     _pipegen_check: Callable[[], None]
+    _pipegen_handed: Handed
 
     def _pipegen_source(self) -> tf.data.Dataset:
         """Returns what to build on: of a length that is not asserted, since the first epoch after a resume is shorter."""
@@ -65,8 +67,14 @@ class DerivedDataset(Explains):
         self._pipegen_inner = inner
         self._pipegen_length = inner.cardinality() if length is None else length
         self._pipegen_translate, self._pipegen_waiting = source._pipegen_translate, source._pipegen_waiting
-        self._pipegen_check = source._pipegen_check
+        self._pipegen_check, self._pipegen_handed = source._pipegen_check, source._pipegen_handed
         super().__init__(inner._variant_tensor)
+
+    @property
+    def _variant_tensor(self) -> tf.Tensor:
+        """Returns the tensor that derived datasets are built on."""
+        self._pipegen_handed.check()
+        return self._variant_tensor_attr
 
     def _inputs(self) -> list[tf.data.Dataset]:
         return [self._pipegen_inner]

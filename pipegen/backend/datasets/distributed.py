@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend.datasets.derived import DerivedDataset
 from pipegen.backend.datasets.own_loops import HandedOver, OwnLoop, ahead
+from pipegen.backend.datasets.sharing import builds_model, fits
 from pipegen.data.sampling.choice import examples_of_epoch
+from pipegen.data.shares import rows_of, unequal_parts
 from pipegen.log import log
+from pipegen.physical.position import FIRST
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
+    from pipegen.backend.datasets.own_loops import Handed
 
 
 @untraced
@@ -22,8 +26,8 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
     """Gives a split as values per replica: iterable any number of times, each time `len(self)` batches.
 
     The parts of the replicas, joined in their order, are the global batch. Unlike what a strategy makes of a dataset by itself, an
-    iterator notes each batch when it is handed over, so that epochs are counted without `pipe.callback()`. It is a dataset by type,
-    since Keras' `fit` takes nothing else.
+    iterator notes each batch when it is handed over, so that epochs are counted without `pipe.callback()`, and a batch that the replicas do
+    not divide is shared out as evenly as it goes. It is a dataset by type, since Keras' `fit` takes nothing else.
 
     Args:
         pipe: The pipeline.
@@ -31,26 +35,25 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         strategy: The strategy.
 
     Raises:
-        ValueError: For a strategy whose replicas take no steps together, and a batch that does not divide among its replicas.
+        ValueError: For a strategy whose replicas take no steps together, or whose workers get batches that their replicas do not divide.
     """
 
     def __init__(self, pipe: Pipeline, split: str, strategy: tf.distribute.Strategy) -> None:
         self._first, share = _workers(strategy)
         self._strategy, self._devices = strategy, strategy.extended.worker_devices
-        self._replicas = strategy.num_replicas_in_sync
-        size, where = pipe.spec.model.batch.size, f"among the {self._replicas} replicas of {type(strategy).__name__}"
-        if size % self._replicas:
-            raise ValueError(f"a batch of {size} does not divide {where}: use a multiple of {self._replicas}")
-        self._loop = OwnLoop(pipe, split, share)
-        whole = pipe.dataset(split, shard=share)
-        rest = examples_of_epoch(pipe.spec.model, pipe._manifest, split) % size
-        if split == "train" and rest % self._replicas and pipe.spec.model.batch.remainder_for(split) == "keep":
-            log.warning(
-                "the last batch of split `train` has %d examples, which do not divide %s, and Keras gives every replica the same weight: "
-                "use `batch: {remainder: drop}`, or `pad` with a loss that divides by the weights",
-                rest,
-                where,
+        size, replicas = pipe.spec.model.batch.size, strategy.num_replicas_in_sync
+        if share is not None and size % replicas:
+            raise ValueError(
+                f"a batch of {size} does not divide among the {replicas} replicas of {share[1]} workers of {type(strategy).__name__}: "
+                f"use a multiple of {replicas}"
             )
+        self._loop = OwnLoop(pipe, split, share)
+        self._whole = share is None
+        whole = pipe._from(split, FIRST, share)
+        examples = examples_of_epoch(pipe.spec.model, pipe._manifest, split)
+        locate = pipe.spec.loaded.locate.label
+        for finding in unequal_parts(pipe.spec.model, split, examples, replicas, f"replicas of {type(strategy).__name__}", locate):
+            log.warning("%s %s: %s: %s", finding.code, finding.span or "the spec", finding.message, ", ".join(finding.help))
         super().__init__(whole._pipegen_plain, whole, whole.cardinality())
 
     def __len__(self) -> int:
@@ -60,23 +63,49 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         """Begins an epoch.
 
         Raises:
-            RuntimeError: Inside of a `tf.function`.
+            RuntimeError: Inside of a `tf.function`, and for Keras' `fit` on several workers.
         """
         if not tf.executing_eagerly():
             raise RuntimeError("iterate outside of `tf.function`, and hand each batch to one that calls `strategy.run`")
-        return HandedOver(ahead(self._loop.batches(), self._parts))
+        if not self._whole and fits():
+            raise RuntimeError(
+                f"Keras 3's `fit` does not run under {type(self._strategy).__name__} (keras-team/keras#20585): write the loop, or train "
+                "with Keras on JAX and `DataParallel`"
+            )
+        return _Parts(ahead(self._loop.batches(), self._parts), self._alike)
 
     def _parts(self, batch: Any) -> Any:
         """Returns a batch of this worker as values per replica, each on the device of its replica."""
-        rows = tf.nest.flatten(batch)[0].shape[0]
-        part = -(-rows // len(self._devices))
+        rows = int(tf.nest.flatten(batch)[0].shape[0])
+        return self._values(batch, lambda local: rows_of(rows, local, len(self._devices)))
 
+    def _alike(self, parts: Any) -> Any:
+        """Returns the first part for every replica: Keras averages what replicas get to see which shapes a batch has."""
+        first = tf.nest.map_structure(lambda value: self._strategy.experimental_local_results(value)[-1], parts)
+        return self._values(first, lambda _: (0, int(tf.nest.flatten(first)[0].shape[0])))
+
+    def _values(self, batch: Any, rows: Callable[[int], tuple[int, int]]) -> Any:
         def of(context: tf.distribute.ValueContext) -> Any:
             local = context.replica_id_in_sync_group - self._first
+            begin, end = rows(local)
             with tf.device(self._devices[local]):
-                return tf.nest.map_structure(lambda t: tf.identity(t[local * part : (local + 1) * part]), batch)
+                return tf.nest.map_structure(lambda t: tf.identity(t[begin:end]), batch)
 
         return self._strategy.experimental_distribute_values_from_function(of)
+
+
+class _Parts(HandedOver):
+    """Hands over the parts of batches; what Keras only looks at is not noted, and of one size for all replicas."""
+
+    def __init__(self, batches: Iterator[Handed], alike: Callable[[Any], Any]) -> None:
+        super().__init__(batches)
+        self._alike = alike
+
+    def _take(self) -> Any:
+        if not builds_model():
+            return super()._take()
+        parts, _ = next(self._batches)
+        return self._alike(parts)
 
 
 def _workers(strategy: tf.distribute.Strategy) -> tuple[int, tuple[int, int] | None]:

@@ -24,13 +24,15 @@ from pipegen.cache.key import cache_key, describe_cache
 from pipegen.cache.room import cache_folder, unusable
 from pipegen.cache.store import open_store
 from pipegen.data.sampling.choice import epochs_of, examples_of_epoch
+from pipegen.data.shares import last_batch
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import DataError, SpecError
 from pipegen.garbage import uncollected
 from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
-from pipegen.phases.hosts import check_last_batch, check_rest, check_share, resolve_share
-from pipegen.physical.decide import extent_of, last_mixing
+from pipegen.phases.hosts import check_rest, check_share, resolve_share
+from pipegen.physical.decide import last_mixing
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.wait_pipe import for_monitor
 from pipegen.waiting import WATCHERS
@@ -103,7 +105,10 @@ class Engine:
 
     def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
         examples = examples_of_epoch(self.spec, self.manifest, plan.split)
-        check_last_batch(plan.split, extent_of(self.spec, plan, examples, shard), self._locate)
+        found = last_batch(self.spec, plan.split, examples, shard[1], self._locate)
+        errors = [finding for finding in found if finding.severity is Severity.ERROR]
+        if errors:
+            raise SpecError(errors)
 
     def check_last(self, split: str, at: Position) -> None:
         """Checks that what is left of an epoch has as many steps on every host.

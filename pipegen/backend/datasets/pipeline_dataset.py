@@ -12,7 +12,7 @@ import tensorflow as tf
 from pipegen.backend.datasets.derived import DerivedDataset, Explains
 from pipegen.backend.datasets.iterators import BareIterator, CountingIterator, EpochIterator, MovableIterator
 from pipegen.backend.datasets.progress import Progress
-from pipegen.backend.datasets.sharing import refuse_second_share
+from pipegen.backend.datasets.sharing import Handed
 from pipegen.backend.process.graphs import plain, plain_map
 from pipegen.backend.process.once import Once
 from pipegen.ops.families.mixing import GROUP
@@ -61,7 +61,7 @@ class PipelineDataset(Explains):
         self._pipegen_numbered = numbered = executor.batches(entering(), form)
         handed = partial(executor.delivered, progress=progress)
         self._pipegen_steps = steps
-        self._pipegen_share = executor.order.shard
+        self._pipegen_handed = Handed(executor.order.shard, executor.steps if progress is not None else 0)
         self._pipegen_after = executor.order.after
         self._pipegen_first = first
         self._pipegen_moved = None if moved is None else Once(moved)
@@ -100,8 +100,7 @@ class PipelineDataset(Explains):
     @property
     def _variant_tensor(self) -> tf.Tensor:
         """Returns the tensor that derived datasets are built on."""
-        if self._pipegen_share[1] > 1:
-            refuse_second_share(self._pipegen_share)
+        self._pipegen_handed.check()
         return self._pipegen_counted()._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -187,6 +186,7 @@ class RepeatedDataset(DerivedDataset):
     @property
     def _variant_tensor(self) -> tf.Tensor:
         """Returns the tensor that derived datasets are built on."""
+        self._pipegen_handed.check()
         return self._pipegen_source()._variant_tensor
 
     def __iter__(self) -> Iterator[Any]:

@@ -50,7 +50,7 @@ class Progress:
             self.delivered.assign(follows)
 
     def position(self) -> Position:
-        """What comes next."""
+        """Returns what comes next."""
         # While one iterator ended the epoch, another one may have noted a batch of it.
         return max(_read(noted) for noted in (self.delivered, self.start))
 

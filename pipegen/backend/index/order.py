@@ -122,13 +122,13 @@ class Order(Extent):
         return tf.zeros_like(slot) + epoch, slot % self.num_examples, weight
 
     def _absolute(self, epoch: tf.Tensor, slot: tf.Tensor, since: From) -> tf.Tensor:
-        """Where slots stand in the order of all epochs, which goes on from one to the next: int64, like `slot`."""
+        """Finds where slots stand in the order of all epochs, which goes on from one to the next: int64, like `slot`."""
         (first, before), examples = self.begin, (self.epoch_steps or 0) * self.batch
         moved = before - first * examples
         return epoch * examples + (slot + moved if moved else slot) + since.shift
 
     def member(self, slot: tf.Tensor, since: From = START) -> tf.Tensor:
-        """Whether slots are in a mix group; what `pad` adds behind them mixes with nothing: bool, like `slot`."""
+        """Tells which slots are in a mix group; what `pad` adds behind them mixes with nothing: bool, like `slot`."""
         end = self.steps_of(since) * self.batch if self.epoch_steps is not None else self.num_examples - since.origin
         return slot < end
 
