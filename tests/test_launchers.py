@@ -154,8 +154,9 @@ def test_shares_that_do_not_come_out_even_are_told_before_a_step(
 
 @pytest.mark.tf
 def test_uneven_shares_are_the_batch(photo_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    import numpy as np
     from pipes import RESIZE, pipeline
+
+    import numpy as np
 
     pipe = pipeline(photo_folder, {"shares": "uneven"}, transforms=[RESIZE, "random_flip"], batch={"size": 16})
     whole = next(iter(pipe.dataset("train", epoch=1)))

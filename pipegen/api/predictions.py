@@ -28,8 +28,8 @@ from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.records.archives.archive import LISTS
 from pipegen.phases.compilation import optimise
-from pipegen.plan import stages as s
 from pipegen.physical.position import Position
+from pipegen.plan import stages as s
 from pipegen.plan.nodes import Read
 from pipegen.plan.unlabelled import unlabelled_plan
 from pipegen.types import ElementType

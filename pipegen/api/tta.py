@@ -24,6 +24,7 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.traits import ANY_IMAGE
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import resolve_share
+from pipegen.physical.position import Position
 from pipegen.plan.check import build_split, possible_types
 from pipegen.plan.lanes import first_view
 from pipegen.spec.load import load
@@ -137,7 +138,7 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
         plan = optimise(model, built.plan, num_examples=count, file_bytes=mean, cache=False).plan
         records = records_of_plan(manifest, split, plan, model.runtime)
         executor = Executor(plan, model, records, shard, where=bound.spec.where, advice=damage.advice(split, skips=False))
-        return fixed_dataset(executor, view.epoch, 0)
+        return fixed_dataset(executor, Position(view.epoch))
 
     with tf.init_scope():  # also where a function is being traced, whose graph would own them else
         return together([made(view) for view in wanted])
