@@ -50,15 +50,35 @@ results["weights"] = [abs(a - b) / (1e-9 + abs(a)) for a, b in zip(weights, shar
 results["epochs"] = pipe.state()["epoch"]
 given = fitted.evaluate(pipe.distribute(strategy, "validation"), verbose=0)
 results["evaluation"] = abs(given - fitted.evaluate(pipe.validation, verbose=0))
-for batch in (7,):
+import logging
+said = []
+logging.getLogger("pipegen").addHandler(type("Kept", (logging.Handler,), {"emit": lambda self, record: said.append(record.getMessage())})())
+odd = pipeline(folder, transforms=STEPS, batch={"size": 7}).distribute(strategy)
+results["odd"] = [[len(part) for part in strategy.experimental_local_results(y)] for _, y in odd]
+with strategy.scope():
+    pipeline(folder, transforms=STEPS, batch={"size": 10, "remainder": "keep"}, splits={"parts": {"train": 31, "validation": 12}})
+results["warned"] = [line for line in said if "PG610" in line]
+# epochs of two steps, which a strategy reads ahead
+few = pipeline(folder, transforms=STEPS, batch={"size": 16})
+for name, data in (("ahead", few.train), ("ahead, mapped", few.train.map(lambda x, y: (x, y)))):
     try:
-        pipeline(folder, transforms=STEPS, batch={"size": batch}).distribute(strategy)
-    except ValueError as error:
-        results["uneven"] = str(error)
-try:
-    pipe.distribute("mirrored")
-except TypeError as error:
-    results["no strategy"] = str(error)
+        trained(data, strategy.scope())
+    except Exception as error:
+        results[name] = f"{type(error).__name__}: {error}"
+epochs = []
+with strategy.scope():
+    counted = model()
+import keras
+noting = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: epochs.append(few.state()["epoch"]))
+counted.fit(few.train, epochs=2, verbose=0, callbacks=[few.callback(), noting])
+few.seek(0)
+counted.fit(few.distribute(strategy), epochs=2, verbose=0, callbacks=[noting])
+results["counted"] = epochs
+for name, wrong in (("no strategy", "mirrored"), ("servers", object.__new__(tf.distribute.ParameterServerStrategy))):
+    try:
+        pipe.distribute(wrong)
+    except (TypeError, ValueError) as error:
+        results[name] = str(error)
 print(json.dumps(results))
 """
 
@@ -73,6 +93,16 @@ try:
     iter(strategy.experimental_distribute_dataset(pipe.train))
 except RuntimeError as error:
     results["twice"] = str(error)
+try:
+    iter(strategy.experimental_distribute_dataset(pipe.train.map(lambda x, y: (x, y))))
+except RuntimeError as error:
+    results["twice, mapped"] = str(error)
+with strategy.scope():
+    fitted = model()
+try:
+    fitted.fit(pipe.distribute(strategy), verbose=0)
+except RuntimeError as error:
+    results["fit"] = str(error)
 
 @tf.function
 def total(x):
@@ -101,7 +131,14 @@ def test_replicas_take_the_parts_of_a_batch(photo_folder: Path) -> None:
     assert max(got["weights"]) < 1e-5
     assert got["epochs"] == 2
     assert got["evaluation"] < 1e-5
-    assert "a batch of 7 does not divide among the 2 replicas of MirroredStrategy: use a multiple of 2" in got["uneven"]
+    assert got["odd"] == [[3, 4]] * 4
+    assert len(got["warned"]) == 2, got["warned"]
+    assert "batches of 7 do not divide among 2 replicas of MirroredStrategy" in got["warned"][0]
+    assert "the last batch of split `train`, 1 example, does not divide among 2 replicas" in got["warned"][1]
+    for name in ("ahead", "ahead, mapped"):
+        assert got[name].startswith("StateError: a distribution strategy reads ahead, which can be all 2 steps of an epoch"), got[name]
+    assert got["counted"] == [1, 2, 1, 2]
+    assert "no step together" in got["servers"]
     assert "takes a strategy of `tf.distribute`" in got["no strategy"]
 
 
@@ -128,6 +165,8 @@ def test_workers_take_their_shares_and_not_shares_of_those(photo_folder: Path) -
         assert got["share"] == [index, 2]
         assert got["replicas"] == 2
         assert "pipe.distribute(strategy)" in got["twice"]
+        assert "pipe.distribute(strategy)" in got["twice, mapped"]
+        assert "keras#20585" in got["fit"]
         assert got["steps"] == 4
         assert got["rows"] == [4] * 4
         assert got["off"] < 1e-5

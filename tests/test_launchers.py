@@ -165,7 +165,7 @@ def test_uneven_shares_are_the_batch(photo_folder: Path, caplog: pytest.LogCaptu
     for joined, part in zip(zip(*parts, strict=True), whole, strict=True):
         np.testing.assert_array_equal(np.concatenate(joined), part)
     even = pipeline(photo_folder, transforms=[RESIZE, "random_flip"], batch={"size": 16})
-    with pytest.raises(SpecError, match="does not divide among 3 hosts"):
+    with pytest.raises(ValueError, match=r"does not divide among 3 hosts: use a multiple of 3, or .*uneven"):
         even.dataset("train", shard=(0, 3))
     with pytest.raises(ValueError, match="no share 3 of 3"):
         pipe.dataset("train", shard=(3, 3))

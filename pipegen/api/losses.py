@@ -36,8 +36,9 @@ class WeightedMean(keras.losses.Loss):
             if given is not None:
                 factor = ops.cast(given, losses.dtype)
                 weights *= ops.reshape(factor, (*factor.shape, *[1] * (len(losses.shape) - len(factor.shape))))
-        # The gradients of replicas are summed, so each divides its part by what all weigh together.
-        return ops.divide_no_nan(ops.sum(losses * weights), _over_replicas(ops.sum(weights)))
+        # The gradients of replicas are summed, so each divides its part by what all weigh together. No gradient goes through the weights:
+        # of a batch of unknown length one would, and replicas of other lengths would wait for each other at different places.
+        return ops.divide_no_nan(ops.sum(losses * weights), _over_replicas(ops.stop_gradient(ops.sum(weights))))
 
     def get_config(self) -> dict[str, Any]:
         """Returns what Keras makes it of again."""

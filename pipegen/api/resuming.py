@@ -74,6 +74,7 @@ class Resumes:
         self._seek(self._position_of(state))
 
     def _position_of(self, state: Mapping[str, Any]) -> Position:
+        self._require("train")
         model, fingerprint = self.spec.model, self._manifest.split_fingerprint
         return position_from(state, model, self.spec.hash, fingerprint, self._extent_at)
 

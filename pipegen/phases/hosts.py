@@ -40,19 +40,29 @@ def share_line(runtime: Runtime, environment: Mapping[str, str] = os.environ) ->
     return f"this process takes {share}{whole}" if share.origin else ""
 
 
-def check_share(spec: PipelineSpec, shard: tuple[int, int], locate: Locate) -> None:
-    """Checks that a share can be had of every global batch.
+def check_share(spec: PipelineSpec, count: int, locate: Locate) -> None:
+    """Checks that so many hosts can share every global batch.
 
     Raises:
-        SpecError: `PG412` where it cannot.
-        ValueError: For an unknown share.
+        SpecError: `PG412` where they cannot.
+    """
+    problem = share_problem(spec.batch.size, count, uneven=spec.runtime.shares == "uneven")
+    if problem is not None:
+        raise SpecError([make("PG412", problem[0], locate(("batch", "size")), help=problem[1])])
+
+
+def check_given_share(spec: PipelineSpec, shard: tuple[int, int]) -> None:
+    """Checks that a share that code asks for can be had of every global batch.
+
+    Raises:
+        ValueError: Where it cannot.
     """
     index, count = shard
     if not 0 <= index < count:
         raise ValueError(f"there is no share {index} of {count}: shares count from 0")
     problem = share_problem(spec.batch.size, count, uneven=spec.runtime.shares == "uneven")
     if problem is not None:
-        raise SpecError([make("PG412", problem[0], locate(("batch", "size")), help=problem[1])])
+        raise ValueError(f"{problem[0]}: {', or '.join(problem[1])}")
 
 
 def check_rest(split: str, extent: Extent, at: Position, locate: Locate) -> None:

@@ -31,7 +31,7 @@ from pipegen.errors import DataError, SpecError
 from pipegen.garbage import uncollected
 from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
-from pipegen.phases.hosts import check_rest, check_share, resolve_share
+from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_mixing
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.wait_pipe import for_monitor
@@ -80,7 +80,7 @@ class Engine:
         self._requested: dict[str, RequestedBatches] = {}
         self._lock = threading.RLock()
         self.shard = resolve_share(spec.runtime).pair
-        check_share(spec, self.shard, self._locate)
+        check_share(spec, self.shard[1], self._locate)
         self.progress: Progress | None = None
 
     def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False) -> Executor:
@@ -221,10 +221,9 @@ class Engine:
 
         Raises:
             ValueError: For an unknown share or device.
-            SpecError: `PG412` for a share that not every batch has.
         """
         if shard is not None:
-            check_share(self.spec, shard, self._locate)
+            check_given_share(self.spec, shard)
         with self._once():
             return fixed_dataset(self.executor_at(split, at, shard), at, resolve_device(device) if device else None)
 
@@ -235,10 +234,9 @@ class Engine:
 
         Raises:
             ValueError: For an unknown share or device.
-            SpecError: `PG412` for a share that not every batch has.
         """
         if shard is not None:
-            check_share(self.spec, shard, self._locate)
+            check_given_share(self.spec, shard)
         with self._once():
             key = split, shard or self.shard, _needs_another(plan, at)
             if key not in self._unlayered:
