@@ -16,6 +16,7 @@ _GROUPS = {
     "PG3": "Splits",
     "PG4": "The data",
     "PG5": "Legal, and probably not meant",
+    "PG6": "More machines, more devices",
     "PG7": "Tests of the data, and its pictures",
 }
 _HEAD = """# Findings
