@@ -265,6 +265,11 @@ CASES: dict[str, dict[str, Any]] = {
     "rare, on single examples": {"transforms": [RESIZE, {"random_equalization": {"probability": 0.3}}, {"rescale": {"to": [0, 1]}}]},
     "padded": {"transforms": COLOUR, "batch": {"size": 8, "remainder": "pad"}},
     "accurate": {"transforms": [{"decode": {"jpeg": "accurate"}}, RESIZE]},
+    "stages": {
+        "params": {"side": {"type": "int", "default": 24}},
+        "transforms": [{"resize": {"size": "$side"}}, "random_flip"],
+        "stages": [{"epochs": 1, "params": {"side": 16}, "batch": 4}, {"epochs": 2}],
+    },
 }
 
 
@@ -304,6 +309,11 @@ SOURCES: dict[str, dict[str, Any]] = {
     "a table of numbers": {
         "source": {"csv": {"path": "table.csv", "features": {name: TENSOR | {"column": name} for name in ("size", "price")}}},
         "output": {"x": "size", "y": "price"},
+    },
+    "boxes that decide": {
+        "source": {"coco": {"images": "images", "annotations": "boxes.json"}},
+        "transforms": ["random_iou_crop", RESIZE, "random_flip", "mosaic", {"jpeg": {"quality": 60}}],
+        "output": {"x": "image", "y": {"boxes": "boxes", "labels": "labels", "there": "boxes_valid"}},
     },
     "channels first": {
         "source": {"image_folder": {"path": ".", "labels": "none", "pattern": "images/*.jpg"}},
@@ -347,3 +357,7 @@ def _write_pairs(folder: Path) -> None:
         Image.fromarray(mask).save(folder / "masks" / f"{i:02d}.png")
         rows.append(f"images/{i:02d}.jpg,{i * 1.5},{i}")
     (folder / "table.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    boxes = [{"id": i, "image_id": i, "category_id": 1 + i % 2, "bbox": [4 + i, 3, 12, 20]} for i in range(20)]
+    images = [{"id": i, "file_name": f"{i:02d}.jpg", "width": 44, "height": 40} for i in range(20)]
+    names = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    (folder / "boxes.json").write_text(json.dumps({"images": images, "annotations": boxes, "categories": names}))

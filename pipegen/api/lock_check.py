@@ -68,7 +68,7 @@ def check_specs(
 
     Args:
         files: The specs.
-        content: Whether the contents of the data's files are compared, too, where they were locked.
+        content: Whether the contents of the data's files are compared, too; a spec that was locked without them is a finding.
         overrides: Values for params and by path, as `--set` has them.
         progress: Called with the number of files of data listed so far, now and then.
 
@@ -90,6 +90,10 @@ def check_specs(
         result.notes += [f"{file}: {note}" for note in looked.notes]
         result.entries[file] = entry_of(spec, lock, looked.data, looked.learned)
         moved = differences(spec, entry, result.entries[file])
+        if content and locked is not None and locked.content is None and looked.data is not None:
+            message = f"{file} was locked without the contents of its files, so they cannot be compared"
+            help_ = "run `pipegen lock --content` with this spec, and commit the lock"
+            moved.append(make("PG530", message, spec.loaded.locate.label(()), help=(help_,)))
         result.findings += moved
         result.fine += [] if moved else [file]
     return result

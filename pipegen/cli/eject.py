@@ -30,10 +30,10 @@ def eject(
 ) -> None:
     """Write the datasets so that they run without the spec.
 
-    With --graph each split becomes a SavedModel: `tf.saved_model.load("OUT/train").batches(epoch, step)` is the dataset of that epoch from
-    that step on, bit for bit as in pipegen and where pipegen is not installed. The data stays where it is; where it moves, its folder
-    is an argument. What no graph can hold, such as Python functions, is a finding. With --code the compiled plan becomes plain tf.data on
-    pipegen's lowered parts, a line for each operation.
+    With --graph each split becomes a SavedModel: of `train = tf.saved_model.load("OUT/train")`, `train.batches(epoch, step)` is the dataset
+    of that epoch from that step on, bit for bit as in pipegen and where pipegen is not installed. The data stays where it is; where it
+    moves, its folder is an argument. What no graph can hold, such as Python functions, is a finding. With --code the compiled plan becomes
+    plain tf.data on pipegen's lowered parts, a line for each operation.
 
     Examples:
       pipegen eject --graph flowers.pipegen.yaml flowers-graphs/

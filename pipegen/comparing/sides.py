@@ -42,7 +42,8 @@ class Side:
         raw: Its plain values, paths made absolute.
         texts: The texts that it is read from, sorted.
         spec: The spec itself.
-        shown: What stands in the place of which folder, where it was written out from a revision.
+        shown: Where it was written out from a revision: the folder that stands for the root of the file system, that of the working tree in
+            it, and what findings say in its place.
     """
 
     name: str
@@ -64,14 +65,14 @@ class Side:
         """Returns the path of its file from a folder."""
         file = os.path.abspath(str(self.spec.loaded.file))
         if self.shown is not None:
-            file = file.replace(self.shown[0], self.shown[1])
+            file = file.removeprefix(self.shown[0])
         return Path(os.path.relpath(file, folder)).as_posix()
 
     def span(self, path: KeyPath) -> Span | None:
         """Returns the place of a value, or of what is around it."""
         span = self.spec.loaded.locate.label(path, key=len(path) == len(("transforms", 0, "op"))).span
         if span is not None and self.shown is not None:
-            folder, _, name = self.shown
+            _, folder, name = self.shown
             span = replace(span, file=span.file.replace(folder, name))
         return span
 
@@ -102,9 +103,12 @@ def read_side(text: str, other: str, overrides: Mapping[str, Any], stdin: bytes 
     if not is_revision(text):
         return _read(text, text, None, overrides, stdin)
     revision = find(text, like=other)
-    with tempfile.TemporaryDirectory(prefix="pipegen-") as folder:
-        path = write_out(revision, Path(folder))
-        shown = (f"{folder}{os.sep}", f"{revision.root}{os.sep}", f"{revision.name}:")
+    with tempfile.TemporaryDirectory(prefix="pipegen-") as top:
+        # As deep as the working tree lies, so that a relative path that leads out of it leads to the same place.
+        folder = Path(os.path.realpath(top), *revision.root.parts[1:])
+        folder.mkdir(parents=True)
+        path = write_out(revision, folder)
+        shown = (os.path.realpath(top), f"{folder}{os.sep}", f"{revision.name}:")
         return _read(str(path), f"{revision.name}:{revision.file}", shown, overrides, None)
 
 
@@ -112,7 +116,7 @@ def _read(path: str, name: str, shown: tuple[str, str, str] | None, overrides: M
     if os.path.basename(path).endswith(".lock"):
         if not os.path.lexists(path):
             raise RevisionError(f"there is no lock {name}")
-        folder = Path(path if shown is None else path.replace(shown[0], shown[1])).absolute().parent
+        folder = Path(path if shown is None else path.removeprefix(shown[0])).absolute().parent
         return LockSide(name, folder, read_lock(Path(path)))
     if path == "-":
         found = inspect(STDIN, overrides=overrides, overrides_from="--set", text=stdin or b"")
@@ -140,14 +144,14 @@ def _read(path: str, name: str, shown: tuple[str, str, str] | None, overrides: M
 
 
 def _relocated(value: Any, shown: tuple[str, str, str] | None) -> Any:
-    """Paths below the folder that a revision was written to, as if they were below the working tree."""
+    """Paths below the folder that stands for the root of the file system, as they are from there."""
     if shown is None:
         return value
     if isinstance(value, dict):
         return {key: _relocated(inner, shown) for key, inner in value.items()}
     if isinstance(value, list):
         return [_relocated(inner, shown) for inner in value]
-    return value.replace(shown[0], shown[1]) if isinstance(value, str) else value
+    return value.replace(f"{shown[0]}{os.sep}", os.sep) if isinstance(value, str) else value
 
 
 def _renamed(
@@ -156,10 +160,10 @@ def _renamed(
     """Findings and texts by the name of the revision, in place of that of the folder that it was written to."""
     if shown is None:
         return findings, texts
-    folder, _, name = shown
+    top, folder, name = shown
 
     def named(text: str) -> str:
-        return text.replace(folder, name)
+        return text.replace(folder, name).replace(f"{top}{os.sep}", os.sep)
 
     renamed = []
     for d in findings:

@@ -54,7 +54,7 @@ def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         if getattr(spec, section) is not None:
             message = f"the weights of a `mix` say how many examples of each part an epoch has, so `{section}` has no place beside it"
             yield make("PG467", message, locate((section,), key=True), help=help_)
-    for option in ("parts", "method", "stratify", "group", "folds", "seed", "exclude"):
+    for option in ("parts", "method", "stratify", "group", "folds", "seed"):
         if getattr(spec.splits, option) != getattr(Splits(), option):
             message = f"each part of a `mix` has `splits` of its own, so `{option}` has no place here"
             help_ = f"write it in `source.mix.parts.{first}.splits`, and in those of the other parts"

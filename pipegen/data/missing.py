@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.ops.sources.listing.wording import nearest_folder
-from pipegen.spec.rebase import SOURCE_PATHS
+from pipegen.spec.rebase import ADDRESS, SNAPSHOT, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,10 +48,8 @@ def _in_archive(place: str) -> bool:
 
 def source_paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     """Returns the paths among the arguments of a source, with where they stand."""
-    for key, value in node.items() if isinstance(node, dict) else ():
-        here = (*at, key)
-        if isinstance(value, dict):
-            yield from source_paths(value, here)
-        elif key in SOURCE_PATHS:
+    for holder, key, here in places(node, at):
+        value = holder[key]
+        if key not in (ADDRESS, SNAPSHOT):
             several = value if isinstance(value, list) else [value]
             yield from ((here, one) for one in several if isinstance(one, str) and one)

@@ -58,7 +58,7 @@ def list_part(
         diagnostics.extend(_beside(spec, error, base, locate))
         return None, diagnostics
     diagnostics.extend(_notes(spec, listing, locate))
-    excluded, findings = excluded_keys(spec, listing, base, locate)
+    excluded, findings = excluded_keys(spec, {"": listing}, base, locate)
     diagnostics.extend(findings)
     if excluded:
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
@@ -66,7 +66,7 @@ def list_part(
 
 
 def collect_part(
-    spec: PipelineSpec, listing: Listing, locate: Locate, base: Path, name: str | None = None
+    spec: PipelineSpec, listing: Listing, locate: Locate, base: Path, name: str | None = None, also: frozenset[str] = frozenset()
 ) -> tuple[Manifest | None, Diagnostics]:
     """Assigns what was listed to splits, with every finding.
 
@@ -76,11 +76,12 @@ def collect_part(
         locate: Finds the places that findings point at.
         base: What relative paths are relative to.
         name: What the ids of the records are made from, beside their keys: that of a part of a mix; by default the source's.
+        also: Keys of records to leave out besides those that `splits.exclude` names.
     """
     diagnostics = Diagnostics()
     try:
         manifest = _dealt(spec, listing, name or spec.source.op)
-        manifest, findings = _without_copies(spec, manifest, base, locate, frozenset(listing.excluded))
+        manifest, findings = _without_copies(spec, manifest, base, locate, also)
         manifest, further = _narrowed(spec, manifest, locate)
     except OpError as error:
         path = place_within(spec, error.field, "splits") if error.field is not None else ("source",)
@@ -104,16 +105,21 @@ def _dealt(spec: PipelineSpec, listing: Listing, name: str) -> Manifest:
 
 
 def _without_copies(
-    spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, gone: frozenset[str]
+    spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, also: frozenset[str]
 ) -> tuple[Manifest, list[Diagnostic]]:
-    """The manifest without the records that `splits.exclude` names, and what is wrong with the list; all others are where they were."""
+    """The manifest without the records that `splits.exclude` names, and `also`, with what is wrong with the list; all others are where
+    they were."""
     listing = manifest.listing
-    keys, findings = excluded_keys(spec, listing, base, locate, "splits", gone)
+    keys, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
+    keys |= also
     if not keys:
         return manifest, findings
     if listing.shards is not None:
-        message = f"`splits.exclude` leaves out single records, and those of `{spec.source.op}` lie many in a file"
-        return manifest, [make("PG413", message, locate(("splits", "exclude")), help="`errors: {exclude: FILE}` leaves out whole files")]
+        from pipegen.data.shards.manifest import ShardedManifest
+        from pipegen.data.shards.named import without_records
+
+        assert isinstance(manifest, ShardedManifest)  # noqa: S101 - as `_dealt` makes it
+        return without_records(manifest, keys), findings
     stays = np.fromiter((key not in keys for key in listing.keys), bool, len(listing.keys))
     members = {split: records[stays[records]] for split, records in manifest.members.items()}
     inside: Ints = np.zeros(len(stays), bool)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.data.missing import source_paths
 from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.doctor.storage import files_of
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data
 from pipegen.plan.cost import plan_cost
@@ -16,6 +17,8 @@ from pipegen.plan.nodes import Cache
 from pipegen.views.explanation import circumstances
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipegen.data.manifest import Manifest
     from pipegen.phases.specs import Spec
     from pipegen.plan.nodes import Plan
@@ -50,7 +53,7 @@ class Needs:
     @cached_property
     def listed(self) -> Manifest | Diagnostic | None:
         """Lists the data: the manifest, or what stands in the way; `None` where the spec names none, since it comes from Python."""
-        if not self.paths:
+        if self.spec.model.source.needs_data():
             return None
         try:
             return collect_data(self.spec)
@@ -63,14 +66,22 @@ class Needs:
         return None if isinstance(self.listed, Diagnostic) else self.listed
 
     @property
+    def parts(self) -> dict[str, Manifest]:
+        """Returns the data of the split, by the parts of a mix; of any other under the empty name."""
+        return {} if self.manifest is None else dict(self.manifest.of(self.split))
+
+    @property
     def files(self) -> list[str]:
         """Returns files of the split, of very many some; none where its records are rows of arrays."""
-        if self.manifest is None or not self.manifest.listing.in_files:
-            return []
-        every = self.manifest.files(self.split)
-        if len(every) <= _TAKEN:
-            return list(every)
-        return [every[i] for i in sorted(random.Random(0).sample(range(len(every)), _TAKEN))]  # noqa: S311 - no secret
+        found = [file for part in self.parts.values() for file in files_in(part, self.split)]
+        if not found and any(part.blocks(self.split) is not None for part in self.parts.values()):
+            return [file for path in self.paths for file in files_of(path)]  # a file whose rows are read block by block
+        return found
+
+    @property
+    def example_bytes(self) -> float | None:
+        """Returns the mean size of a stored example of the split in bytes, where the data could be listed."""
+        return None if self.manifest is None else self.manifest.mean_bytes(self.split) or None
 
     @property
     def threads(self) -> int | None:
@@ -98,3 +109,17 @@ class Needs:
         if found is not None:
             examples, file_bytes = found.num_examples(self.split), found.mean_bytes(self.split)
         return plan_cost(self._plan, circumstances(self.spec.model, cores, examples=examples, file_bytes=file_bytes)).bytes
+
+
+def files_in(manifest: Manifest, split: str) -> list[str]:
+    """Returns files of a split of one source, of very many some: of records that lie many in a file, those files."""
+    listing = manifest.listing
+    if listing.shards is not None:
+        every: Sequence[str] = listing.files().take(manifest.members[split].shards)  # type: ignore[attr-defined]  # it is sharded
+    elif listing.in_files:
+        every = manifest.files(split)
+    else:
+        return []
+    if len(every) <= _TAKEN:
+        return list(every)
+    return [every[i] for i in sorted(random.Random(0).sample(range(len(every)), _TAKEN))]  # noqa: S311 - no secret

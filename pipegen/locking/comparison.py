@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.comparing.locks import meaning_changes
 from pipegen.diagnostics.catalog import make
+from pipegen.locking.functions import python_functions
 from pipegen.spec.extends import through_chain
 from pipegen.spec.source_map import format_path
 from pipegen.spec.spec_hash import known_hashes
@@ -33,7 +34,7 @@ def differences(spec: Spec, old: Entry, new: Entry) -> list[Diagnostic]:
     found = [_of_meaning(change, where(() if change.gone else change.path), texts) for change in meaning]
     if not meaning:
         found += [make(ALIKE, f"{what}, and the spec means the same", where(()), help=(_AGAIN,)) for what in texts]
-    moved = [*_functions(old, new), *_data(old.data, new.data), *_fitted(old, new)]
+    moved = [*_functions(spec, old, new), *_data(old.data, new.data), *_fitted(old, new)]
     found += [make(MOVED, what, where(()), help=(_AGAIN,)) for what in moved]
     precision = "from version to version numbers agree to rounding, and within one to the bit"
     found += [make(ALIKE, what, where(()), help=(precision, _AGAIN)) for what in _versions(old, new)]
@@ -61,10 +62,11 @@ def _packages(old: Entry, new: Entry) -> Iterator[str]:
             yield f"the package {name} went from {old.packages[name] or 'no version'} to {new.packages[name] or 'no version'}"
 
 
-def _functions(old: Entry, new: Entry) -> Iterator[str]:
+def _functions(spec: Spec, old: Entry, new: Entry) -> Iterator[str]:
+    named = python_functions(spec.model)
     for name, source in old.functions.items():
         here = new.functions.get(name)
-        if here is None and any(step[1].get("function") == name for step in new.meaning.get("transforms", ())):
+        if here is None and name in named:
             yield f"the source of the function `{name}` is not found here"
         elif here is not None and here.function != source.function:
             yield f"the source of the function `{name}` differs"

@@ -35,7 +35,7 @@ def entry_of(spec: Spec, lock: Path, data: Data | None = None, learned: Iterable
     """
     texts = {_name(name, lock): digest(text.encode("utf-8", "surrogatepass")) for name, text in spec.loaded.texts.items()}
     addresses = [parse(name) for name in spec.loaded.texts if is_address(name)]
-    functions = {name: function_source(name) for name in python_functions(spec.model.transforms)}
+    functions = {name: function_source(name) for name in python_functions(spec.model)}
     return Entry(
         hash=spec.hash,
         texts=dict(sorted(texts.items())),
@@ -62,7 +62,7 @@ def data_of(manifest: Manifest, content: str | None = None) -> Data:
 
 def unfound_functions(spec: Spec) -> list[str]:
     """Returns the functions that a spec names and whose source is not found, so that no lock holds them."""
-    return [name for name in python_functions(spec.model.transforms) if function_source(name) is None]
+    return [name for name in python_functions(spec.model) if function_source(name) is None]
 
 
 def entry_name(file: str, lock: Path) -> str:

@@ -16,17 +16,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pipegen.ops.base import Transform
+    from pipegen.spec.models import PipelineSpec
 
 _HOPS = 8
 """Modules that a function may be imported through."""
 
 
-def python_functions(steps: Iterable[Transform]) -> Iterator[str]:
-    """Yields the functions that steps call, and those within them, as `module:function`."""
+def python_functions(spec: PipelineSpec) -> list[str]:
+    """Returns the functions that the steps of a spec call, in whichever stage of training, as `module:function`."""
+    every = (spec, *(stage.resolved for stage in spec.stages))
+    return list(dict.fromkeys(name for one in every for name in _called(one.transforms)))
+
+
+def _called(steps: Iterable[Transform]) -> Iterator[str]:
+    """Yields the functions that steps call, and those within them."""
     for step in steps:
         if isinstance(step, CustomTransform):
             yield step.function
-        yield from python_functions(step.inner_steps())
+        yield from _called(step.inner_steps())
 
 
 def function_source(function: str) -> FunctionSource | None:

@@ -56,7 +56,8 @@ class Splits(Model):
     seed: Seed = 0
     """The seed of the split alone, so that another top-level seed keeps the validation set."""
     exclude: str | None = None
-    """A file of relative paths, one a line, to leave out of the split that each is in: no other record moves. `pipegen report` writes one
+    """A file of relative paths, one a line, to leave out of the split that each is in: no other record moves. Records that lie many in a
+    file are `FILE#ROW`, and beside a `mix` the name of the part comes first, `PART/PATH`. `pipegen report` writes one
     of copies that leak from split to split. What `errors: {exclude: FILE}` names is left out before records are assigned."""
 
     def by_default(self, method: Literal["random", "hash"]) -> Splits:

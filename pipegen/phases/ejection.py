@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _LOOKED_AT = 2000
 """Files of a feature and a split whose formats are looked at, evenly spread; the graph itself refuses the others when it meets them."""
 _BY_HAND = "or let Python stay: `pipegen eject --code` writes a page of code that calls it"
+_IN_GRAPH = "records in TFRecord files or in tar files (`webdataset`) are read by the graph itself"
 
 
 def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> list[Diagnostic]:
@@ -71,6 +72,11 @@ def given_data(spec: Spec) -> Diagnostic | None:
     return make("PG555", "the data is handed over in Python, and a page of code cannot name it", place, help=help_)
 
 
+def _by_hand(spec: Spec) -> tuple[str, ...]:
+    """Returns the other way, which a mix does not have."""
+    return () if spec.model.source.mixed() else (_BY_HAND,)
+
+
 def _steps(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
     """Steps that call a Python function."""
     for ref in (ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"):
@@ -79,7 +85,7 @@ def _steps(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
             "PG550",
             f"`{ref.step.op}` calls the Python function `{called}`, which no graph can take along",
             spec.loaded.locate.label(ref.path, key=True),
-            help=("say it with steps of the language (`pipegen ops` lists them), or leave it out", _BY_HAND),
+            help=("say it with steps of the language (`pipegen ops` lists them), or leave it out", *_by_hand(spec)),
         )
 
 
@@ -99,7 +105,7 @@ def _rows(spec: Spec, part: str, manifest: Manifest, split: str, read: ElementTy
             "PG552",
             f"split `{split}` reads {python} by Python, which stays behind",
             spec.loaded.locate.label(_source(spec, part), key=True),
-            help=(*arrays, _BY_HAND),
+            help=(*(arrays or (_IN_GRAPH,)), *_by_hand(spec)),
         )
 
 
@@ -119,7 +125,7 @@ def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Di
                 "PG551",
                 f"`{stage.feature}` of split `{plan.split}` has {many} that only Python reads ({named[0][1]}){first}",
                 spec.loaded.locate.label(_source(spec, part), key=True),
-                help=("save them in a format that TensorFlow decodes: gray PNG for masks, else PNG or JPEG", _BY_HAND),
+                help=("save them in a format that TensorFlow decodes: gray PNG for masks, else PNG or JPEG", *_by_hand(spec)),
             )
 
 

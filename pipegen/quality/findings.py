@@ -9,6 +9,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.quality.oddities import UNEVEN
+from pipegen.spec.joined import joined, relocate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pipegen.quality.survey import Survey
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
 
 _SHOWN = 10
 """Pairs of each kind with a finding of their own; another counts the rest."""
@@ -41,14 +43,14 @@ def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnos
     first = True
     for (code, severity), pairs in kinds.items():
         for pair in pairs[:_SHOWN]:
-            here, there = (locate(place_of(spec, split)) for split in (pair.split, pair.other_split))
-            yield make(
-                code, said(pair), here, there, help=(_LEAVE_OUT, _GROUP) if first and code != "PG732" else (), severity=Severity(severity)
-            )
+            here, there = (locate(_place(spec, split, key)) for split, key in ((pair.split, pair.key), (pair.other_split, pair.other_key)))
+            advice = (_LEAVE_OUT, _GROUP) if spec.source.split_names() is None else (_LEAVE_OUT,)
+            help_ = advice if first and code != "PG732" else ()
+            yield make(code, said(pair), here, there, help=help_, severity=Severity(severity))
             first = first and code == "PG732"
         if len(pairs) > _SHOWN:
             more = f"{count(len(pairs) - _SHOWN, 'more pair')} are like these; the page of `pipegen report` shows more of them"
-            yield make(code, more, locate(place_of(spec, pairs[0].split)), severity=Severity(severity))
+            yield make(code, more, locate(_place(spec, pairs[0].split, pairs[0].key)), severity=Severity(severity))
     if leaks.left_out:
         message = f"{leaks.left_out:,} more pairs hash alike, and were not compared"
         yield make(
@@ -57,6 +59,12 @@ def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnos
             locate(("source",)),
             help=("frames of a film belong in one split, by `splits.group`", "or leave out the copies that were found, and run this again"),
         )
+
+
+def _place(spec: PipelineSpec, split: str, key: str) -> KeyPath:
+    """Returns the key path of what puts a record into its split; of a mix, in the part that the record is of."""
+    part = next((name for name in spec.source.mixed() if key.startswith(f"{name}/")), None)
+    return place_of(spec, split) if part is None else relocate(place_of(joined(spec, part), split), part, 0)
 
 
 def said(pair: Pair) -> str:

@@ -22,6 +22,8 @@ from pipegen.ops.base import PointwiseTransform, Transform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import default_decoder
+from pipegen.spec.branches import of_branch
+from pipegen.spec.joined import joined
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.steps import ids_of
 from pipegen.types import ElementType, FeatureType
@@ -45,6 +47,17 @@ def effects(spec: PipelineSpec) -> list[Effect | None]:
     counted = ids_of(step.model_copy(update={"id": None}) for step in spec.transforms)
     named = zip(spec.transforms, ids_of(spec.transforms), counted, seen, strict=True)
     return [_effect(step, step_id, by_default, found) for step, step_id, by_default, found in named]
+
+
+def inner_effects(spec: PipelineSpec) -> dict[str, dict[str, list[Effect | None]]]:
+    """Returns the effects of the steps that only some views or parts of a mix have: of each branch under `views`, of each part with steps
+    of its own under `parts`."""
+    found: dict[str, dict[str, list[Effect | None]]] = {}
+    if isinstance(spec.views, dict):
+        found["views"] = {name: effects(of_branch(spec, name))[len(spec.transforms) :] for name in spec.views}
+    own = {name: len(part.transforms) for name, part in spec.source.mixed().items()}
+    parts = {name: effects(joined(spec, name))[:count] for name, count in own.items() if count}
+    return {**found, "parts": parts} if parts else found
 
 
 @dataclass(slots=True)

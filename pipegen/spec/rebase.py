@@ -4,8 +4,10 @@ path could be relative to: the folder of a package or of a lock holds no data.""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pipegen.ops.registry import sources
 from pipegen.spec.bases.homeless import homeless
 from pipegen.spec.locate import Place
 from pipegen.spec.params import absolute
@@ -20,28 +22,60 @@ PATHS: tuple[KeyPath, ...] = (
 )
 """Settings outside the source that are paths."""
 SOURCE_PATHS = frozenset({"path", "root"})
-"""Arguments of sources that are paths of data."""
+"""Arguments of sources that are paths of data; a source may have others, its `places`."""
 STEP_PATHS = frozenset({"references"})
 """Arguments of steps that are paths of files beside the spec."""
 ADDRESS = "url"
 """The argument of sources that is the address of a database; one of SQLite has a path, which may be relative."""
-PLACES = SOURCE_PATHS | {"snapshot", ADDRESS}
+SNAPSHOT = "snapshot"
+"""The argument that says where the rows of a database are kept."""
+PLACES = SOURCE_PATHS | {SNAPSHOT, ADDRESS}
 """Arguments of sources that say where something lies, and not what it is."""
+_PARTS: KeyPath = ("source", "mix", "parts")
 _SQLITE = re.compile(r"(?P<before>sqlite(?:\+\w+)?:///)(?P<path>[^/?][^?]*)")
+
+
+def own_places(node: Mapping[str, Any], key: str) -> frozenset[str]:
+    """Returns what the arguments under a key say of places besides `PLACES`, where the key is the name of a source."""
+    return sources()[key].places if len(node) == 1 and key in sources() else frozenset()
+
+
+def places(node: Any, at: KeyPath, own: frozenset[str] = frozenset()) -> Iterator[tuple[dict[str, Any], str, KeyPath]]:
+    """Yields the arguments of a source, as plain values, that say where something lies: the map that holds each, its key, its key path."""
+    for key, value in node.items() if isinstance(node, dict) else ():
+        if isinstance(value, dict):
+            if not is_part_splits((*at, key)):
+                yield from places(value, (*at, key), own_places(node, key))
+        elif key in PLACES or key in own:
+            yield node, key, (*at, key)
+
+
+def is_part_splits(path: KeyPath) -> bool:
+    """Returns whether a key path leads to the `splits` of a part of a mix, where a `path` is a regular expression."""
+    return path[-1] == "splits" and path[:-2] == _PARTS
 
 
 def make_absolute(spec: dict[str, Any], place: Place) -> None:
     """Changes the paths in place, and reports the relative ones of shared bases."""
-    for *parents, last in PATHS:
+    for *parents, last in settings(spec):
         at: Any = spec
         for key in parents:
             at = at.get(key) if isinstance(at, dict) else None
         if isinstance(at, dict) and last in at:
             at[last] = _absolute(at[last], (*parents, last), place)
-    if isinstance(spec.get("source"), dict):
-        _sources(spec["source"], ("source",), place)
+    for node, key, path in [*places(spec.get("source"), ("source",))]:
+        value = node[key]
+        if key == ADDRESS:
+            if isinstance(value, str) and (file := _SQLITE.match(value)):
+                node[key] = f"{file['before']}{_absolute(file['path'], path, place)}{value[file.end() :]}"
+        elif isinstance(value, list):
+            node[key] = [_absolute(v, (*path, i), place) for i, v in enumerate(value)]
+        else:
+            node[key] = _absolute(value, path, place)
     _steps(spec.get("transforms"), ("transforms",), place)
     _steps(spec.get("views"), ("views",), place)
+    for name, part in _parts(spec).items():
+        _steps(part.get("transforms") if isinstance(part, dict) else None, (*_PARTS, name, "transforms"), place)
 
 
 def _steps(node: Any, path: KeyPath, place: Place) -> None:
@@ -53,20 +87,18 @@ def _steps(node: Any, path: KeyPath, place: Place) -> None:
             _steps(value, (*path, key), place)
 
 
-def _sources(node: dict[str, Any], path: KeyPath, place: Place) -> None:
-    for key, value in node.items():
-        at = (*path, key)
-        if isinstance(value, dict) and key == "splits" and path[:-1] == ("source", "mix", "parts"):
-            if "exclude" in value:
-                value["exclude"] = _absolute(value["exclude"], (*at, "exclude"), place)
-        elif isinstance(value, dict):
-            _sources(value, at, place)
-        elif key in PLACES - {ADDRESS} and isinstance(value, list):
-            node[key] = [_absolute(v, (*at, i), place) for i, v in enumerate(value)]
-        elif key in PLACES - {ADDRESS}:
-            node[key] = _absolute(value, at, place)
-        elif key == ADDRESS and isinstance(value, str) and (file := _SQLITE.match(value)):
-            node[key] = f"{file['before']}{_absolute(file['path'], at, place)}{value[file.end() :]}"
+def settings(spec: dict[str, Any]) -> Iterator[KeyPath]:
+    """Yields the key paths of the settings that are paths: `PATHS`, and what each part of a mix may exclude."""
+    yield from PATHS
+    yield from ((*_PARTS, name, "splits", "exclude") for name in _parts(spec))
+
+
+def _parts(spec: dict[str, Any]) -> dict[str, Any]:
+    """Returns the parts of a mix by name, as they are written; none of any other source."""
+    at: Any = spec
+    for key in _PARTS:
+        at = at.get(key) if isinstance(at, dict) else None
+    return at if isinstance(at, dict) else {}
 
 
 def _absolute(value: Any, path: KeyPath, place: Place) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.spec.branches import branches, of_branch
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
-from pipegen.spec.rebase import PLACES
+from pipegen.spec.rebase import PLACES, own_places
 from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.steps import ids_of
 
@@ -29,7 +29,7 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         result[name] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
     del result["splits"]["exclude"]  # a path; what it names is the data's identity
     dumped = spec.source.model_dump(mode="json")
-    result["source"] = {spec.source.op: _without_paths(dumped)}
+    result["source"] = _without_paths({spec.source.op: dumped})
     for name in spec.source.mixed():  # a regular expression of `group` stands under `path`, too
         splits = {k: v for k, v in dumped["parts"][name]["splits"].items() if k != "exclude"}
         part = result["source"][spec.source.op]["parts"][name]
@@ -95,9 +95,16 @@ def spec_hash(spec: PipelineSpec) -> str:
 
     A moved folder, another name or another `runtime` leaves it alone, and so does what gives the same numbers in other words.
     """
-    from pipegen.spec.effects import effects
+    from pipegen.spec.effects import effects, inner_effects
 
     meant = {**canonical(spec), "transforms": [effect[:3] for effect in effects(spec) if effect is not None]}
+    inner = inner_effects(spec)
+    for name, listed in inner.get("views", {}).items():
+        kept = enumerate(effect for effect in listed if effect is not None)
+        meant["views"][name]["transforms"] = {own or f"{op}@{i}": {"at": i, op: said} for i, (op, said, own, _) in kept}
+    for name, listed in inner.get("parts", {}).items():
+        part = meant["source"][spec.source.op]["parts"][name]
+        part["transforms"] = [effect[:3] for effect in listed if effect is not None]
     if spec.stages:
         meant["stages"] = [[stage.epochs, spec_hash(stage.resolved)] for stage in spec.stages]
     return _digest(meant)
@@ -114,9 +121,42 @@ def _digest(values: dict[str, Any]) -> str:
 
 def meaning(spec: PipelineSpec) -> dict[str, Any]:
     """Returns the canonical spec with the effects of its steps, for states and locks: two of them can be told apart in words."""
-    from pipegen.spec.effects import effects
+    from pipegen.spec.effects import effects, inner_effects
 
-    return {**canonical(spec), "effects": effects(spec)}
+    inner = inner_effects(spec)
+    return {**canonical(spec), "effects": effects(spec), **({"inner": inner} if inner else {})}
+
+
+def alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns two meanings as they are to be compared: steps that only some views or parts have in the words of the first where they have
+    the same effects, and without the paths of data that older versions wrote down."""
+    old, new = ({**side, "source": _without_paths(side["source"])} if "source" in side else side for side in (a, b))
+    inner = [side.get("inner", {}) for side in (a, b)]
+    for name in _shared(inner, "views"):
+        branch = new["views"][name]
+        pairs = _effects_by_id(old, name), _effects_by_id(new, name)
+        same = [step for step in pairs[0].keys() & pairs[1].keys() if pairs[0][step] == pairs[1][step]]
+        said = {step: {**old["views"][name]["transforms"][step], "at": branch["transforms"][step]["at"]} for step in same}
+        new = {**new, "views": {**new["views"], name: {**branch, "transforms": {**branch["transforms"], **said}}}}
+    for name in _shared(inner, "parts"):
+        done = [[effect[:3] for effect in side["parts"][name] if effect is not None] for side in inner]
+        if done[0] == done[1]:
+            (word, mix), known = next(iter(new["source"].items())), next(iter(old["source"].values()))
+            part = {**mix["parts"][name], "transforms": known["parts"][name]["transforms"]}
+            new = {**new, "source": {word: {**mix, "parts": {**mix["parts"], name: part}}}}
+    return old, new
+
+
+def _shared(inner: list[Any], kind: str) -> set[str]:
+    """Returns the views, or the parts, of which both meanings have the effects."""
+    first, second = (side.get(kind, {}).keys() for side in inner)
+    return first & second
+
+
+def _effects_by_id(side: dict[str, Any], view: str) -> dict[str, Any]:
+    """Returns what the steps of a view do, by their ids."""
+    listed = side["inner"]["views"][view]
+    return {step: (listed[said["at"]] or [])[:3] for step, said in side["views"][view]["transforms"].items()}
 
 
 def explain_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
@@ -143,9 +183,11 @@ def differences(a: Any, b: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, s
         yield path, in_words(a), in_words(b)
 
 
-def _without_paths(value: Any) -> Any:
+def _without_paths(value: Any, unmeant: frozenset[str] = _UNMEANT) -> Any:
+    """Returns plain values without the arguments of sources that say where something lies."""
     if isinstance(value, dict):
-        return {k: _without_paths(v) for k, v in value.items() if k not in _UNMEANT or isinstance(v, dict)}
+        kept = {k: v for k, v in value.items() if k not in unmeant or isinstance(v, dict)}
+        return {k: _without_paths(v, _UNMEANT | own_places(value, k)) for k, v in kept.items()}
     return value
 
 
@@ -163,7 +205,7 @@ def _alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[s
     """Returns both without the effects of their steps; where those are the same, the second one's steps are in the words of the first."""
     from difflib import SequenceMatcher
 
-    sides = [{k: v for k, v in side.items() if k != "effects"} for side in (a, b)]
+    sides = [{k: v for k, v in side.items() if k not in ("effects", "inner")} for side in alike(a, b)]
     if not (a.get("effects") and b.get("effects")):
         return sides[0], sides[1]
     done = [[i for i, effect in enumerate(side["effects"]) if effect is not None] for side in (a, b)]

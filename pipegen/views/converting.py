@@ -16,6 +16,7 @@ from pipegen.backend.running.requests import scope_of
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.spec.words import one_of
 from pipegen.views.serving import Answers, ServedModel, Serving, about, check_model, check_room, holds_layer, replaced, types_of
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _findings(missing: _Missing, form: Form, serving: Serving, bound: BoundSpec)
     for op, node in missing:
         by_step.setdefault(next((part for part in node.split("/") if part in steps), ""), []).append(op)
     for scope, ops in by_step.items():
-        lost = f"{NAMES[form]} has no form of {' and '.join(f'`{op}`' for op in dict.fromkeys(ops))}"
+        lost = f"{NAMES[form]} has no form of {one_of(dict.fromkeys(ops), 'and')}"
         help_ = "export a SavedModel, or use a step, or a method of the step, that does without"
         if scope:
             ref = steps[scope]

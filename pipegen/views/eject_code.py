@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pipegen.plan.stages import Stage
 
 _WIDTH = 140
+_ELSEWHERE = ("params", "extends", "stages", "tests")
+"""Sections that a page does without: their values are put in, or they are about training and the data, and not about batches."""
 _HEAD = '''"""{name}: its datasets, written out by `pipegen eject --code` of pipegen {version}, to go on by hand.
 
 Each line is an operation of the compiled plan. The parts come from `pipe.lowered`: the order and the draws of an epoch, reading, and each
@@ -82,7 +84,7 @@ def eject_code(
 def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> str:
     """Returns the page of some splits."""
     spec = compiled.spec
-    raw = {key: _plain(value) for key, value in spec.loaded.raw.items() if key not in ("params", "extends")}
+    raw = {key: _plain(value) for key, value in spec.loaded.raw.items() if key not in _ELSEWHERE}
     modules = sorted({step.module for step in spec.model.transforms if isinstance(step, CustomTransform)})
     head = _HEAD.format(
         name=one_line(spec.model.name or "pipeline").replace("\\", "/").replace('"', "'"),

@@ -68,6 +68,7 @@ def told(found: Comparison) -> list[tuple[str, str, str, str]]:
         ("degrees: 10", "degrees: 20", "numbers", "transforms[3].random_rotation.degrees", "10.0 → 20.0", "train"),
         ("degrees: 10", "degrees: 10, when: all", "numbers", "transforms[3].random_rotation.when", "train → all", ""),
         ("size: 24", "size: 32", "numbers", "transforms[0].resize.size", "24 → 32", ""),
+        ("validation: 0.2}", "validation: 0.2}, exclude: copies.txt", "perhaps", "splits.exclude", "nothing → copies.txt", ""),
         ("to: [0, 1]", "scale: 0.5", "numbers", "transforms[4].rescale.to", "[0.0, 1.0] → nothing", ""),
         ("  - random_rotation: {degrees: 10}\n", "", "numbers", "transforms[3].random_rotation", "it is no longer there", "train"),
         (
@@ -237,6 +238,23 @@ def test_a_revision_has_its_own_bases(repository: Path, monkeypatch: pytest.Monk
     )
 
 
+def test_data_beside_the_repository_has_not_moved(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("inner/specs").mkdir(parents=True)
+    monkeypatch.chdir("inner")
+    git("init", "-q")
+    Path("specs/a.yaml").write_text(SPEC.replace("path: photos", "path: ../../photos"))
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    assert compare("HEAD:specs/a.yaml", "specs/a.yaml").changes == ()
+    Path("specs/a.yaml").write_text(
+        SPEC.replace("path: photos", "path: ../../other") + "splits: {exclude: copies.txt}\n".replace("splits", "errors")
+    )
+    found = told(compare("HEAD:specs/a.yaml", "specs/a.yaml"))
+    assert [change[:2] for change in found] == [("perhaps", "source.image_folder.path"), ("perhaps", "errors.exclude")]
+    assert re.fullmatch(r"(…|/).*/photos → (…|/).*/other", found[0][2]), "however long the path to both is"
+    assert found[1][2] == "nothing → specs/copies.txt"
+
+
 def test_findings_name_the_revision(repository: Path) -> None:
     Path("bases/base.yaml").write_text(SPEC.replace("axis", "axes"))
     git("commit", "-qam", "two")
@@ -281,3 +299,21 @@ def test_the_page_about_sharing_shows_what_is_printed(monkeypatch: pytest.Monkey
     shown = re.search(r"^\$ pipegen diff (\S+) (\S+)\n```\n\n```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert shown is not None
     assert render_text(compare(shown[1], shown[2])) == shown[3]
+
+
+def test_views_and_parts_are_told_by_their_places() -> None:
+    source, resize = "pipegen: 1\nsource: {image_folder: {path: p}}\n", "{resize: {size: 8}}"
+    views = f"{source}views: {{a: {{transforms: [{resize}, random_flip]}}, b: {{transforms: [{resize}]}}}}\n"
+    found = of(views, views.replace("random_flip]", "{rescale: {to: [0, 1]}}]").replace("size: 8}}]}}", "size: 9}}]}}"))
+    assert [change[1:3] for change in told(found)] == [
+        ("views.a.transforms[1].random_flip", "it is no longer there"),
+        ("views.a.transforms[1].rescale", "it is new"),
+        ("views.b.transforms[0].resize.size", "8 → 9"),
+    ]
+    part = "{weight: 1, source: {image_folder: {path: a}}, transforms: [random_flip]}"
+    mix = f"pipegen: 1\nsource: {{mix: {{epoch: 8, parts: {{a: {part}}}}}}}\ntransforms: [{{resize: {{size: 8}}}}]\n"
+    found = of(mix, mix.replace("weight: 1", "weight: 2").replace("[random_flip]", "[]"))
+    assert [change.effect for change in found.of("numbers")] == [
+        "an epoch has other shares of the parts",
+        "other steps act on the examples of this part",
+    ]

@@ -95,6 +95,31 @@ def test_tables_name_their_files_and_arrays_none(cli: Any, tmp_path: Path) -> No
             assert ("4 examples" if source else "comes from Python") in found["storage"]["fact"]
 
 
+def test_files_of_many_records_and_parts_of_a_mix_are_read(cli: Any, tmp_path: Path) -> None:
+    from record_files import png, write_tfrecord
+
+    write_tfrecord(tmp_path / "a.tfrecord", [{"image": png(1, 2, i) + bytes(1000), "label": 0} for i in range(20)])
+    records = "{tfrecord: {path: a.tfrecord, features: {image: {kind: image}, label: {kind: label, classes: [rose]}}}}"
+    photos = "{image_folder: {path: photos/}}"
+    mix = f"{{mix: {{epoch: 8, parts: {{old: {{weight: 1, source: {photos}}}, new: {{weight: 1, source: {records}}}}}}}}}"
+    for name, source in (("records", records), ("mix", mix)):
+        text = f"pipegen: 1\nsource: {source}\ntransforms: [{{resize: {{size: 16}}}}]\nbatch: {{size: 2}}\n"
+        (tmp_path / f"{name}.pipegen.yaml").write_text(text)
+        result = cli(f"{name}.pipegen.yaml", "--format", "json", "--images-per-s", "1000")
+        lines = json.loads(result.output)["lines"]
+        assert not [line for line in lines if "cannot be examined" in line["fact"]], result.output
+        stored = [line["fact"] for line in lines if line["about"] == "storage"]
+        assert [
+            f"{count} examples of split train{part}" in fact
+            for fact, (count, part) in zip(
+                stored, [(20, "")] if name == "records" else [(10, ", part old"), (20, ", part new")], strict=True
+            )
+        ] == [True] * len(stored)
+        if name == "records":
+            needed = rows(result)["reading for the spec"]["figures"]["needed"]
+            assert 1000 * 1000 < needed < 1000 * 2000, "what an example takes, and not a file"
+
+
 def test_a_folder_and_nothing_are_enough(cli: Any) -> None:
     text = cli("photos")
     assert text.exit_code == 0, text.output

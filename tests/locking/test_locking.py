@@ -328,3 +328,23 @@ def test_a_locked_build_refuses_what_the_lock_does_not_know(project: Path) -> No
     Path("photos/rose/0.png").unlink()
     with pytest.raises(SpecError, match="the data differs"):
         pipegen.build("mine.pipegen.yaml", locked=True)
+
+
+def test_contents_that_were_not_locked_cannot_be_compared(project: Path) -> None:
+    lock_specs(["mine.pipegen.yaml"])
+    assert moved() == []
+    ((code, message),) = moved(content=True)
+    assert (code, "locked without the contents of its files" in message) == ("PG530", True)
+    lock_specs(["mine.pipegen.yaml"], content=True)
+    assert moved(content=True) == []
+
+
+def test_functions_of_a_stage_are_locked_too(project: Path) -> None:
+    text = SPEC.replace("pipegen: 1", "pipegen: 1\nparams: {fn: {type: str, default: 'fns:late'}}").replace(
+        "- random_flip", "- python: {function: $fn}"
+    )
+    Path("mine.pipegen.yaml").write_text(f"{text}stages: [{{epochs: 1, params: {{fn: 'fns:early'}}}}, {{epochs: 2}}]\n")
+    Path("fns.py").write_text("def early(image):\n    return image\n\n\ndef late(image):\n    return image\n")
+    lock_specs(["mine.pipegen.yaml"])
+    Path("fns.py").write_text(Path("fns.py").read_text().replace("return image\n\n\n", "return image // 2\n\n\n"))
+    assert ("PG531", "the source of the function `fns:early` differs") in moved()

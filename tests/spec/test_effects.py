@@ -178,3 +178,24 @@ def test_a_type_that_is_lost_leaves_the_words() -> None:
 
     unknown = spec.model_copy(update={"source": Unknown.model_construct(**source.__dict__)})
     assert effects(unknown)[1] == ["rescale", spec.transforms[1].meaning(), "rescale", False]
+
+
+def test_steps_of_views_and_of_parts_count_by_what_they_do() -> None:
+    to, scale, other = "{rescale: {to: [0, 1]}}", "{rescale: {scale: 0.00392156862745098, id: x}}", "{rescale: {to: [-1, 1]}}"
+    resize = "transforms: [{resize: {size: 8}}]\n"
+    parts = "{a: {weight: 1, source: {image_folder: {path: a}}, transforms: [STEP]}}"
+    part = f"source: {{mix: {{epoch: 8, parts: {parts}}}}}\n{resize}"
+    branch = f"{SPLITS}{resize}views: {{a: {{transforms: [random_flip, STEP]}}, b: {{transforms: []}}}}\n"
+    for text, path in ((part, "source.mix.parts.a.transforms"), (branch, "views.a.transforms.rescale.rescale.to")):
+        specs = []
+        for step in (to, scale, other):
+            loaded = read(text.replace("STEP", step), **({"head": "pipegen: 1\n"} if "mix" in text else {}))
+            assert loaded.spec is not None, loaded.diagnostics.items
+            specs.append(loaded.spec)
+        assert [spec_hash(spec) == spec_hash(specs[0]) for spec in specs] == [True, True, False]
+        state = json.loads(json.dumps(make_state(specs[0], spec_hash(specs[0]), "f" * 64, 1, 2)))
+        assert saved_with(specs[1], state) == (1, 2)
+        earlier = {**state, "spec_hash": "0" * 64, "spec": {key: value for key, value in state["spec"].items() if key != "inner"}}
+        assert saved_with(specs[0], earlier) == (1, 2), "a version that hashed these steps in another way wrote no effects of theirs"
+        with pytest.raises(StateError, match=path.replace(".", r"\.")):
+            saved_with(specs[2], state)

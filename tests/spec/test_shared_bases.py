@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from spec_helpers import codes, only
 
+from pipegen.data.missing import missing_data
 from pipegen.diagnostics.machine import render_github
 from pipegen.diagnostics.sarif import render_sarif
 from pipegen.diagnostics.text import render_text
@@ -19,6 +20,7 @@ from pipegen.phases.compilation import inspect
 from pipegen.spec.bases.address import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.bases.lock_file import digest, find_lock
 from pipegen.spec.load import Loaded, load
+from pipegen.spec.spec_hash import spec_hash
 
 BASE = """\
 pipegen: 1
@@ -397,3 +399,32 @@ def test_nothing_is_imported_that_fetches(project: Path) -> None:
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False, timeout=60
     )
     assert (ran.returncode, ran.stdout.count("fine")) == (0, 2), ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "keys"),
+    [
+        ("coco: {images: photos/, annotations: boxes.json}", ("images", "annotations")),
+        ("tfds: {name: flowers, data_dir: sets/}", ("data_dir",)),
+        ("by_split: {train: {coco: {images: photos/, annotations: boxes.json}}}", ("images", "annotations")),
+    ],
+)
+def test_every_path_of_a_source_is_one(source: str, keys: tuple[str, ...], project: Path) -> None:
+    """A path is relative to the file that it is written in, is none of the hash, and has no place in a package."""
+    text = f"pipegen: 1\nsource: {{{source}}}\n"
+    Path("deep").mkdir()
+    Path("deep/base.yaml").write_text(text)
+    loaded = over("extends: deep/base.yaml\n")
+    at = loaded.raw["source"]
+    while len(at) == 1 and isinstance(inner := next(iter(at.values())), dict):
+        at = inner
+    assert [at[key] for key in keys] == [
+        str(project / "deep" / {"data_dir": "sets", "images": "photos"}.get(key, "boxes.json")) for key in keys
+    ]
+    assert loaded.spec is not None
+    moved = over(text.replace("photos/", "/mnt/p").replace("boxes", "/mnt/b").replace("sets/", "~/s"))
+    assert moved.spec is not None
+    assert spec_hash(moved.spec) == spec_hash(loaded.spec)
+    assert [d.code for d in missing_data(loaded.raw, loaded.locate.label)] == ["PG401"] * len(keys)
+    package(project, team__baseYAML=text)
+    assert codes(over("extends: pkg:team/base.pipegen.yaml\n")) == ["PG114"] * len(keys)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipegen.data.exclude import below, excluded_keys
 from pipegen.data.mix.counts import part_seed
 from pipegen.data.mix.manifest import MixedManifest
 from pipegen.data.one_source import Collected, collect_part, list_part
@@ -56,9 +57,13 @@ def collect_mixed(
     if len(listings) < len(spec.source.mixed()):
         return Collected(None, diagnostics)
     parts: dict[str, Manifest] = {}
+    gone = frozenset(below(name, key) for name, listing in listings.items() for key in listing.excluded)
+    copies, wrong = excluded_keys(spec, listings, base, locate, "splits", gone)
+    diagnostics.extend(wrong)
     for name, listing in _united(spec, listings, locate, diagnostics).items():
         own, at = joined(spec, name), relocated(locate, spec, name)
-        manifest, findings = collect_part(_of_single_examples(own), listing, at, base, name)
+        also = frozenset(key.removeprefix(f"{name}/") for key in copies if key.startswith(f"{name}/"))
+        manifest, findings = collect_part(_of_single_examples(own), listing, at, base, name, also)
         diagnostics.extend(findings)
         if manifest is not None:
             parts[name] = manifest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,6 +52,14 @@ class ShardedManifest(Manifest):
     def numbers(self, split: str) -> Array:
         """Returns the numbers of a split's records among all, rising: int64 `(n,)`."""
         return self.members[split].numbers(np.arange(self.num_examples(split)))
+
+    @cached_property
+    def split_fingerprint(self) -> str:
+        """Identifies the data and, where records were left out, the splits as well."""
+        if not self.left_out:
+            return self.fingerprint
+        lines = "".join(f"{name}\n" for name in sorted(self.left_out))
+        return hashlib.sha256(f"{self.fingerprint}\n{lines}".encode("utf-8", "surrogateescape")).hexdigest()
 
     @property
     def every_key(self) -> Sequence[str]:

@@ -45,7 +45,7 @@ def assign_shards(
     """
     members = _assigned(splits, listing, names, source_name, folder)
     kept = shards_of(listing).kept
-    return members if kept is None else {name: _with_any(own.among(kept)) for name, own in members.items()}
+    return members if kept is None else {name: with_any(own.among(kept)) for name, own in members.items()}
 
 
 def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
@@ -67,7 +67,7 @@ def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_nam
             bitmaps = kept_or_counted(folder, key, names, size, lambda: by_hash(splits, rows, bases, offsets))
     else:
         bitmaps = _by_rank(splits, listing, names)
-    return {name: _with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
+    return {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
 
 
 def _part(splits: Splits, key: str) -> str:
@@ -135,6 +135,6 @@ def _ids(rows: Array, bases: Array) -> Iterator[Array]:
         yield mix64(origin + np.arange(start, stop, dtype=np.uint64))
 
 
-def _with_any(everywhere: Selected) -> Selected:
-    """The same records, with those shards alone that hold any."""
+def with_any(everywhere: Selected) -> Selected:
+    """Returns the same records, with those shards alone that hold any."""
     return replace(everywhere, shards=everywhere.shards[np.diff(everywhere.starts) > 0])

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.doctor.examination import Examination
 from pipegen.doctor.line import Line
 from pipegen.doctor.machine import Machine
-from pipegen.doctor.needs import Needs
+from pipegen.doctor.needs import Needs, files_in
 from pipegen.doctor.storage import Rates, measure, place_of
 from pipegen.mounts import mounted
 from pipegen.spec.units import format_bytes
+
+if TYPE_CHECKING:
+    from pipegen.data.manifest import Manifest
 
 _NETWORK = (
     "nfs",
@@ -64,13 +68,21 @@ def _of_spec(examination: Examination, needs: Needs) -> Iterator[Line]:
     elif files and mounted(files[0]) is not None:
         yield Line("storage", f"{needs.paths[0]} lies on another machine, and is fetched as it is read (`runtime: remote_cache`)")
     else:
-        named = needs.paths[0]
-        place = named if not files or files[0].startswith(named) else os.path.dirname(files[0])
-        yield from _described(
-            examination.machine, place_of(place), f"{found.num_examples(needs.split):,} examples of split {needs.split}, "
-        )
+        for name, part in needs.parts.items():
+            what = f"split {needs.split}" + f", part {name}" * bool(name)
+            yield from _described(
+                examination.machine, place_of(_place(part, needs)), f"{part.num_examples(needs.split):,} examples of {what}, "
+            )
         if files:
             yield from _measured(examination, needs)
+
+
+def _place(part: Manifest, needs: Needs) -> str:
+    """Returns the folder or the file that the data of a source lies in."""
+    files, root = files_in(part, needs.split), part.listing.root
+    if files:
+        return root if root and files[0].startswith(root.rstrip("/") + "/") else os.path.dirname(files[0])
+    return root or next(iter(needs.paths), ".")
 
 
 def _described(machine: Machine, place: Path, many: str) -> Iterator[Line]:
@@ -117,9 +129,9 @@ def _measured(examination: Examination, needs: Needs | None) -> Iterator[Line]:
 
 
 def _compared(examination: Examination, needs: Needs, rates: Rates) -> Line:
-    prepared = needs.prepared_per_s(examination.cores, rates.mean_bytes)
-    images = needs.images_per_s or prepared
-    needed = images * rates.mean_bytes
+    stored = needs.example_bytes or rates.mean_bytes  # a file may hold many
+    images = needs.images_per_s or needs.prepared_per_s(examination.cores, stored)
+    needed = images * stored
     who = "the model takes" if needs.images_per_s else f"{needs.threads or examination.cores} threads are expected to prepare"
     once = "" if needs.cache is None else f", in the first epoch, before the cache on {needs.cache} is full"
     once = once.replace("on memory", "in memory")

@@ -42,6 +42,7 @@ class Coco(BoxedSource):
 
     op: ClassVar[str] = "coco"
     items: ClassVar[tuple[str, ...]] = ("crowd",)
+    places: ClassVar[frozenset[str]] = frozenset({"images", "annotations"})
 
     images: Annotated[str, Field(min_length=1)]
     """The folder that the `file_name` of each image is relative to, itself relative to the spec's file."""

@@ -49,6 +49,7 @@ class Tfds(DescribedRecords):
     """
 
     op: ClassVar[str] = "tfds"
+    places: ClassVar[frozenset[str]] = frozenset({"data_dir"})
 
     name: Annotated[str, Field(min_length=1)]
     """The name, perhaps with a configuration and a version: `mnist`, `mnist:3.0.1`, `imagenet_resized/64x64`; without a version the newest

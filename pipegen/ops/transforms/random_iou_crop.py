@@ -78,7 +78,8 @@ class RandomIouCrop(ItemCrop):
 
 def _edges(windows: tf.Tensor) -> list[tf.Tensor]:
     """Left, top, right and bottom of windows `(n, tries, 4)`, float64 `(n, tries, 1)`."""
-    top, left, rows, columns = (tf.cast(windows[..., None, i], tf.float64) for i in range(4))
+    # Not by `windows[..., None, i]`: Grappler takes a slice of a stack for what was stacked, and loses the new axis.
+    top, left, rows, columns = (tf.cast(windows[..., i], tf.float64)[..., None] for i in range(4))
     return [left, top, left + columns, top + rows]
 
 

@@ -24,6 +24,24 @@ def overlap(box: Array, window: tuple[int, int, int, int]) -> float:
     return float(shared / ((box[2] - box[0]) * (box[3] - box[1]) + rows * columns - shared))
 
 
+@pytest.mark.tf
+def test_a_graph_of_known_shapes_chooses_as_without_one() -> None:
+    """Grappler takes a slice of a stack that makes a new axis for what was stacked, without the axis."""
+    import tensorflow as tf
+
+    step, rng = RandomIouCrop(), np.random.default_rng(0)
+    u, corner = rng.random((COUNT, step.num_draws())), rng.uniform(0, 30, (COUNT, BOXES, 2))
+    boxes, sides = np.concatenate([corner, corner + rng.uniform(3, 9, corner.shape)], -1), (HEIGHT, WIDTH)
+    given = tf.constant(u), tf.constant(boxes), tf.ones((COUNT, BOXES), tf.bool)
+
+    def run(*given: Any) -> Any:
+        return step.choose(*given, *map(tf.constant, sides))
+
+    plain, graph = run(*given), tf.function(run, autograph=False)(*given)
+    for a, b in zip(plain, graph, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def ssd(u: Array, boxes: Array, height: int, width: int, step: RandomIouCrop) -> tuple[tuple[int, int, int, int], list[bool]]:
     """torchvision's `RandomIoUCrop`, fed with our numbers, up to its first choice of an overlap."""
     least = step.overlaps[int(u[1] * len(step.overlaps))]

@@ -219,6 +219,8 @@ class Source(Model):
     """Lists records. The registry finds subclasses by their `op`."""
 
     op: ClassVar[str]
+    places: ClassVar[frozenset[str]] = frozenset()
+    """The arguments that say where data lies, relative to the spec's file, besides those that always do (`path`, `root`)."""
 
     def infer(self) -> ElementType:
         """The type of one record before any step, from the arguments alone."""
