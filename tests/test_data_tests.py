@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from pipes import write_photos
 from typing import Any
@@ -169,6 +170,23 @@ def test_other_pipelines_are_looked_at_whole(photos: Path, changes: dict[str, An
         assert "8 examples" in found.seen
         assert "5 examples" in found.seen
     assert report.results[1].seen.count(",") == 4, "three channels in two splits"
+
+
+@pytest.mark.parametrize("sample", [4, pytest.param("all", marks=pytest.mark.nightly)])
+def test_a_sample_of_a_mix_is_of_every_part(photos: Path, sample: Any) -> None:
+    """An epoch of a mix has some examples several times, and others not at all: a test sees each of its sample once."""
+    own = {"image_folder": {"path": str(photos)}}
+    parts = {
+        "few": {"weight": 0.1, "source": own, "splits": {"parts": {"train": 6, "validation": 7}}},
+        "many": {"weight": {"linear": {"from": 0.9, "to": 0.1, "epochs": [0, 4]}}, "source": own},
+    }
+    tests = [{"range": {"feature": "image", "within": WIDE}}, {"range": {"feature": "image", "within": WIDE, "sample": 1}}]
+    spec = spec_of(photos, tests, source={"mix": {"epoch": 30, "parts": parts}}, splits={})
+    report = pipegen.test(spec, sample=sample) if sample == "all" else pipegen.test(spec, overrides={"tests.range.sample": sample})
+    counts = ["19", "7"] if sample == "all" else ["4", "4"]
+    assert re.findall(r"in (\d+) example", report.results[0].seen) == counts, report
+    if sample != "all":
+        assert re.findall(r"in (\d+) example", report.results[1].seen) == ["2", "1"], "one of each part"
 
 
 def test_arrays_are_tested_where_they_are() -> None:

@@ -162,12 +162,11 @@ class _Examples:
         """Shows the examples of a split to the tests; each sees those of its own sample."""
         import numpy as np
 
-        from pipegen.data.testing import pick
+        from pipegen.views.sampled import sample_of
 
         manifest = self.run.bound.manifest
-        own: dict[int | Literal["all"], Any] = {size: None for size in {self._size(w) for w in here}}
-        if manifest.listing.shards is None:
-            own = {size: manifest.numbers(split)[pick(manifest, split, size)] for size in own}
+        chosen = {size: sample_of(manifest, split, size) for size in {self._size(w) for w in here}}
+        own = {size: None if places is None else manifest.numbers(split)[places] for size, places in chosen.items()}
         done, start = 0, time.perf_counter()
         try:
             for values, numbers, keys in sampled.batches():
@@ -175,9 +174,10 @@ class _Examples:
                 for w in here:
                     begun = time.perf_counter()
                     size = self._size(w)
-                    if own[size] is not None:
-                        rows = np.flatnonzero(np.isin(numbers, own[size]))
-                    else:  # of shards the first that come are the sample
+                    wanted = own[size]
+                    if wanted is not None:
+                        rows = np.flatnonzero(np.isin(numbers, wanted))
+                    else:  # of very many records the first that come are the sample
                         rows = np.arange(len(keys) if size == "all" else max(0, min(len(keys), size - done)))
                     if len(rows):
                         w.watch.see(split, [values[f][rows] for f in w.test.features()], [keys[i] for i in rows.tolist()])

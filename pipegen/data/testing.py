@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pipegen.data.class_counts import ClassCounts, class_counts
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.suggest import closest
@@ -116,21 +117,16 @@ class ListedData:
             self._keys[split] = self.manifest.files(split) if rows else self.manifest.keys(split)
         return self._keys[split]
 
-    def class_counts(self, split: str, feature: str) -> tuple[tuple[str, ...], list[int]]:
-        """Returns the classes of a label, and how many examples of a split have each; of several labels, each counts.
+    def class_counts(self, split: str, feature: str) -> ClassCounts:
+        """Returns how many examples of a split, or items on them, have each class of a label; of several labels, each counts.
 
         Raises:
             OpError: `PG702` where the listing has no labels.
         """
-        listing = self.manifest.listing
-        held = self.manifest.columns(split).get(feature)
-        names = listing.column_classes.get(feature, listing.class_names)
-        if held is None and feature == self.known.source.class_feature():
-            held = self.manifest.labels(split)
-        if held is None:
+        found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature())
+        if found is None:
             raise OpError("PG702", f"the labels `{feature}` are read with the examples, and cannot be counted without", field="feature")
-        counts = held.sum(0, dtype=np.int64) if held.ndim == 2 else np.bincount(held, minlength=len(names))
-        return names, counts.tolist()
+        return found
 
     def cells(self, split: str, column: str | int) -> Sequence[str]:
         """Returns the text of a column for each example of a split.

@@ -26,6 +26,10 @@ _SHOWN = 10
 _LEAVE_OUT = (
     "leave the copies out: `pipegen report SPEC --write-exclude copies.txt`, then `splits: {exclude: copies.txt}`; no other record moves"
 )
+_UNEVEN = {
+    "example": "`pipe.class_weights` weighs classes against it; accuracy alone says little here",
+    "item": "weigh classes in the loss, and look at a metric of each",
+}
 _GROUP = "or keep what belongs together in one split, by `splits.group`"
 
 
@@ -120,13 +124,11 @@ def _labels(seen: Survey, at: Label) -> Iterator[Diagnostic]:
     few = classes.nearly_empty
     if few:
         counted = ", ".join(f"{name!r} ({n})" for name, n in [*few.items()][:5])
-        mean = sum(classes.counts.values()) / len(classes.counts)
-        message = (
-            f"{count(len(few), 'class', 'classes')} of `{classes.split}` nearly empty, beside a mean of {mean:,.0f} examples: {counted}"
-        )
+        beside = f"beside a mean of {sum(classes.counts.values()) / len(classes.counts):,.0f} {classes.each}s"
+        message = f"{count(len(few), 'class', 'classes')} of `{classes.split}` nearly empty, {beside}: {counted}"
         yield make("PG738", message, at, help="add examples, or fold such a class into another one")
     if classes.entropy < UNEVEN:
         most = max(classes.counts, key=lambda name: classes.counts[name])
         share = classes.counts[most] / max(1, sum(classes.counts.values()))
         message = f"the labels of `{classes.split}` are uneven: {share:.0%} are {most!r}, and their entropy is {classes.entropy:.2f} of 1"
-        yield make("PG739", message, at, help="`pipe.class_weights` weighs classes against it; accuracy alone says little here")
+        yield make("PG739", message, at, help=_UNEVEN[classes.each])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipegen.data.class_counts import class_counts, shown_label
 from pipegen.quality.looks import SEEN, flat
 
 if TYPE_CHECKING:
@@ -51,13 +52,15 @@ class Classes:
 
     Attributes:
         split: The split.
-        counts: Its examples of each class, by name.
+        counts: Its examples, or items on examples, of each class, by name.
         entropy: The entropy of its labels, of the highest that so many classes can have: 0 to 1.
     """
 
     split: str
     counts: Mapping[str, int]
     entropy: float
+    each: str = "example"
+    """What has a class: an `example`, or an `item` on one."""
 
     @property
     def nearly_empty(self) -> dict[str, int]:
@@ -103,14 +106,14 @@ def _ranked(code: str, name: str, which: Array, by: Array, words: str, *shown: A
 def classes_of(manifest: Manifest) -> Classes | None:
     """Counts the classes of the training split, or of the first one; `None` without labels."""
     split = "train" if "train" in manifest.splits else manifest.splits[0]
-    labels = manifest.labels(split)
-    if labels is None or not manifest.class_names:
+    label = shown_label(manifest)
+    found = class_counts(manifest, split, label, main=label is None)
+    if found is None or not found.names:
         return None
-    counts: list[int] = np.bincount(labels, minlength=len(manifest.class_names)).tolist()
-    shares = [n / len(labels) for n in counts if n]
+    shares = [n / sum(found.counts) for n in found.counts if n]
     entropy = -sum(share * math.log(share) for share in shares)
-    most = math.log(len(counts)) if len(counts) > 1 else 0.0
-    return Classes(split, dict(zip(manifest.class_names, counts, strict=True)), entropy / most if most else 1.0)
+    most = math.log(len(found.counts)) if len(found.counts) > 1 else 0.0
+    return Classes(split, dict(zip(found.names, found.counts, strict=True)), entropy / most if most else 1.0, found.each)
 
 
 def repeated(manifest: Manifest, looks: Array) -> list[tuple[str, list[int]]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipegen.data.class_counts import class_counts, shown_label
 from pipegen.page import Html, bar, element, folded, page, picture, table
 from pipegen.quality.findings import said
 from pipegen.quality.looks import SEEN
@@ -15,8 +16,9 @@ from pipegen.quality.pictures import Pictures, preview_of
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from pipegen.data.class_counts import ClassCounts
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.page import Page
     from pipegen.phases.specs import Spec
@@ -102,13 +104,16 @@ class _Report:
 
     def _splits(self) -> list[Html]:
         splits = self._manifest.splits
-        labels = {split: self._manifest.labels(split) for split in splits}
+        label = shown_label(self._manifest)
+        found = {split: class_counts(self._manifest, split, label, main=label is None) for split in splits}
         totals = [f"{self._manifest.num_examples(split):,}" for split in splits]
         parts = [table(("", *splits), [["examples", *totals]], range(1, len(splits) + 1))]
-        names = self._manifest.class_names
-        counted = {s: np.bincount(of, minlength=len(names)).tolist() for s, of in labels.items() if of is not None}
+        counted = {split: of.counts for split, of in found.items() if of is not None}
+        names = next((of.names for of in found.values() if of is not None), ())
         if not counted or not names:
             return parts
+        if label is not None:
+            parts.append(element("p", f"{_noun(found)} of each class, by `{label}`:"))
         most = max(1, *(max(counts) for counts in counted.values()))
         first = next(iter(counted))
         rows = [
@@ -201,6 +206,10 @@ class _Report:
         bars = [[f"{32 * i} to {32 * i + 31}", f"{n:,}", bar(n / max(1, *counts), f"{n} pictures")] for i, n in enumerate(counts)]
         lights = [element("h3", "Brightness"), table(("Mean luma", "Pictures", ""), bars, (1,))]
         return [table(head, rows, (3, 4, 5)), element("p", f"{words} {note}", class_="quiet"), *lights]
+
+
+def _noun(found: Mapping[str, ClassCounts | None]) -> str:
+    return "Items" if any(of is not None and of.each == "item" for of in found.values()) else "Examples"
 
 
 def _three(values: Iterable[float]) -> str:

@@ -9,6 +9,9 @@ import numpy as np
 
 from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
+from pipegen.data.mix.collect import mixed_manifest
+from pipegen.data.mix.manifest import MixedManifest
+from pipegen.data.shards.splits import RANKED
 from pipegen.data.testing import pick
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
@@ -40,12 +43,13 @@ class Sampled:
 
     def __init__(self, fitted: FittedSpec, split: str, features: Sequence[str], sample: int | Literal["all"]) -> None:
         self._features = features
-        self._count = fitted.manifest.num_examples(split)
-        self._most = self._count if sample == "all" else min(sample, self._count)
-        manifest = _only(fitted.manifest, split, sample)
+        count = fitted.manifest.num_examples(split)
+        places = sample_of(fitted.manifest, split, sample)
+        self._most = len(places) if places is not None else count if sample == "all" else min(sample, count)
+        spec, manifest = _only(fitted, split, places)
         self._numbers = manifest.numbers(split)
         self._keys = manifest.keys(split)
-        spec = _plainly(fitted.spec, min(fitted.spec.model.batch.size, max(self._most, 1)))
+        spec = _plainly(spec, min(spec.model.batch.size, max(self._most, 1)))
         plain = without_unused(_handing_over(fitted.plans[split], features, spec.model.batch.size))
         size = manifest.mean_bytes(split) or None
         compiled = optimise(spec.model, plain, num_examples=manifest.num_examples(split), file_bytes=size, cache=False).plan
@@ -76,11 +80,41 @@ class Sampled:
                 return
 
 
-def _only(manifest: Manifest, split: str, sample: int | Literal["all"]) -> Manifest:
-    """Returns the manifest of a sample; of shards that of the whole split, whose first examples serve as one."""
-    if manifest.listing.shards is not None:
-        return manifest
-    return replace(manifest, members={split: manifest.members[split][pick(manifest, split, sample)]})
+def sample_of(manifest: Manifest, split: str, sample: int | Literal["all"]) -> Array | None:
+    """Returns which examples of a split are in a sample, by their places in it, rising: int64 `(n,)`. Of a mix every part has one at least.
+
+    `None` for more records than can be ranked, of which the first that come serve as a sample.
+    """
+    if manifest.listing.shards is not None and manifest.total > RANKED:
+        return None
+    more: list[Array] = []
+    places, start = pick(manifest, split, sample), 0
+    for part in manifest.of(split).values():
+        end = start + part.num_examples(split)
+        if end > start and not ((places >= start) & (places < end)).any():
+            more.append(pick(part, split, 1) + start)  # the one that is the first to be in a larger sample
+        start = end
+    return np.union1d(places, np.concatenate(more)) if more else places
+
+
+def _only(fitted: FittedSpec, split: str, places: Array | None) -> tuple[Spec, Manifest]:
+    """Returns the spec and the manifest of a sample; of a mix, so that an epoch has each of its examples once."""
+    spec, manifest = fitted.spec, fitted.manifest
+    if places is None:
+        return spec, manifest
+    if not isinstance(manifest, MixedManifest):
+        return spec, manifest.narrowed(split, places)
+    parts, mix, start = dict(manifest.parts), spec.model.source, 0
+    weighed = dict(mix.mixed())
+    for name, part in manifest.of(split).items():
+        end = start + part.num_examples(split)
+        own = places[(places >= start) & (places < end)] - start
+        parts[name], start = part.narrowed(split, own), end
+        weighed[name] = weighed[name].model_copy(update={"weight": float(len(own)), "sampling": None, "order": None})
+    if split == "train":
+        mix = mix.model_copy(update={"epoch": len(places), "parts": weighed})
+    model = spec.model.model_copy(update={"source": mix})
+    return replace(spec, model=model), mixed_manifest(model, parts)
 
 
 def _plainly(spec: Spec, batch: int) -> Spec:

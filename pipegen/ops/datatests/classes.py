@@ -16,6 +16,8 @@ from pipegen.ops.testing.labels import LabelTest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipegen.ops.testing.evidence import Counted
+
 _SHOWN = 5
 
 
@@ -32,7 +34,7 @@ class Classes(LabelTest):
     max: Annotated[int, Field(ge=1)] | None = None
     """The greatest number of them."""
     min_share: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The least fraction of the examples of a split that each of these classes has."""
+    """The least fraction of the examples of a split, or of the items on them, that each of these classes has."""
     max_share: Annotated[float, Field(gt=0, le=1)] | None = None
     """The greatest fraction."""
 
@@ -46,16 +48,18 @@ class Classes(LabelTest):
         found: list[Failure] = []
         seen = []
         for split in self.splits(data.known.splits):
-            names, counts = data.class_counts(split, self.label(data.known) or "")
-            _known_classes(self.names or (), names)
-            of = {name: n for name, n in zip(names, counts, strict=True) if self.names is None or name in self.names}
-            found += self._failures(split, of, data.num_examples(split))
+            counted = data.class_counts(split, self.label(data.known) or "")
+            _known_classes(self.names or (), counted.names)
+            named = zip(counted.names, counted.counts, strict=True)
+            of = {name: n for name, n in named if self.names is None or name in self.names}
+            found += self._failures(split, of, counted)
             least, most = min(of.values(), default=0), max(of.values(), default=0)
-            each = f"{least:,} to {many(most, 'example')}" if least < most else many(most, "example")
+            each = f"{least:,} to {many(most, counted.each)}" if least < most else many(most, counted.each)
             seen.append(f"{split}: {many(len(of), 'class', 'classes')} of {each}")
         return Outcome("; ".join(seen), tuple(found))
 
-    def _failures(self, split: str, counts: dict[str, int], total: int) -> list[Failure]:
+    def _failures(self, split: str, counts: dict[str, int], counted: Counted) -> list[Failure]:
+        total, each = counted.total, counted.each
         missing = [name for name, n in counts.items() if n == 0 and self.min > 0]
         rare = {name: n for name, n in counts.items() if 0 < n < self.min}
         usual = {name: n for name, n in counts.items() if self.max is not None and n > self.max}
@@ -64,7 +68,7 @@ class Classes(LabelTest):
         high = {name: s for name, s in shares.items() if self.max_share is not None and s > self.max_share}
         found = []
         if missing:
-            message = f"`{split}` has no example of {many(len(missing), 'class', 'classes')}: {quoted(missing)}"
+            message = f"`{split}` has no {each} of {many(len(missing), 'class', 'classes')}: {quoted(missing)}"
             found.append(
                 Failure(
                     "PG711",
@@ -73,7 +77,7 @@ class Classes(LabelTest):
                     ("add data of the class to this split; where not every class has to be there, `names` says which",),
                 )
             )
-        for some, field, said in ((rare, "min", f"fewer than {self.min:,} examples"), (usual, "max", f"more than {self.max} examples")):
+        for some, field, said in ((rare, "min", f"fewer than {self.min:,} {each}s"), (usual, "max", f"more than {self.max} {each}s")):
             if some:
                 found.append(Failure("PG710", f"`{split}` has {said} of {_counted(some)}", field))
         for few, field, bound in ((low, "min_share", self.min_share), (high, "max_share", self.max_share)):

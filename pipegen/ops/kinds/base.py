@@ -51,6 +51,7 @@ class FeatureKind:
         levels: Whether its pixels are levels, which can be blended; other features can be aligned with it.
         categorical: Whether its pixels are class indices, which cannot be blended.
         labels: Whether it says of which class an example is, or of which classes.
+        counts: What has one of its classes, an `example` or an `item` of it; empty where there are none to be counted.
         numbers: Whether it is plain numbers that no step acts on.
         weighs: Whether these weigh the example in the loss.
         lives: Whether it is always aligned with an image, on which it is drawn: with the only one by default.
@@ -72,6 +73,7 @@ class FeatureKind:
     levels: ClassVar[bool] = False
     categorical: ClassVar[bool] = False
     labels: ClassVar[bool] = False
+    counts: ClassVar[Literal["", "example", "item"]] = ""
     numbers: ClassVar[bool] = False
     weighs: ClassVar[bool] = False
     lives: ClassVar[bool] = False

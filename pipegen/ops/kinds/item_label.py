@@ -16,6 +16,7 @@ class ItemLabel(FeatureKind):
     plural = "labels of items"
     arguments = {"arrays": ("classes", "offset")}
     storage = "ragged"
+    counts = "item"
     output = "output: {{y: {}}}"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:

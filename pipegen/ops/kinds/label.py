@@ -19,6 +19,7 @@ class Label(FeatureKind):
         "table": ("classes", "offset", "separator", "map", "ignore"),
     }
     labels = True
+    counts = "example"
     each = "item_label"
     output = "output: {{y: {}}}"
 

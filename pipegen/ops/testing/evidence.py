@@ -74,6 +74,22 @@ class Copies(Protocol):
         ...
 
 
+class Counted(Protocol):
+    """The classes of a label, how many examples, or items on examples, have each, and how many there are."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def counts(self) -> list[int]: ...
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def each(self) -> str: ...
+
+
 class Listed(Protocol):
     """Answers what tests ask of listed data."""
 
@@ -87,8 +103,8 @@ class Listed(Protocol):
         """Names the examples of a split: relative paths, or the numbers of rows."""
         ...
 
-    def class_counts(self, split: str, feature: str) -> tuple[tuple[str, ...], list[int]]:
-        """Returns the classes of a label, and how many examples of a split have each."""
+    def class_counts(self, split: str, feature: str) -> Counted:
+        """Returns how many examples of a split, or items on them, have each class of a label."""
         ...
 
     def cells(self, split: str, column: str | int) -> Sequence[str]:

@@ -18,7 +18,7 @@ class LabelTest(DataTest):
     """A test of how often the classes of a label occur."""
 
     feature: str | None = None
-    """The label; by default the one that gives the data its classes."""
+    """The label; by default the one that gives the data its classes. Of a label `with: boxes`, the boxes are counted."""
 
     def features(self) -> tuple[str, ...]:
         return (self.feature,) if self.feature is not None else ()
@@ -28,7 +28,8 @@ class LabelTest(DataTest):
         if self.feature is not None:
             return self.feature
         main = known.source.class_feature()
-        return main or next((name for name, t in known.source.infer().items() if kind_of(t).labels), None)
+        listed = known.source.infer().items()
+        return main or next((name for each in ("example", "item") for name, t in listed if kind_of(t).counts == each), None)
 
     def problems(self, known: Known) -> Iterator[OpError]:
         name = self.label(known)
@@ -39,7 +40,7 @@ class LabelTest(DataTest):
         if problem is not None:
             yield problem
             return
-        if not any(kind_of(t).labels for feature, t in known.source.infer().items() if feature == name):
-            labels = [f"`{n}`" for n, t in known.source.infer().items() if kind_of(t).labels]
+        if not any(kind_of(t).counts for feature, t in known.source.infer().items() if feature == name):
+            labels = [f"`{n}`" for n, t in known.source.infer().items() if kind_of(t).counts]
             help_ = f"the labels are {', '.join(labels)}" if labels else "the source has no labels: remove the test"
             yield OpError("PG700", f"`{self.op}` counts classes, and `{name}` is no label", field="feature", help=help_)

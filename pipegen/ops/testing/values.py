@@ -49,8 +49,8 @@ class ValueTest(ExampleTest):
             help_ = "give `feature`, which is the value after the steps"
             yield OpError("PG700", f"`{known.source.op}` is no table with a column `{self.column}`", field="column", help=help_)
         for name, t in known.source.infer().items():
-            if name == self.feature and kind_of(t).holds_classes:
-                help_ = "`classes` and `balance` count classes"
+            if name == self.feature and (kind_of(t).holds_classes or kind_of(t).counts):
+                help_ = "`classes` and `balance` count classes" if kind_of(t).counts else "remove the test"
                 yield OpError("PG700", f"`{name}` holds class indices, whose values say nothing", field="feature", help=help_)
 
     def in_memory(self, data: Listed, split: str) -> list[Array] | None:

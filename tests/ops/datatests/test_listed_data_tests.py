@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 import pipegen
 from pipegen.data.testing import choose, pick
@@ -311,3 +312,33 @@ def test_copies_between_splits(tmp_path: Path) -> None:
         report.raise_if_failed()
     (tmp_path / "test" / "a" / "1.jpg").write_bytes(b"something else")
     assert pipegen.test(spec).passed
+
+
+def test_classes_of_boxes_are_counted(tmp_path: Path) -> None:
+    """A label `with: boxes` has a class for each box; the report of the data counts them, too."""
+    (tmp_path / "photos").mkdir()
+    for i in range(4):
+        Image.new("RGB", (40, 30), (60 * i, 90, 30)).save(tmp_path / "photos" / f"{i}.png")
+    boxes = [{"id": k, "image_id": k % 4, "category_id": 1 if k < 9 else 2, "bbox": [k, 2, 9, 8]} for k in range(10)]
+    images = [{"id": i, "file_name": f"{i}.png", "width": 40, "height": 30} for i in range(4)]
+    names = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    (tmp_path / "boxes.json").write_text(json.dumps({"images": images, "annotations": boxes, "categories": names}))
+    head = (
+        "pipegen: 1\nsource: {coco: {images: photos/, annotations: boxes.json}}\ntransforms: [{resize: {size: 8}}]\n"
+        "output: {x: image, y: {boxes: boxes}}\nbatch: {size: 2}\ntests:\n"
+    )
+    tests = "classes", "classes: {feature: labels, min: 2, min_share: 0.2}", "balance: 3"
+    every, few, uneven = ran(tmp_path, *tests, head=head)
+    assert (every.status, every.seen) == ("passed", "train: 2 classes of 1 to 9 items")
+    assert [d.message for d in few.findings] == [
+        "`train` has fewer than 2 items of 'dog' (1)",
+        "in `train` the share of 'dog' (0.1) is below 0.2",
+    ]
+    assert "'cat' has 9 items and 'dog' has 1: 9 times as many" in uneven.findings[0].message
+    assert "class_weights" not in str(uneven.findings[0].help), "which weigh examples"
+    page = pipegen.report(tmp_path / "spec.yaml")
+    assert "Items of each class, by `labels`" in str(page.html())
+    assert [d.code for d in page.diagnostics if d.code == "PG739"] == ["PG739"], "9 to 1 is uneven"
+    masks = "pipegen: 1\nsource: {files: {features: {m: {kind: mask, path: photos/*.png}}}}\noutput: {x: m}\ntests:\n"
+    (finding,) = [d for d in spec_with(tmp_path, "range: {feature: m, within: [0, 1]}", head=masks).diagnostics if d.code == "PG700"]
+    assert finding.help == ("remove the test",), "no test counts the classes of pixels"
