@@ -21,8 +21,7 @@ def fitted_factors(made: Profile) -> dict[str, float]:
 
     Functions of the user are left out. Time that other programs took from this one does not count, and is taken from all parts alike.
     """
-    trace = made.recording.trace
-    alone = trace.cpu / (trace.cpu + trace.queued) if trace.cpu else 1.0
+    alone = made.recording.trace.alone
     measured: dict[str, float] = {}
     expected: dict[str, float] = {}
     for part in made.parts:

@@ -97,17 +97,22 @@ def _caches(pipe: Pipeline, found: Recording, parts: list[Part], given: Circumst
         size = example_bytes(node.out) * sum(manifest.num_examples(name) for name in pipe.splits)
         if wanted == "memory" and size > budget:
             continue
-        before = sum(part.us for part in parts)
+        alone = found.trace.alone
+        before = alone * sum(part.us for part in parts)
         hidden = _hidden_us(found, before)
-        after = predict_us(plan, parts, given) + _STAYS * hidden
+        after = alone * predict_us(plan, parts, given) + _STAYS * hidden
         times = _bounded(found, (before + hidden) / max(after, 1e-9))
         yield Remedy("cache: memory" if wanted == "memory" else "cache: {disk: FOLDER}", times, size)
         return
 
 
 def _hidden_us(found: Recording, measured: float) -> float:
-    """Returns the microseconds of threads per example that no operation accounts for: TensorFlow between them, and other programs."""
-    return max(0.0, 1e6 * found.trace.seconds * found.threads / max(found.traced_examples, 1) - measured)
+    """Returns the microseconds of threads per example that neither operations nor other programs account for: TensorFlow between them.
+
+    `measured` is the time of the operations, less what they waited for a core that another program had.
+    """
+    own = found.trace.seconds * found.threads - found.trace.queued
+    return max(0.0, 1e6 * own / max(found.traced_examples, 1) - measured)
 
 
 def _threads(found: Recording) -> Iterator[Remedy]:

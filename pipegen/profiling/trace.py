@@ -48,6 +48,11 @@ class Trace:
     queued: float = 0.0
     runs: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def alone(self) -> float:
+        """The share of the time in which threads could run that no other program took from them."""
+        return self.cpu / (self.cpu + self.queued) if self.cpu else 1.0
+
 
 class Tracing:
     """Runs the profiler from `start` to `stop`, once; `known` are the scopes of the plan's stages and kernels."""

@@ -169,6 +169,20 @@ def test_factors_leave_out_what_users_wrote_and_what_others_took(slept: tuple[An
     assert all(one[name] == pytest.approx(other[name] / 2, rel=0.1) for name in one if other[name] < 50)
 
 
+def test_other_programs_take_nothing_from_what_a_cache_promises(slept: tuple[Any, Profile]) -> None:
+    """The same work, once alone and once beside programs that take three quarters of the cores: a cache spares the waiting, too."""
+    pipe, made = slept
+    busy = dict(made.recording.trace.busy)
+    work = sum(busy.values())
+    quiet = replace(made.recording, threads=2, model_ms=None, trace=replace(made.recording.trace, cpu=work, queued=0.0, seconds=0.6 * work))
+    slowed = replace(quiet.trace, busy={name: 4 * s for name, s in busy.items()}, queued=3 * work, seconds=0.6 * work + 1.5 * work)
+    one, other = (
+        next(r.times for r in analyse(pipe, found, {}).remedies if r.setting == "cache: memory")
+        for found in (quiet, replace(quiet, trace=slowed))
+    )
+    assert other == pytest.approx(one, rel=0.05)
+
+
 def test_a_trace_adds_up_what_each_thread_did() -> None:
     from pipegen.profiling import trace
 
