@@ -16,6 +16,8 @@ from spec_helpers import read
 from pipegen.cache import key as cache_keys
 from pipegen.errors import StateError
 from pipegen.phases.state import make_state, position_from
+from pipegen.physical.extent import Extent
+from pipegen.physical.position import Position
 from pipegen.spec.effects import effects
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.spec_hash import explain_difference, known_hashes, meaning, spec_hash
@@ -127,8 +129,19 @@ STEPS = [
 ]
 
 
+def extent(spec: PipelineSpec) -> Extent:
+    return Extent(320, spec.batch.size, "drop", (0, 1), None)
+
+
 def saved_with(spec: PipelineSpec, state: dict[str, Any]) -> tuple[int, int]:
-    return position_from(state, spec, spec_hash(spec), "f" * 64, 10)
+    """The epoch and the step that a state leads to."""
+    return position_from(state, spec, spec_hash(spec), "f" * 64, lambda _: extent(spec))[:2]
+
+
+def state_at(spec: PipelineSpec, epoch: int, step: int) -> dict[str, Any]:
+    """A state as it comes back from a file."""
+    state: dict[str, Any] = json.loads(json.dumps(make_state(spec, spec_hash(spec), "f" * 64, extent(spec), Position(epoch, step))))
+    return state
 
 
 def test_a_state_under_the_old_hash_goes_on() -> None:
@@ -143,7 +156,7 @@ def test_a_state_under_the_old_hash_goes_on() -> None:
 
 def test_a_state_goes_on_under_other_words() -> None:
     spec = spec_of(*STEPS)
-    state = json.loads(json.dumps(make_state(spec, spec_hash(spec), "f" * 64, 1, 2)))
+    state = state_at(spec, 1, 2)
     words = [SIZE, *STEPS[2:4], "rescale: {scale: 0.0039215686274509803}", STEPS[5]]
     assert saved_with(spec_of(*words), state) == (1, 2)
     with pytest.raises(StateError) as told:
@@ -193,7 +206,7 @@ def test_steps_of_views_and_of_parts_count_by_what_they_do() -> None:
             assert loaded.spec is not None, loaded.diagnostics.items
             specs.append(loaded.spec)
         assert [spec_hash(spec) == spec_hash(specs[0]) for spec in specs] == [True, True, False]
-        state = json.loads(json.dumps(make_state(specs[0], spec_hash(specs[0]), "f" * 64, 1, 2)))
+        state = state_at(specs[0], 1, 2)
         assert saved_with(specs[1], state) == (1, 2)
         earlier = {**state, "spec_hash": "0" * 64, "spec": {key: value for key, value in state["spec"].items() if key != "inner"}}
         assert saved_with(specs[0], earlier) == (1, 2), "a version that hashed these steps in another way wrote no effects of theirs"
