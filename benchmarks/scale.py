@@ -15,6 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from benchmarks.record_scale import FORMS
+from benchmarks.record_scale import SHARDS as FILES
+from benchmarks.record_scale import measure as measure_source
+from benchmarks.record_scale import show as show_source
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -163,6 +168,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="split methods (default: all)")
     parser.add_argument("--json", action="store_true", help="print what was measured as JSON")
     parser.add_argument("--shards", type=int, nargs="?", const=10**9, help="instead, so many records in 10,000 files (default: %(const)s)")
+    parser.add_argument("--source", choices=FORMS, help="instead, so many records in files of this source")
+    parser.add_argument("--files", type=int, default=FILES, help="files of the source (default: %(default)s)")
+    parser.add_argument("--bytes", type=int, default=0, help="bytes that a picture of it has at least (default: as few as it needs)")
+    parser.add_argument("--folder", help="where they are written, and removed again (default: that of temporary files)")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     if args.shards:
@@ -170,6 +179,10 @@ def main(arguments: list[str] | None = None) -> int:
 
         for line in of_shards(args.shards):
             print(line, flush=True)
+        return 0
+    if args.source:
+        of_records = measure_source(args.source, args.records, args.files, args.bytes, args.folder)
+        print(json.dumps(of_records) if args.json else show_source(of_records))
         return 0
     if args.here:
         print(json.dumps(measure(args.methods[0], args.records)))

@@ -103,7 +103,9 @@ def _umask() -> int:
 
 
 def _write(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequence[str], progress: Callable[[int], None] | None) -> None:
-    model, manifest, root = compiled.spec.model, compiled.manifest, data_root(compiled.manifest)
+    model, manifest = compiled.spec.model, compiled.manifest
+    in_place = any(reader.in_place for part in manifest.by_part().values() for reader in part.listing.readers.values())
+    root = "" if in_place else data_root(manifest)
     about: dict[str, Any] = {
         "version": 1,
         "name": model.name,
@@ -112,12 +114,13 @@ def _write(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequenc
         "pipegen": __version__,
         "tensorflow": tf.version.VERSION,
         "root": root,
+        "in_place": in_place,
         "class_names": list(manifest.class_names),
         "splits": {},
     }
     for number, split in enumerate(splits):
         executor = engine.executor_of(uncached(compiled, split), split, engine.shard)
-        spec = save_dataset(executor, str(folder / split), root)
+        spec = save_dataset(executor, str(folder / split), None if in_place else root)
         about["splits"][split] = {
             "examples": manifest.num_examples(split),
             "steps": executor.steps,

@@ -35,6 +35,7 @@ for epoch in range(2):
 {rows}
 """
 _MOVED = '- Files are read below `{root}`. Where the data has moved, say so: `{first}.batches(0, 0, "/new/place")`.\n'
+_IN_PLACE = "- The files of records are mapped into memory where they are now. Where they have moved, put a link in their place.\n"
 
 
 def readme(about: dict[str, Any]) -> str:
@@ -51,7 +52,7 @@ def readme(about: dict[str, Any]) -> str:
         loaded="\n".join(f'{_variable(name)} = tf.saved_model.load("{name}")  # a folder beside this file' for name in splits),
         parts=", ".join(("x", "y", "weight")[: len(splits[split]["element_spec"].get("tuple", [None]))]),
         first=first,
-        moved=_MOVED.format(root=one_line(root), first=first) if root else "",
+        moved=_IN_PLACE if about["in_place"] else _MOVED.format(root=one_line(root), first=first) if root else "",
         about=ABOUT,
         rows="\n".join(rows),
     )

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the harness is not part of the installed package
 
-from benchmarks import scale
+from benchmarks import record_scale, scale
 
 pytestmark = pytest.mark.skipif(not scale.STATUS.exists(), reason="memory is read from /proc, which Linux has")
 
@@ -32,3 +32,14 @@ def test_every_phase_is_measured() -> None:
     assert "within 60 s and 2 GiB" in said
     assert "beyond 60 s" in scale.show(found | {"seconds": 61})
     assert "beyond 60 s" in scale.show(found | {"peak": scale.TARGET_BYTES + 1})
+
+
+@pytest.mark.tf
+def test_records_in_files_are_indexed_and_begun() -> None:
+    found = record_scale.measure("tfrecord", 400, shards=8, size=100)
+    assert (found["records"], found["shards"]) == (400, 8)
+    assert found["kept"] > 12, "the offset and the length of each"
+    said = record_scale.show(found | {"held": 30.0, "index_us": 3.0})
+    assert "tfrecord, 400 records in 8 shards: index" in said
+    assert "within 5 µs and 40 bytes" in said
+    assert "beyond 5 µs" in record_scale.show(found | {"held": 30.0, "index_us": 6.0})

@@ -40,7 +40,7 @@ def ejected_plan(executor: Executor) -> Physical:
     return decide(executor.plan, _EJECTED, replace(executor.setting, threads=threads, columns=False))
 
 
-def save_dataset(executor: Executor, folder: str, root: str) -> Any:
+def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
     """Saves the batches of a split.
 
     The object that `tf.saved_model.load` gives has the function `batches(epoch, step, root)`, from int64 scalars and the folder of the
@@ -49,7 +49,7 @@ def save_dataset(executor: Executor, folder: str, root: str) -> Any:
     Args:
         executor: The split's, of a plan without a cache or Python.
         folder: Where to save.
-        root: The folder that all files of the data are in, absolute, or an empty text.
+        root: The folder that all files of the data are in, absolute, or an empty text; `None` where they are read in their place alone.
 
     Returns:
         The types of a batch, nested as the model takes it.
@@ -62,11 +62,14 @@ def save_dataset(executor: Executor, folder: str, root: str) -> Any:
 
     def below(epoch: tf.Tensor, step: tf.Tensor, root_now: tf.Tensor) -> tf.data.Dataset:
         inside = (epoch >= 0) & (step >= 0) & (step <= executor.steps)
+        if root is None:
+            stays = "the data of this graph is read where it was, and no folder in its place: put a link there; got"
+            tf.debugging.Assert(root_now == default, [stays, root_now])
         tf.debugging.Assert(inside, [f"an epoch has {executor.steps} steps, and epochs and steps are counted from 0; got", epoch, step])
         with ExitStack() as held:
             held.enter_context(made_for("file"))
             held.enter_context(columns_saved(columns))
-            held.enter_context(paths_below(os.fsencode(root), root_now))
+            held.enter_context(paths_below(os.fsencode(root or ""), root_now))
             run = Run(executor, plan)
             batches = run.dataset(run.dataset(tf.data.Dataset.from_tensors((epoch, step))), hands_over=True)
         length = tf.data.experimental.assert_cardinality(tf.constant(executor.steps, tf.int64) - step)
@@ -75,7 +78,7 @@ def save_dataset(executor: Executor, folder: str, root: str) -> Any:
     def batches(epoch: tf.Tensor, step: tf.Tensor, root: tf.Tensor | None = None) -> tf.data.Dataset:
         return traced(epoch, step, default if root is None else root)
 
-    default = tf.constant(os.fsencode(root))
+    default = tf.constant(os.fsencode(root or ""))
     traced = tf.function(below, autograph=False, input_signature=[_NUMBER, _NUMBER, _PATH])
     _refuse_python(traced.get_concrete_function())
     module = tf.Module()

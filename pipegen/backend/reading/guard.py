@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from pipegen.backend.reading.records import files_of
 from pipegen.errors import DataError
+from pipegen.ops.lowering.target import called_in
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
@@ -94,7 +95,8 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
         return {name: done[name] for name in nothing}, tf.constant(True)
 
     plain = tf.autograph.experimental.do_not_convert(work)
-    tried = tf.data.Dataset.from_tensors({"@record": record, "@draws": draws}).map(plain).ignore_errors(log_warning=False)
+    with called_in(None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()):
+        tried = tf.data.Dataset.from_tensors({"@record": record, "@draws": draws}).map(plain).ignore_errors(log_warning=False)
     features, good = tried.concatenate(fallback).take(1).get_single_element()
     return _shaped(features, out), good
 

@@ -2,17 +2,19 @@
 
 A record is cut out of its file by `slice`, and becomes a string by way of a serialised tensor, whose last bytes are its content:
 TensorFlow has no other op from uint8 to string. The maps lie in one list, out of which one is taken at no cost. In this process NumPy maps
-them; a graph that runs elsewhere has `ImmutableConst`, of which TensorFlow folds a file below 10 MiB into the graph, and so reads it whole.
+them; a graph that runs elsewhere maps the files wherever that is, once in each process.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.target import runs_elsewhere
+from pipegen.ops.lowering.target import graph_around, runs_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,36 +33,61 @@ class Maps:
     def __init__(self, files: Sequence[tuple[str, int]]) -> None:
         self.files = tuple(files)
         with tf.init_scope(), tf.device("CPU:0"):
-            maps = tf.raw_ops.TensorListReserve(element_shape=tf.constant([-1]), num_elements=len(files), element_dtype=tf.uint8)
+            maps = _empty_list(len(files))
             for number, (path, size) in enumerate(files):
                 maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=_here(path, size))
             # A graph writes down the tensors that it holds, and knows a resource by its handle.
             self._held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=ANONYMOUS)
             tf.raw_ops.AssignVariableOp(resource=self._held, value=maps)
 
-    def every(self) -> tf.Tensor | None:
-        """Returns the list of all maps; `None` where a graph that runs elsewhere has to map the files itself."""
-        if runs_elsewhere() and len(self.files) <= MOST_ELSEWHERE:
-            return None
-        return tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
+    def every(self) -> tf.Tensor:
+        """Returns the list of all maps: that of this process, or of whichever runs the graph."""
+        return mapped_there(self.files) if runs_elsewhere() else tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
 
-    def cut(self, maps: tf.Tensor | None, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    def cut(self, maps: tf.Tensor, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         """Cuts bytes out of one file: a string scalar. `offset` and `length` are int64 scalars; the length is below 2 GiB."""
-        number = tf.cast(file, tf.int32)
-        if maps is None:
-            cut = tf.switch_case(number, [partial(_slice_of, path, size, offset, length) for path, size in self.files])
-        else:
-            shape = tf.constant([-1])
-            mapped = tf.raw_ops.TensorListGetItem(input_handle=maps, index=number, element_shape=shape, element_dtype=tf.uint8)
-            cut = tf.slice(mapped, offset[None], length[None])
-        serialised = tf.io.serialize_tensor(cut)
+        serialised = tf.io.serialize_tensor(tf.slice(file_of(maps, file), offset[None], length[None]))
         count = tf.cast(length, tf.int32)
         return tf.strings.substr(serialised, tf.strings.length(serialised) - count, count)
 
 
-def _slice_of(path: str, size: int, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-    """Returns bytes of a file that is mapped by the graph itself, each time."""
-    return tf.slice(_mapped(path, size), offset[None], length[None])
+def file_of(maps: tf.Tensor, number: tf.Tensor | int) -> tf.Tensor:
+    """Takes one file out of a list of maps: uint8 `(size,)`."""
+    index = tf.cast(number, tf.int32)
+    return tf.raw_ops.TensorListGetItem(input_handle=maps, index=index, element_shape=tf.constant([-1]), element_dtype=tf.uint8)
+
+
+def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
+    """Returns the list of files, of which each has a path and its bytes, as mapped by the process that runs the graph.
+
+    The list is a resource of that process, which the first call makes. Its name says which files it is of, and when they were written.
+    """
+    about = hashlib.blake2b(digest_size=16)
+    for path, size in files:
+        about.update(f"{path}\0{size}\0{os.stat(path).st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
+
+    signature = [tf.TensorSpec([], tf.resource)]
+
+    def nothing(_: tf.Tensor) -> tuple[()]:
+        return ()
+
+    def make(held: tf.Tensor) -> tuple[()]:
+        tf.raw_ops.AssignVariableOp(resource=held, value=_mapped_list(files))
+        return ()
+
+    # `tf.cond` would put what makes the list into the graph around it, to be passed over at each call: some operations for every file.
+    there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, make))
+    around = graph_around()
+    with around.as_default() if around is not None else nullcontext(), tf.device("CPU:0"):
+        held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=f"pipegen_maps_{about.hexdigest()}")
+        is_there = tf.raw_ops.VarIsInitializedOp(resource=held)
+        made = tf.raw_ops.If(cond=is_there, input=[held], Tout=[], then_branch=there, else_branch=lacking)
+        with tf.control_dependencies([made]):
+            return tf.raw_ops.ReadVariableOp(resource=held, dtype=tf.variant)
+
+
+def _empty_list(length: int) -> tf.Tensor:
+    return tf.raw_ops.TensorListReserve(element_shape=tf.constant([-1]), num_elements=length, element_dtype=tf.uint8)
 
 
 def _here(path: str, size: int) -> tf.Tensor:
@@ -74,28 +101,31 @@ def _here(path: str, size: int) -> tf.Tensor:
     return tf.experimental.dlpack.from_dlpack(stored.__dlpack__())
 
 
-def _mapped(path: str, size: int) -> tf.Tensor:
-    """Returns the same, mapped wherever the graph runs."""
-    if not size:
-        return tf.zeros([0], tf.uint8)
-    return tf.raw_ops.ImmutableConst(dtype=tf.uint8, shape=[size], memory_region_name=_named(path))
+def _mapped_list(files: Sequence[tuple[str, int]]) -> tf.Tensor:
+    """Returns the same of all files, in a list, by operations that map them wherever the graph runs.
 
-
-_WRITTEN: dict[str, list[int]] = {}
-"""When each file was written whenever it was mapped, in nanoseconds."""
-
-
-def _named(path: str) -> str:
-    """Returns a path of a file by which no earlier content of it was mapped.
-
-    TensorFlow maps a name once in a process, so that a file that was written anew would be read as it had been. With steps that lead
-    nowhere (`/./`) the name is another one, and the file the same.
+    TensorFlow evaluates what has no inputs when it takes a graph up, and what is below 10 MiB becomes a constant of the graph: such files
+    would be read whole. It leaves alone what is marked for its allocator of many tensors; the mark, which names none, has no other effect.
     """
-    times = _WRITTEN.setdefault(path, [])
-    now = os.stat(path).st_mtime_ns
-    if now not in times:
-        times.append(now)
-    return "/." * times.index(now) + path
+    graph = tf.compat.v1.GraphDef()
+    last = "empty"
+    for number, (path, size) in enumerate(files):
+        mapped = graph.node.add(name=f"mapped_{number}", op="ImmutableConst" if size else "Const")
+        mapped.attr["dtype"].type = tf.uint8.as_datatype_enum
+        if size:
+            mapped.attr["shape"].shape.dim.add(size=size)
+            mapped.attr["memory_region_name"].s = os.fsencode(path)
+            mapped.attr["_scoped_allocator"].list.SetInParent()
+        else:
+            mapped.attr["value"].tensor.CopyFrom(tf.make_tensor_proto([], tf.uint8))
+        at = graph.node.add(name=f"at_{number}", op="Const")
+        at.attr["dtype"].type = tf.int32.as_datatype_enum
+        at.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(number, tf.int32))
+        put = graph.node.add(name=f"put_{number}", op="TensorListSetItem", input=[last, at.name, mapped.name])
+        put.attr["element_dtype"].type = tf.uint8.as_datatype_enum
+        last = put.name
+    (made,) = tf.graph_util.import_graph_def(graph, {"empty": _empty_list(len(files))}, [f"{last}:0"], name="maps")
+    return made
 
 
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
@@ -103,8 +133,6 @@ ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 TFRECORD_HEAD = 12
 """Bytes of a TFRecord file before a record: its length, and the checksum of that."""
-MOST_ELSEWHERE = 256
-"""The most files that a graph maps itself, with a function for each."""
 _AT_ONCE = 16
 """Records of a batch of varying size that are read at a time."""
 
@@ -180,7 +208,7 @@ class MappedRecords:
         maps = self._maps.every()
         return lambda *place: self._cut(maps, *place)
 
-    def _cut(self, maps: tf.Tensor | None, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         return self._maps.cut(maps, file, offset, length)
 
     def _there(self, part: str, length: tf.Tensor) -> tf.Tensor:
@@ -209,7 +237,7 @@ class VerifiedRecords(MappedRecords):
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
         return partial(self._cut, None)
 
-    def _cut(self, maps: tf.Tensor | None, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         path = tf.gather(tf.constant(self._paths), file)
         about: dict[str, Any] = {"output_types": [tf.string], "output_shapes": [[]]}
         records = tf.raw_ops.TFRecordDatasetV2(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,3 +46,21 @@ def may_run_elsewhere() -> Iterator[None]:
 def runs_elsewhere() -> bool:
     """Returns whether the graph that is being traced may run in another process that sees the same files."""
     return _elsewhere.get()
+
+
+_around: ContextVar[Any] = ContextVar("around", default=None)
+
+
+@contextmanager
+def called_in(graph: Any) -> Iterator[None]:
+    """Lets what is traced meanwhile, for a function that TensorFlow makes ready anew at each call, take what is large from `graph`."""
+    token = _around.set(graph)
+    try:
+        yield
+    finally:
+        _around.reset(token)
+
+
+def graph_around() -> Any:
+    """Returns the graph that calls the function which is being traced, where that is to be as small as can be; else `None`."""
+    return _around.get()

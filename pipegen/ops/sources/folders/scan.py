@@ -16,7 +16,7 @@ from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Collector, as_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pipegen.ops.sources.folders.glob import Glob
     from pipegen.ops.sources.listing.reader import Reader
@@ -130,27 +130,31 @@ class Scan:
         Raises:
             OpError: `PG406` when the folder cannot be read.
         """
+        try:
+            with os.scandir(self._absolute(folder)) as entries:
+                return self._sorted_out(entries, folder)
+        except OSError as error:
+            message = f"the folder {self._absolute(folder)!r} cannot be read: {error.strerror or error}"
+            raise OpError("PG406", message, field="path", help="give this process the right to read it") from error
+
+    def _sorted_out(self, entries: Iterable[Any], folder: str) -> tuple[list[str], list[str], list[Found]]:
+        """Sorts out what lies in a folder, each as `os.DirEntry`; see `level`."""
         folders: list[str] = []
         links: list[str] = []
         images: list[Found] = []
         prefix = f"{folder}/" if folder else ""
-        try:
-            with self.entries(folder) as entries:
-                for entry in entries:
-                    path = prefix + entry.name
-                    if is_hidden(entry.name):
-                        self.tally.hidden.append(path)
-                    elif entry.is_dir(follow_symlinks=False):
-                        folders.append(path)
-                    elif entry.is_symlink() and _leads_to_folder(entry):
-                        (links if self._follow_links else self.tally.links).append(path)
-                    else:
-                        size = self._size_of_image(entry, path)
-                        if size is not None:
-                            images.append((path, size))
-        except OSError as error:
-            message = f"the folder {self._absolute(folder)!r} cannot be read: {error.strerror or error}"
-            raise OpError("PG406", message, field="path", help="give this process the right to read it") from error
+        for entry in entries:
+            path = prefix + entry.name
+            if is_hidden(entry.name):
+                self.tally.hidden.append(path)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(path)
+            elif entry.is_symlink() and _leads_to_folder(entry):
+                (links if self._follow_links else self.tally.links).append(path)
+            else:
+                size = self._size_of_image(entry, path)
+                if size is not None:
+                    images.append((path, size))
         return sorted(folders), sorted(links), sorted(images)
 
     def has_folder(self, folder: str) -> bool:
@@ -163,10 +167,6 @@ class Scan:
         """Returns what reads images that were found."""
         return FileReader()
 
-    def entries(self, folder: str) -> Any:
-        """Opens a folder: a context that gives its entries, each as `os.DirEntry`."""
-        return os.scandir(self._absolute(folder))
-
     def head(self, entry: Any, count: int) -> bytes:
         """Reads the first bytes of a file."""
         return content_of(entry.path, count)
@@ -174,12 +174,17 @@ class Scan:
     def _absolute(self, folder: str) -> str:
         return f"{self.root}/{folder}" if folder else self.root
 
+    def _count(self, files: int) -> None:
+        """Counts files that were seen."""
+        before = self.tally.files
+        self.tally.files += files
+        if self._progress is not None and before // _PROGRESS_EVERY < self.tally.files // _PROGRESS_EVERY:
+            self._progress(self.tally.files)
+
     def _size_of_image(self, entry: Any, path: str) -> int | None:
         """The size of an image in bytes, or `None` after counting what else it is."""
         tally = self.tally
-        tally.files += 1
-        if self._progress is not None and tally.files % _PROGRESS_EVERY == 0:
-            self._progress(tally.files)
+        self._count(1)
         if self.match is not None and self.match.match(path) is None:
             tally.unmatched += 1
             return None

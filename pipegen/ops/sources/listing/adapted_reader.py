@@ -48,7 +48,7 @@ class AdaptedReader(Reader):
 
     def __init__(self, inner: Reader, changes: Changes) -> None:
         self._inner, self._changes = inner, changes
-        self.numbered = inner.numbered  # type: ignore[misc]
+        self.numbered, self.in_place = inner.numbered, inner.in_place  # type: ignore[misc]
         self.at_once, self.called, self.starts, self.checksums = inner.at_once, inner.called, inner.starts, inner.checksums
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:

@@ -31,6 +31,8 @@ class Reader:
     """Whether records are rows that have no files, and are known by their numbers."""
     archived: ClassVar[bool] = False
     """Whether records are read by their numbers and are known by paths all the same, as the members of an archive are."""
+    in_place: bool = False
+    """Whether a graph maps the files into memory by name, so that they have to stay where they are."""
     at_once: int = 1
     """Records that reading one takes along, which is what it costs. Above 1 access is not random: an order must not jump about."""
     called: str = "files"

@@ -82,6 +82,7 @@ class StoredRows(Reader):
     """Reads the pixels of a prepared store."""
 
     numbered: ClassVar[bool] = True
+    in_place = True
 
     def __init__(self, root: Path, about: StoreAbout) -> None:
         self.root = root

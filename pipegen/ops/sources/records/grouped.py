@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import field_validator
 
@@ -34,6 +34,9 @@ class GroupedSource(RecordSource):
     """Archives whose members are grouped by their names: what stands before the first dot of a name is the record's, what stands behind it
     the key."""
 
+    checked: ClassVar[bool] = True
+    """Whether archives say what is to come out of each member; see `Members.checks`."""
+
     @field_validator("features")
     @classmethod
     def _sound_keys(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
@@ -50,8 +53,8 @@ class GroupedSource(RecordSource):
         return frozenset({"path"})
 
     def parts(self) -> tuple[str, ...]:
-        """Returns the features, and what is to come out of each where it is compressed."""
-        return (*self.features, *map(check_of, self.features))
+        """Returns the features, and what is to come out of each where archives say so."""
+        return (*self.features, *(map(check_of, self.features) if self.checked else ()))
 
     def index_options(self) -> str:
         """Returns the keys."""
@@ -80,8 +83,8 @@ class GroupedSource(RecordSource):
             rows, wanted, at = rows[:count], wanted[:count], at[:count]
         # A record of which nothing is wanted, such as a file that tells of the archive, is none.
         kept, row = np.unique(rows, return_inverse=True)
-        offsets: Ints = np.zeros((len(kept), 2 * width), np.int64)
-        lengths: Ints = np.zeros((len(kept), 2 * width), np.int32)
+        offsets: Ints = np.zeros((len(kept), len(self.parts())), np.int64)
+        lengths: Ints = np.zeros((len(kept), len(self.parts())), np.int32)
         lengths[:, :width] = ABSENT
         offsets[row, wanted], lengths[row, wanted] = members.offsets[at], members.lengths[at]
         if members.checks is not None:
@@ -108,7 +111,8 @@ class GroupedSource(RecordSource):
                     message = f"record 0 of {shards[shard].path!r} has no member with the ending {self.key_of(name)!r}"
                     keys = self.keys_in(shards[shard].path)
                     raise OpError("PG431", message, field=field, help=f"the archive has members that end in {quoted(keys)}")
-                content = self.unpacked_member(stream.pread(lengths[i], offsets[i]), offsets[len(self.features) + i])
+                check = offsets[len(self.features) + i] if self.checked else 0
+                content = self.unpacked_member(stream.pread(lengths[i], offsets[i]), check)
                 found[name] = how_stored(name, feature, content, field)
         return found
 
@@ -127,7 +131,8 @@ class GroupedSource(RecordSource):
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
         """Read the member of the label of each record."""
         at = list(self.features).index(name)
-        places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), offsets[:, len(self.features) + at].tolist(), strict=True)
+        checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
+        places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), checks, strict=True)
         found: list[Any] = []
         numbers = True
         with Opened(shard.path) as stream:

@@ -29,6 +29,8 @@ class RecordReader(Reader):
         labels: The column of each label.
     """
 
+    in_place = True
+
     def __init__(self, shards: Sequence[Found], labels: Mapping[str, LabelColumn]) -> None:
         self.shards, self.label_columns = shards, labels
         found = [mounted(shard.path) for shard in shards]
@@ -77,8 +79,6 @@ class RecordReader(Reader):
 BLOCKS = "blocks of files of other machines"
 """What Python is called for where files are fetched as they are read, in words."""
 _AGAIN = "build the pipeline again"
-_MAPPED_ELSEWHERE = 256
-"""The most files that a graph maps itself (`MOST_ELSEWHERE` of the lowering)."""
 
 
 class MappedReader(RecordReader):
@@ -99,7 +99,7 @@ class MappedReader(RecordReader):
         self.fetches = self.away is not None
 
     def keeps(self) -> tuple[str, bool]:
-        return ("mapped files", len(self.shards) > _MAPPED_ELSEWHERE) if self.away is None else ("", False)
+        return ("mapped files", False) if self.away is None else ("", False)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         """Says what is fetched."""

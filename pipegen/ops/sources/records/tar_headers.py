@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 512
 _FOLDER = ord("5")
+_AFTER_DIGITS = b" \0"
 _READ = [0, ord("0"), _FOLDER]
 """Types of members: files, by two names for them, and folders. What else there is makes a name longer, or is a link."""
 _USTAR = tuple(b"ustar")
@@ -78,45 +79,49 @@ class _Walk:
     def headers(self, file: Opened) -> Iterator[tuple[bytearray, array[int], array[int]]]:
         """Yields headers that are whole, where they begin, and the lengths of what follows them."""
         ahead, goes_on = Ahead(file), True
-        while goes_on and self.at + _BLOCK <= self._size:
-            block = ahead.block(self.at)
-            if len(block) < _BLOCK:
-                break  # the file was cut meanwhile
-            goes_on = self._through(block)
-            if len(self._starts) >= _AT_ONCE or not goes_on:
-                yield self._headers, self._starts, self._lengths
-                self._headers, self._starts, self._lengths = bytearray(), array("q"), array("q")
-        yield self._headers, self._starts, self._lengths
+        while goes_on:
+            goes_on = self._take(ahead)
+            yield self._headers, self._starts, self._lengths
+            self._headers, self._starts, self._lengths = bytearray(), array("q"), array("q")
 
-    def _through(self, block: bytes) -> bool:
-        """Takes the headers in a block that begins with one; returns whether others follow behind it."""
-        size, begin, here, last = self._size, self.at, 0, len(block) - _BLOCK
-        known = _plain_lengths(block) if len(block) >= _MANY else None
-        while here <= last:
-            if known is not None and (there := self._plain(block, known, begin, here)) > here:
-                here = there
-                continue
-            at, header = begin + here, block[here : here + _BLOCK]
-            self.at = at
-            if not header[0] and not header.strip(b"\0"):
-                self.damage = ""
-                return False
-            try:
-                length = int(header[124:136].rstrip(b" \0"), 8)
-            except ValueError:
-                length = _unusual(header[124:136], size)
-            if length < 0:
-                self.damage = "the length in its header is no number"
-                return False
-            self._headers += header
-            self._starts.append(at)
-            self._lengths.append(length)
-            if at + _BLOCK + length > size:
-                self.damage = _ENDS_WITHIN
-                return False
-            here += _BLOCK + (length + _BLOCK - 1 & -_BLOCK)
-        self.at = begin + here
-        return True
+    def _take(self, ahead: Ahead) -> bool:
+        """Takes some headers from where the walk has come to; returns whether others may follow.
+
+        Everything is local: where members are large there is a call of the system for each, and what is done beside that counts.
+        """
+        headers, starts, lengths, size, at = self._headers, self._starts, self._lengths, self._size, self.at
+        while at + _BLOCK <= size and len(starts) < _AT_ONCE:
+            block, begin, here = ahead.block(at), at, 0
+            last = len(block) - _BLOCK
+            if last < 0:
+                self.at = at
+                return False  # the file was cut meanwhile
+            known = _plain_lengths(block) if len(block) >= _MANY else None
+            while here <= last:
+                if known is not None and (there := self._plain(block, known, begin, here)) > here:
+                    here = there
+                    continue
+                if not block[here] and not block[here : here + _BLOCK].strip(b"\0"):
+                    return self._end(begin + here, "")
+                try:
+                    length = int(block[here + 124 : here + 136].rstrip(_AFTER_DIGITS), 8)
+                except ValueError:
+                    length = _unusual(block[here + 124 : here + 136], size)
+                if length < 0:
+                    return self._end(begin + here, "the length in its header is no number")
+                headers += block[here : here + _BLOCK]
+                starts.append(begin + here)
+                lengths.append(length)
+                if begin + here + _BLOCK + length > size:
+                    return self._end(begin + here, _ENDS_WITHIN)
+                here += _BLOCK + (length + _BLOCK - 1 & -_BLOCK)
+            at = begin + here
+        self.at = at
+        return at + _BLOCK <= size
+
+    def _end(self, at: int, damage: str) -> bool:
+        self.at, self.damage = at, damage
+        return False
 
     def _plain(self, block: bytes, lengths: Ints, begin: int, here: int) -> int:
         """Takes the headers from a place in a block on whose lengths are known, up to the last that the archive has room for; returns the
@@ -156,7 +161,7 @@ def _plain_lengths(block: bytes) -> Ints:
 
 def _unusual(field: bytes, size: int) -> int:
     """A length that is no octal number: none at all, one of another notation, which the library knows, or -1 for what is neither."""
-    return size if field[0] >= 128 else -1 if field.strip(b" \0") else 0
+    return size if field[0] >= 128 else -1 if field.strip(_AFTER_DIGITS) else 0
 
 
 def _names(table: Ints, posix: Ints, files: Ints) -> tuple[Ints, Ints]:
@@ -194,6 +199,7 @@ def _sums(table: Ints) -> Ints:
     import numpy as np
 
     words: Ints = table.view(np.uint64)
+    words = words[:, np.bitwise_or.reduce(words, 0) != 0]  # most bytes of a header are zero in all of them
     low = np.uint64(0x00FF00FF00FF00FF)
     lanes = ((words & low) + (words >> np.uint64(8) & low)).sum(1).view(np.uint16)
     own: Ints = table[:, 148:156].sum(1, dtype=np.int64)

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import stat
-from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipegen.ops.sources.folders.scan import Scan
+from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.records.archives.reader import MemberReader
 
 if TYPE_CHECKING:
+    from pipegen.ops.sources.folders.scan import Found
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Strings
     from pipegen.ops.sources.records.archives.archive import Archive
+
+_PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})
+"""Endings of the names of most images."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """Holds the paths of what lies directly in a folder: files with their sizes, and folders."""
+
+    files: dict[str, int] = field(default_factory=dict)
+    folders: dict[str, None] = field(default_factory=dict)
 
 
 class ArchiveScan(Scan):
@@ -25,19 +38,31 @@ class ArchiveScan(Scan):
         self.archive = archive
 
     @cached_property
-    def _folders(self) -> dict[str, dict[str, _Entry]]:
-        """Lists what lies directly in each folder, by name."""
-        found: dict[str, dict[str, _Entry]] = {"": {}}
-        sizes = self.archive.members.sizes.tolist()
+    def _folders(self) -> dict[str, _Folder]:
+        """Lists what lies directly in each folder."""
+        found = {"": _Folder()}
+        sizes, last, files = self.archive.members.sizes.tolist(), "", found[""].files
         for path, number in self.archive.numbers.items():
-            folder, _, name = path.rpartition("/")
-            if folder not in found:
-                _add_folder(found, folder)
-            found[folder][name] = _Entry(name, path, sizes[number])
+            folder = path[: max(0, path.rfind("/"))]
+            if folder != last:
+                if folder not in found:
+                    _add_folder(found, folder)
+                last, files = folder, found[folder].files
+            files[path] = sizes[number]
         return found
 
-    def entries(self, folder: str) -> Any:
-        return nullcontext(self._folders.get(folder, {}).values())
+    def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
+        """Lists what lies directly in a folder; see `Scan.level`. What is an image by its name is not asked anything else."""
+        own = self._folders.get(folder, _Folder())
+        files, begin = own.files, len(folder) + 1 if folder else 0
+        images: list[Found] = []
+        if self.match is None and not self._every_file:
+            images = [(path, size) for path, size in files.items() if path[path.rfind(".") :] in _PLAIN and path[begin] != "."]
+            self._count(len(images))
+        taken = {path for path, _ in images} if len(images) < len(files) else files.keys()
+        entries = [_Entry(path[begin:], path, size) for path, size in files.items() if path not in taken]
+        folders, _, others = self._sorted_out([*entries, *(_Entry(path[begin:], path, None) for path in own.folders)], folder)
+        return folders, [], sorted(images + others)
 
     def head(self, entry: Any, count: int) -> bytes:
         return self.archive.read(self.archive.numbers[entry.path], count)[:count]
@@ -51,16 +76,14 @@ class ArchiveScan(Scan):
         return MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
 
 
-def _add_folder(found: dict[str, dict[str, _Entry]], folder: str) -> None:
+def _add_folder(found: dict[str, _Folder], folder: str) -> None:
     """Adds a folder, and those that it lies in, to what lies in each."""
-    missing = []
-    while folder not in found:
-        missing.append(folder)
-        folder = folder.rpartition("/")[0]
-    for own in reversed(missing):
-        upper, _, name = own.rpartition("/")
-        found[own] = {}
-        found[upper].setdefault(name, _Entry(name, own, None))
+    found[folder] = _Folder()
+    while folder:
+        upper = folder[: max(0, folder.rfind("/"))]
+        known = upper in found
+        found.setdefault(upper, _Folder()).folders[folder] = None
+        folder = "" if known else upper
 
 
 class _Stat(NamedTuple):
