@@ -86,7 +86,7 @@ class AugMix(ChainsTransform):
         return super().meaning() | {"depth": list(self._depths())}
 
     def weight(self) -> float:
-        return self.chains * (2.6 if self.geometry else 1.2)
+        return self.chains * (4.0 if self.geometry else 0.7)
 
     def num_draws(self) -> int:
         return 2 + self.chains * (2 + 3 * self._depths()[1])

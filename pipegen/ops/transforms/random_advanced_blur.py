@@ -45,7 +45,7 @@ class RandomAdvancedBlur(NeighbourhoodTransform):
         return max(1, math.ceil(2 * self.sigma[1]))
 
     def weight(self) -> float:
-        return 0.5 + 0.1 * (2 * self.reach() + 1) ** 2
+        return 0.4 + 0.05 * (2 * self.reach() + 1) ** 2
 
     def num_draws(self) -> int:
         return 4

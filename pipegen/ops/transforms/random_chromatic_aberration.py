@@ -51,7 +51,7 @@ class RandomChromaticAberration(ChainsTransform):
         return y
 
     def weight(self) -> float:
-        return 3.6
+        return 7.0
 
     def num_draws(self) -> int:
         return 2

@@ -49,7 +49,7 @@ class RandomGridShuffle(DisplacementTransform):
         return replace(super().traits(x), displaces=False)  # no point can be found again by a field that jumps
 
     def weight(self) -> float:
-        return 1.2
+        return 1.6
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type."""

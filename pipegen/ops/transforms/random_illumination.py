@@ -36,7 +36,7 @@ class RandomIllumination(ByteTransform):
     """How the light changes over the image."""
 
     def weight(self) -> float:
-        return 0.8
+        return 0.4
 
     def num_draws(self) -> int:
         return 3

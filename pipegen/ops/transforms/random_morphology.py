@@ -53,7 +53,7 @@ class RandomMorphology(NeighbourhoodTransform):
         return super().idle() or self._reaches()[1] == 0
 
     def weight(self) -> float:
-        return 0.3 + 0.4 * self._reaches()[1]
+        return 0.2 + 0.2 * self._reaches()[1]
 
     def num_draws(self) -> int:
         return 2

@@ -42,7 +42,7 @@ class RandomPlasma(ByteTransform):
     _given = needs_one("brightness", "contrast")
 
     def weight(self) -> float:
-        return 3.0
+        return 2.3
 
     def num_draws(self) -> int:
         return 2 + super().num_draws()

@@ -43,7 +43,7 @@ class RandomPlasmaShadow(ByteTransform):
         return {"darkness": self.darkness}
 
     def weight(self) -> float:
-        return 3.0
+        return 1.7
 
     def num_draws(self) -> int:
         return 3

@@ -44,7 +44,7 @@ class RandomStain(RgbTransform):
     """What is added to it, in units of optical density: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
     def weight(self) -> float:
-        return 3.0
+        return 1.2
 
     def num_draws(self) -> int:
         return 4

@@ -47,7 +47,7 @@ class RandomZoomBlur(ChainsTransform):
         return super().idle() or self.factor[1] == 1
 
     def weight(self) -> float:
-        return 1.8 * (self.steps - 1)
+        return 3.6 * (self.steps - 1)
 
     def num_draws(self) -> int:
         return 1
