@@ -157,6 +157,7 @@ MAGNITUDES = [(op, name) for op, cls in transforms().items() for name, f in cls.
 
 QUIET: dict[str, dict[str, Any]] = {
     "random_iso_noise": {"std": 0.0},
+    "random_stain": {"factor": 0.0},
     "random_photometric_distort": {
         **dict.fromkeys(("brightness_factor", "contrast_factor", "saturation_factor", "hue_degrees"), 0.0),
         "shuffle": False,
