@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 import time
@@ -25,6 +26,8 @@ sys.dont_write_bytecode = False
 
 _SWEEP_S = 20.0
 """Seconds of processor time between two searches of everything that lives for garbage; what one test made is searched after each."""
+
+_ALL_TF = re.compile(r"^pytestmark = \[?pytest\.mark\.tf\b", re.MULTILINE)
 
 _NIGHT_S = 3600
 """Seconds that a test may take which runs by night, where it says nothing of its own: a machine may be busy."""
@@ -69,6 +72,13 @@ def _styles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(references, "files_of", files)
         yield
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Passes over files that need TensorFlow as a whole, where no test is to need it: some import it at once, which takes seconds."""
+    if config.getoption("markexpr") != "not tf" or collection_path.suffix != ".py":
+        return None
+    return True if _ALL_TF.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,6 +24,8 @@ from pipegen.physical.nodes import FIXED
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.tf
+
 
 def folder(count: int) -> Listing:
     """So many images that are nowhere."""

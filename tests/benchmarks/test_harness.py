@@ -233,6 +233,7 @@ def test_memory_is_unknown_without_proc(data: Dataset, monkeypatch: pytest.Monke
     assert "Linux" in str(memory.peak(GEOMETRIC, data, 0))
 
 
+@pytest.mark.tf
 def test_a_folder_without_photographs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main([str(tmp_path)]) == 2
     assert profile.main([str(tmp_path)]) == 2

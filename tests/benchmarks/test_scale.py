@@ -22,6 +22,7 @@ def test_made_up_records_are_listed_by_class() -> None:
     assert listing.labels.tolist() == sorted(listing.labels.tolist())
 
 
+@pytest.mark.tf
 def test_every_phase_is_measured() -> None:
     found = scale.measure("grouped", 3000)
     assert list(found["phases"]) == ["list", "split", "build", "fingerprint", "first batch"]

@@ -105,6 +105,7 @@ def test_the_advice_of_the_golden_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(APPLIED) > 30
 
 
+@pytest.mark.tf
 def test_the_advice_of_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pages have data beside their specs, so that what listing says is followed, too."""
     wrong = []
