@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.process.graphs import plain_map
+from pipegen.backend.process.options import untuned
 from pipegen.errors import InternalError
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.decoder import Decode
@@ -89,7 +90,7 @@ class Computation:
     def _map(self, first: int, count: int, function: Compute) -> tf.data.Dataset:
         # What is read ahead is a few examples, so that memory does not grow with the data.
         records = tf.data.Dataset.range(first, first + count)
-        return plain_map(records, function, self.threads).prefetch(self.threads)
+        return plain_map(records, function, self.threads).prefetch(self.threads).with_options(untuned())
 
     def _stored(self, record: tf.Tensor) -> Features:
         """Reads what the source has of a record."""

@@ -18,11 +18,22 @@ def make_options(runtime: Runtime) -> tf.data.Options:
     Auto-sharding is off because shards are part of the plan. `inject_prefetch` is off because a prefetch behind the
     last map would mark an epoch as delivered before its last batch is.
     """
-    options = tf.data.Options()
+    options = untuned()
     options.deterministic = True
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     options.experimental_optimization.inject_prefetch = False
     options.threading.private_threadpool_size = threads(runtime)
     options.threading.max_intra_op_parallelism = 1
     options.autotune.ram_budget = ram_budget(runtime)
+    return options
+
+
+def untuned() -> tf.data.Options:
+    """Returns options without TensorFlow's autotuning, which finds nothing to set: every number is in the plan.
+
+    Its thread sleeps for up to a minute at a time, and longer the longer an iterator lives. Where the iterator goes just then, the thread
+    may look whether it has ended before that is noted, and whoever lets the iterator go waits until it wakes up.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
     return options
