@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 Dim = int | None
 """A dimension in elements; `None` is not known before the data is read."""
@@ -88,6 +89,8 @@ class FeatureType:
             loses an item where they do.
         form: The format that a ragged feature's items leave in; empty before.
         details: What nobody but its kind reads, such as the least area of a box that is kept.
+        shapes: Where batches differ in shape, since each has the size of a bucket: the shapes that one can have. `shape` has only those
+            sides that are the same in all of them.
         buckets: Of a ragged feature, the lengths below `most` that a batch can have, ascending: it has the least that holds all of its
             items. Of one that is padded, `most` is among them; without any, every batch is as long as `most`.
     """
@@ -109,6 +112,20 @@ class FeatureType:
     beside: str | None = None
     form: str = ""
     details: Hashable = None
+    shapes: tuple[tuple[Dim, ...], ...] = ()
+
+    @classmethod
+    def any_of(cls, types: Sequence[FeatureType]) -> FeatureType:
+        """The type of a feature that has one of several in each batch: they differ in shape, and perhaps in the interval."""
+        first = types[0]
+        if all(t == first for t in types):
+            return first
+        sides = zip(*(t.shape for t in types), strict=True)
+        shape = tuple(own[0] if len(set(own)) == 1 else None for own in sides)
+        known = [t.interval for t in types if t.interval is not None]
+        interval = None if len(known) < len(types) else reduce(Interval.union, known)
+        shapes = tuple(dict.fromkeys(t.shape for t in types))
+        return first.with_(shape=shape, interval=interval, uniform=False, shapes=shapes if len(shapes) > 1 else ())
 
     @property
     def height(self) -> Dim:
@@ -152,7 +169,9 @@ class FeatureType:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        text = f"{self.dtype}[{times(self.shape, '|'.join(map(str, self.buckets)) or '?')}]" if self.shape else self.dtype
+        unknown = "|".join(map(str, self.buckets)) or "?"
+        shapes = " | ".join(times(shape, unknown) for shape in self.shapes or (self.shape,))
+        text = f"{self.dtype}[{shapes}]" if self.shape else self.dtype
         if self.interval is not None:
             text += f" in {self.interval}"
         return text
@@ -169,6 +188,12 @@ class ElementType:
 
     features: tuple[tuple[str, FeatureType], ...]
     batch: int | None = None
+
+    @classmethod
+    def any_of(cls, types: Sequence[ElementType]) -> ElementType:
+        """The type of an edge that has one of several in each batch, whose features are the same."""
+        first = types[0]
+        return cls(tuple((name, FeatureType.any_of([t[name] for t in types])) for name, _ in first.items()), first.batch)
 
     def __getitem__(self, name: str) -> FeatureType:
         return dict(self.features)[name]

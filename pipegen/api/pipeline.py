@@ -235,15 +235,26 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
     # What is known about the data
 
     def files(self, split: str) -> Sequence[str]:
-        """Returns the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text."""
+        """Returns the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text.
+
+        With `batch.buckets`, those of one bucket come behind those of another, as `predict` sees them.
+        """
         self._require(split)
-        files = self._manifest.files(split)
+        files, order = self._manifest.files(split), self._order(split)
+        files = files if order is None else files.take(order)
         return files if self._manifest.listing.shards is not None else tuple(files)
 
     def labels(self, split: str) -> np.ndarray[Any, Any] | None:
-        """Returns the class index of each example of a split, int64, or `None` without labels."""
+        """Returns the class index of each example of a split, int64, in the order of `files`, or `None` without labels."""
         self._require(split)
-        return self._manifest.labels(split)
+        labels, order = self._manifest.labels(split), self._order(split)
+        return labels if labels is None or order is None else labels[order]
+
+    def _order(self, split: str) -> np.ndarray[Any, Any] | None:
+        """Returns the places of a split's examples in the listing as its batches have them; `None` where that is the listing's order."""
+        from pipegen.data.buckets import stored_order
+
+        return stored_order(self.spec.model, self._manifest, split)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from pipegen.api.predictions import Predictions
     from pipegen.backend.datasets.augmented import Augmented
+    from pipegen.backend.datasets.engine import Engine
     from pipegen.phases.specs import CompiledSpec
 
 
@@ -17,6 +20,7 @@ class Predicts:
     """Gives data to predict on, and puts predictions in order."""
 
     _compiled: CompiledSpec
+    _engine: Engine
 
     if TYPE_CHECKING:
 
@@ -24,6 +28,8 @@ class Predicts:
 
         def num_examples(self, split: str) -> int:
             """Counts the examples of a split."""
+
+        def _order(self, split: str) -> np.ndarray[Any, Any] | None: ...
 
     def tta(self, split: str, views: Any, *, examples: int | None = None) -> Augmented:
         """Returns several views of each example of a split, for predictions that are merged: test-time augmentation.
@@ -89,6 +95,7 @@ class Predicts:
             split: The split that was predicted on.
             predictions: What `predict` gave: an array, or a list or map of arrays for a model with several outputs.
         """
-        from pipegen.api.predictions import first_rows
+        from pipegen.api.predictions import rows_kept
 
-        return first_rows(predictions, self.num_examples(split))
+        count = self.num_examples(split)
+        return rows_kept(predictions, count, None if self._order(split) is None else self._engine.executor(split).order)

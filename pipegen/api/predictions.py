@@ -17,11 +17,14 @@ from pipegen.backend.datasets.augmented import Augmented, together
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
 from pipegen.backend.reading.records import Records
 from pipegen.backend.running.execute import Executor
+from pipegen.data.buckets import InBuckets
 from pipegen.data.fingerprint import example_ids
+from pipegen.data.sides import ignores_exif, image_of
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.array_rows.rows import Rows, read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
@@ -37,7 +40,9 @@ from pipegen.types import ElementType
 if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.phases.specs import BoundSpec
+    from pipegen.physical.extent import Extent
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
 
 _Stored = tuple[Sequence[str], Sequence[str], "Reader"]
@@ -51,7 +56,8 @@ class Predictions:
 
     Attributes:
         dataset: Batches of inputs, for `model.predict`.
-        files: The file of each row, in order; for arrays, their positions as text. Of several views, of each row that is merged.
+        files: The file of each row, in order; for arrays, their positions as text. Of several views, of each row that is merged. With
+            `batch.buckets`, those of one bucket come behind those of another.
     """
 
     dataset: PipelineDataset | Augmented
@@ -81,13 +87,28 @@ def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
     with tf.init_scope():  # also where a function is being traced, whose graph would own them else
         names, keys, reader = _numbered(rows) if rows is not None else _stored(wanted, plans[0])
         place = np.arange(len(names)) if reader.numbered else None
+        buckets = _buckets(spec, wanted, names) if plans[0].buckets else None
         found = []
         for (own, epoch), plan in zip(each, plans, strict=True):
             features = tuple(name for name, _ in plan.read.items())
             records = Records(names, example_ids("predict", keys), None, 0.0, reader, features, ram_budget(spec.runtime), place)
-            executor = Executor(plan, own, records, where=bound.spec.where, advice="leave it out of the list")
+            executor = Executor(plan, own, records, where=bound.spec.where, advice="leave it out of the list", buckets=buckets)
             found.append(fixed_dataset(executor, Position(epoch)))
-        return Predictions(found[0] if views is None else together(found), tuple(names))
+        ordered = names if buckets is None else [names[i] for i in buckets.members.tolist()]
+        return Predictions(found[0] if views is None else together(found), tuple(ordered))
+
+
+def _buckets(spec: PipelineSpec, wanted: Wanted, names: Sequence[str]) -> InBuckets:
+    """Returns which bucket each image is in, by its own size: of an array, or in the header of a file."""
+    assert spec.batch.buckets is not None  # noqa: S101 - its plan has some
+    images: Any = wanted
+    if not isinstance(wanted, (str, os.PathLike)) and hasattr(images[0], "shape"):
+        sides = [image.shape[:2] for image in images]
+    else:
+        found = [sides_of(name) for name in names]
+        stored = ignores_exif(spec, image_of(spec))
+        sides = [(np.nan, np.nan) if own is None else (own.stored if stored else own.upright)[::-1] for own in found]
+    return InBuckets.by_size(spec.batch.buckets.sizes, np.array(sides, np.float64))
 
 
 def _stored(wanted: Wanted, plan: Plan) -> _Stored:
@@ -173,12 +194,20 @@ def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> by
     return contents
 
 
-def first_rows(predictions: Any, count: int) -> Any:
-    """Returns the first rows of what `predict` gave: of an array, or of each array in a list or map, for a model with several outputs."""
+def rows_kept(predictions: Any, count: int, order: Extent | None) -> Any:
+    """Returns the rows of what `predict` gave that stand for an example: of an array, or of each array in a list or map, for a model with
+    several outputs. What pads comes behind those `count` rows or, where batches are in the `order` of buckets, behind those of each."""
+    if order is None:
+        return _taken(predictions, slice(count))
+    begins = np.cumsum([0, *(steps * order.batch for steps in order.bucket_steps)])
+    return _taken(predictions, np.concatenate([begin + np.arange(n) for begin, n in zip(begins, order.buckets, strict=False)]))
+
+
+def _taken(predictions: Any, rows: slice | np.ndarray[Any, Any]) -> Any:
     if isinstance(predictions, Mapping):
-        return {name: first_rows(rows, count) for name, rows in predictions.items()}
+        return {name: _taken(own, rows) for name, own in predictions.items()}
     if isinstance(predictions, (list, tuple)):
-        return type(predictions)(first_rows(rows, count) for rows in predictions)
+        return type(predictions)(_taken(own, rows) for own in predictions)
     if isinstance(predictions, (str, bytes)) or not hasattr(predictions, "__getitem__") or getattr(predictions, "ndim", 1) == 0:
         raise TypeError(f"`predictions` is what `model.predict` gave: an array with a row for each example, got {got(predictions)}")
-    return predictions[:count]
+    return predictions[rows]

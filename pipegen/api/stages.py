@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import file_or_folder, whole
+from pipegen.data.buckets import in_buckets
 from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.physical.decide import extent_of
 from pipegen.physical.position import Position
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.stage_callback import StageCallback
     from pipegen.phases.specs import CompiledSpec, Spec
     from pipegen.physical.extent import Extent
+    from pipegen.spec.models import PipelineSpec
 
 
 class Timeline:
@@ -159,11 +161,13 @@ class StagedPipeline(Pipeline):
         self._shared = Shared()
         super().__init__(compiled, rebuild, self._shared)
         models = [stage.spec.model for stage in stages]
-        counts = [examples_of_epoch(model, self._manifest, "train") for model in models]
-        each = zip(models, stages, counts, strict=True)
-        self.extents = tuple(extent_of(model, stage.plans["train"], count) for model, stage, count in each)
+        self.extents = tuple(self._extent_of(model, stage) for model, stage in zip(models, stages, strict=True))
         self.timeline = Timeline([stage.epochs for stage in self.spec.model.stages], [extent.steps for extent in self.extents])
         self._stages = tuple(Stage(stage, self, index) for index, stage in enumerate(stages))
+
+    def _extent_of(self, model: PipelineSpec, stage: CompiledSpec) -> Extent:
+        examples, buckets = examples_of_epoch(model, self._manifest, "train"), in_buckets(model, self._manifest, "train")
+        return extent_of(model, stage.plans["train"], examples, buckets=() if buckets is None else buckets.counts)
 
     @property
     def stages(self) -> tuple[Stage, ...]:

@@ -16,6 +16,7 @@ from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dat
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
+from pipegen.data.buckets import in_buckets
 from pipegen.errors import SpecError
 from pipegen.ops.acting import runs_on
 from pipegen.ops.base import Family, Transform
@@ -137,7 +138,9 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
         count, mean = manifest.num_examples(split), manifest.mean_bytes(split) or None
         plan = optimise(model, built.plan, num_examples=count, file_bytes=mean, cache=False).plan
         records = records_of_plan(manifest, split, plan, model.runtime)
-        executor = Executor(plan, model, records, shard, where=bound.spec.where, advice=damage.advice(split, skips=False))
+        buckets = in_buckets(model, manifest, split) if plan.buckets else None
+        advice = damage.advice(split, skips=False)
+        executor = Executor(plan, model, records, shard, where=bound.spec.where, advice=advice, buckets=buckets)
         return fixed_dataset(executor, Position(view.epoch))
 
     with tf.init_scope():  # also where a function is being traced, whose graph would own them else

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipegen.data.buckets import judge_buckets
 from pipegen.data.check import check_splits
 from pipegen.data.mix.collect import collect_mixed
 from pipegen.data.one_source import Collected as Collected
 from pipegen.data.one_source import collect_part, list_part
 from pipegen.data.places import path_only
+from pipegen.data.sides import with_sides
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.kept import INDEXES, kept_folder
 
@@ -50,4 +52,10 @@ def collect(
         return Collected(None, diagnostics)
     manifest, findings = collect_part(spec, listing, locate, base)
     diagnostics.extend(findings)
+    if manifest is not None and not diagnostics.has_errors:
+        manifest, further = with_sides(spec, manifest, locate, progress)
+        diagnostics.extend(further)
+        if not diagnostics.has_errors:
+            for own in (spec, *(stage.resolved for stage in spec.stages)):
+                diagnostics.extend(judge_buckets(own, manifest, locate))
     return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)

@@ -44,6 +44,9 @@ class Manifest:
     """The keys that `splits.exclude` left out: they are in the listing, and in no split."""
     spared: int = 0
     """How many examples of the training split `sampling.subset` left out."""
+    sides: np.ndarray[Any, Any] | None = None
+    """Height and width of the image of each record of the listing, in pixels, float64 `(n, 2)`, NaN where unknown; `None` unless batches
+    are of buckets."""
 
     def __post_init__(self) -> None:
         """Makes arrays of the members, which tensors can share."""

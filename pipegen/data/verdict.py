@@ -13,6 +13,7 @@ from pipegen.data.windows import judge_fetching, judge_windows
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.spec.bucketing import bucketed
 from pipegen.spec.models import ColumnMethod, Epoch, ShardIndex
 from pipegen.spec.source_map import format_path
 
@@ -63,6 +64,8 @@ def _shared_out(spec: PipelineSpec, manifest: Manifest, split: str, n: int, loca
         return
     each = ((stage.resolved, examples_of_epoch(stage.resolved, manifest, split)) for stage in spec.stages)
     for model, examples in each if split == "train" and spec.stages else [(spec, n)]:
+        if bucketed(model, split):  # which has a last batch in each, of images whose sizes are not known yet
+            continue
         found = list(last_batch(model, split, examples, shard.count, locate))
         if found:
             yield from found

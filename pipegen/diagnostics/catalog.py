@@ -109,6 +109,10 @@ _TABLE = (
     Code("PG255", "sides-swap", _E, "A step swaps the sides of images whose sizes are unknown, or of some that are no squares"),
     Code("PG256", "malformed-keypoints", _E, "Keypoints have another form or number than their feature says"),
     Code("PG258", "pad-below-image", _E, "An image is to be padded to a size that is smaller than its own"),
+    # Buckets: batches of a few sizes.
+    Code("PG260", "unused-buckets", _E, "Sizes of buckets are named and not used, or used and not named"),
+    Code("PG261", "beside-buckets", _E, "A section cannot stand beside buckets"),
+    Code("PG262", "unknown-sides", _E, "It is not known how large images are, so that they have no bucket"),
     # Splits.
     Code("PG301", "split-sizes", _E, "The sizes of the splits do not add up"),
     Code("PG302", "split-options-conflict", _E, "Two options of `splits` exclude each other"),
@@ -177,6 +181,9 @@ _TABLE = (
     Code("PG477", "unfit-boxes", _W, "Some boxes have no area, or do not lie on their image"),
     Code("PG478", "unfit-box-classes", _E, "The classes of boxes are not those that the spec asks for"),
     Code("PG479", "annotated-size", _W, "An image has another size than its annotations say"),
+    # Buckets, once the data is there.
+    Code("PG480", "thin-bucket", _W, "A bucket has fewer images than a batch, and what fills none is dropped"),
+    Code("PG481", "headers-read", _I, "The headers of files were read to find out how large images are"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),
@@ -207,6 +214,7 @@ _TABLE = (
     Code("PG542", "served-python", _E, "A step calls Python, which the file of a served model cannot hold"),
     Code("PG543", "unconvertible", _E, "A converter has no form of an operation that a step computes"),
     Code("PG544", "divided-steps", _E, "A split cannot leave to a layer of the model what evaluation does on batches"),
+    Code("PG545", "served-buckets", _E, "Evaluation has batches of several sizes, and a model is served for one"),
     # Ejecting: what cannot leave the process, and what stays behind.
     Code("PG550", "eject-python-step", _E, "A step calls a Python function, which no graph can take along"),
     Code("PG551", "eject-python-format", _E, "Files have a format that only Python reads, which no graph can take along"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from pipegen.errors import InternalError
-from pipegen.plan.nodes import Batch, Element, Kernel, Node, Plan, Read
+from pipegen.plan.nodes import Batch, Element, Kernel, Node, Plan, Read, for_buckets
 from pipegen.plan.stages import Stage
 from pipegen.plan.verify import same_output, verify
 from pipegen.spec.models import Runtime
@@ -91,11 +91,13 @@ class Compiled:
 
 
 def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Compiled:
-    """Run the passes in order, verifying after each.
+    """Run the passes in order, verifying after each; on the plan of each bucket, where there are several.
 
     Raises:
         InternalError: When a pass breaks the plan or changes what the model receives.
     """
+    if plan.buckets:
+        return _joined_again([run_passes(own, passes, context) for own in plan.buckets])
     verify(plan, "build")
     done = Compiled(plan)
     for step in passes:
@@ -107,6 +109,16 @@ def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Co
         done.records.append(PassRecord(step.name, step.rewrite_class, step.reason, done.plan, after, tuple(notes)))
         done.plan = after
     return done
+
+
+def _joined_again(each: Sequence[Compiled]) -> Compiled:
+    """Joins what passes made of the plans of several buckets to one plan after each."""
+    records = []
+    for own in zip(*(done.records for done in each), strict=True):
+        first, notes = own[0], dict.fromkeys(note for record in own for note in record.notes)
+        before, after = (for_buckets(plans) for plans in ([r.before for r in own], [r.after for r in own]))
+        records.append(replace(first, before=before, after=after, notes=tuple(notes)))
+    return Compiled(for_buckets([done.plan for done in each]), records)
 
 
 @dataclass(frozen=True, slots=True)

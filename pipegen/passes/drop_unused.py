@@ -29,6 +29,8 @@ def drop_unused(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 def without_unused(plan: Plan) -> Plan:
     """The plainest plan of a split, one stage a node, less the features that nothing comes of."""
+    if plan.buckets:
+        return plan.each(without_unused)
     needed = _needed(plan)
     unused = tuple(name for name in _types(plan) if name not in needed)
     if not unused:

@@ -226,6 +226,8 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
         return replace(node, order="window", window_bytes=window_bytes(node.window_bytes, manifest, split), blocks=reader.called)
 
     def in_files(split: str, plan: Plan) -> Plan:
+        if plan.buckets:  # whose records lie in files of their own
+            return plan
         nodes = [by_block(node, split) for node in plan.nodes]
         return plan if all(map(operator.is_, nodes, plan.nodes)) else plan.with_nodes(nodes)
 
@@ -272,14 +274,14 @@ def optimise(
         num_examples: Examples in the split, where the data is known.
         ram_budget: Bytes that caches may take.
         file_bytes: The mean size of a stored record, where the data is known.
-        cache: Whether a cache may be placed: it serves nothing that is read once.
+        cache: Whether a cache may be placed: it serves nothing that is read once. It holds images of one size, and never those of buckets.
         prefers: Which cache `auto` prefers, since it was found to be fast; see `PassContext`.
         visits: Examples in an epoch, where it is sampled and has not each once.
     """
     from pipegen.passes import PASSES, PassContext, run_passes  # here, since what is wrong already needs no passes
 
     replaces = spec.errors.skip is not None and plan.split == "train"
-    runtime = spec.runtime if cache else spec.runtime.model_copy(update={"cache": "none"})
+    runtime = spec.runtime if cache and not plan.buckets else spec.runtime.model_copy(update={"cache": "none"})
     if visits is None:
         visits = num_examples
     epoch = visits if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps * plan.batch.size

@@ -60,10 +60,14 @@ def replaced_records(spec: Spec) -> Diagnostic | None:
 
 
 def given_data(spec: Spec) -> Diagnostic | None:
-    """Returns what is wrong with data that is handed over in Python, for a page of code that runs by itself."""
+    """Returns what is wrong with data, or batches, that a page of code cannot have which runs by itself."""
     if spec.model.source.mixed():
         place = spec.loaded.locate.label(("source", spec.model.source.op), key=True)
         message = "a page of code reads one source, and a `mix` has several, in exact shares"
+        return make("PG555", message, place, help="`pipegen eject --graph` saves the datasets as they are")
+    if spec.model.batch.buckets is not None:
+        place = spec.loaded.locate.label(("batch", "buckets"), key=True)
+        message = "a page of code stacks images of one size, and batches of buckets have several"
         return make("PG555", message, place, help="`pipegen eject --graph` saves the datasets as they are")
     if not spec.model.source.needs_data():
         return None

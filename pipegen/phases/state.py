@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import StateError
+from pipegen.spec.bucketing import bucketed
 from pipegen.spec.spec_hash import explain_difference, known_hashes, meaning
 
 if TYPE_CHECKING:
@@ -69,6 +70,12 @@ def position_from(
     extent = extent_at(epoch)
     size = _batch_at(saved, epoch)
     slot = state.get("origin", 0) + step * size if size == extent.batch else slot
+    if size != extent.batch and slot and bucketed(spec, "train"):
+        following = "" if spec.epoch != "pass" else f"; or begin the next epoch with it: `pipe.seek({epoch + 1})`"
+        raise StateError(
+            f"with `buckets`, an epoch has other batches for each batch size: one that was begun with batches of {size} ends with them, "
+            f"and not with {extent.batch}{following}"
+        )
     if size != extent.batch and slot and spec.epoch != "pass" and spec.order is not None:
         raise StateError(
             f"with `order`, an epoch of {spec.epoch.steps} steps has other examples for each batch size: one that was begun with batches "

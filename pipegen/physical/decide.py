@@ -10,13 +10,13 @@ from pipegen.physical import nodes as p
 from pipegen.physical.extent import Extent
 from pipegen.physical.verify import verify
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pipegen.plan.nodes import Node
     from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
 
 HANDED_OVER = 2
 """Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
@@ -29,14 +29,20 @@ TRIED = 32
 """Records that are tried between two reports of progress."""
 
 
-def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, int] = (0, 1)) -> Extent:
-    """The epochs of a plan of a spec, with so many examples in one pass over the data, or in one epoch where they are sampled."""
+def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, int] = (0, 1), buckets: tuple[int, ...] = ()) -> Extent:
+    """The epochs of a plan of a spec, with so many examples in one pass over the data, or in one epoch where they are sampled.
+
+    `buckets` has those of each, where batches are of buckets; without it, they have as many each.
+    """
     steps = None if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps
     if steps is not None and plan.index.sampled and spec.order is not None:  # each such epoch draws anew
         return Extent(steps * plan.batch.size, plan.batch.size, plan.batch.remainder, shard, None)
     stretch = spec.stretch
     begin = (0, 0) if steps is None else (stretch.first, stretch.examples)
-    return Extent(examples, plan.batch.size, plan.batch.remainder, shard, steps, begin=begin)
+    if plan.buckets and not buckets:
+        count = len(plan.buckets)
+        buckets = tuple(examples * (i + 1) // count - examples * i // count for i in range(count))
+    return Extent(examples, plan.batch.size, plan.batch.remainder, shard, steps, begin=begin, buckets=buckets)
 
 
 def assumed_examples(plan: Plan) -> int:
@@ -65,12 +71,33 @@ def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
     Raises:
         InternalError: When there is no such form of the plan.
     """
+    if plan.buckets:
+        made = _for_buckets(plan, form, setting)
+        for number in range(len(plan.buckets)):
+            verify(made.of_bucket(number))
+        return made
     choice = _Choice(plan, form, setting)
     apart = choice.together if choice.is_together else choice.apart
     run = {"record": choice.alone, "batch": choice.served}.get(form.takes, apart)
     made = p.Physical(form, plan, setting, (p.Enter(form.enters, form.takes), *run()))
     verify(made)
     return made
+
+
+def _for_buckets(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
+    """Decides what runs where each batch is of one bucket: what names, reads and stacks examples is the same for all, and what works on
+    them is chosen by the bucket.
+
+    Raises:
+        InternalError: Where examples do not come one by one, or a request would have to be of one bucket.
+    """
+    each = [_Choice(own, form, setting) for own in plan.buckets]
+    first = each[0]
+    if form.takes == "batch" or any(choice.is_together for choice in each):
+        raise InternalError(f"{form.name}: examples of several buckets do not come one by one")
+    for choice in each:
+        choice.chunk = min(own.chunk for own in each)
+    return p.Physical(form, plan, setting, (p.Enter(form.enters, form.takes), *first.by_bucket(each, plan.emit)))
 
 
 def decide_forms(plan: Plan, setting: p.Setting, *, every: bool) -> list[p.Physical]:
@@ -89,7 +116,7 @@ class _Choice:
         self.rows = self.wide or self.extent.local_batch
         self.full = not self.extent.ends_short or self.wide is not None
         """Whether every batch has so many rows."""
-        self.fills = form.single and not self.full
+        self.fills = (form.single or bool(plan.index.buckets)) and not self.full  # of buckets, any batch may be the short one
         self.shuffle = next((n for n in nodes if isinstance(n, Shuffle)), None)
         if self.shuffle is not None and form.single:
             raise InternalError(f"{form.name}: a shuffle that holds an epoch has no single steps")
@@ -105,7 +132,8 @@ class _Choice:
         self.chunk = 1 if self.guard != "none" or alone_in_parts else chunk_size(self.rows, allowed)
         prefetched = sum(n.batches for n in nodes if isinstance(n, Prefetch))
         # What is derived from a dataset may run on another machine, where the variables of this process are not.
-        self.depth = 0 if form.derived else setting.threads + prefetched + HANDED_OVER
+        several = bool(plan.index.buckets)  # whose batches would each need memory of their own
+        self.depth = 0 if form.derived or several else setting.threads + prefetched + HANDED_OVER
 
     # Records by themselves
 
@@ -238,6 +266,32 @@ class _Choice:
         if self.fills:
             yield p.Map((p.Trim(),), "batch")
 
+    # Batches of one bucket each
+
+    def by_bucket(self, each: Sequence[_Choice], emit: Emit) -> Iterator[p.Operation]:
+        """The same, where what works on examples and batches is that of the bucket; this choice is that of the first."""
+        sizes, tried = self.plan.index.buckets, self.form is p.PROBED
+        before = [tuple(n for n in own.plan.nodes if isinstance(n, (Read, Element))) for own in each]
+        if self.form.takes == "record":
+            examples = p.Choose(sizes, tuple((p.Examples(nodes, guard="tell" if tried else "none"),) for nodes in before))
+            yield p.Map((p.Draw(self.plan.index.num_draws, buckets=True), examples), "record", self.setting.threads if tried else None)
+            yield from [p.Stack(TRIED, False)] if tried else []
+            return
+        yield from self._named()
+        examples = p.Choose(sizes, tuple((p.Examples(nodes, self.chunk, self.guard),) for nodes in before))
+        yield p.Map((examples,), "chunk" if self.chunk > 1 else "example", self._threads(before[0]))
+        yield from self._stacked(ElementType.any_of([own.plan.batch.out for own in each]))
+        batches = p.Choose(sizes, tuple(tuple(own._kernels()) for own in each))
+        if any(batches.functions):
+            yield p.Map((batches,), "batch", self._threads(self.plan.nodes))
+        yield p.Map((p.Emit(emit, self.extent.pads),), "batch")
+        yield from self._handed_over()
+
+    def _kernels(self) -> Iterator[p.Function]:
+        """Yields what works on a whole batch."""
+        for entry, node in pairwise(self.plan.nodes):
+            yield from self._kernel(node, entry.out) if isinstance(node, Kernel) else ()
+
     # What both have
 
     def _name(self) -> p.Index:
@@ -258,6 +312,7 @@ class _Choice:
             index.sampled,
             index.names,
             index.interleaves,
+            index.buckets,
         )
 
     def _guarded(self, nodes: list[Read | Element]) -> p.Examples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.mixing import GROUP
@@ -26,6 +27,9 @@ class Extent:
         begin: With `epoch_steps`, an epoch, and how many examples all epochs before it have together: those may have had other batches.
         anywhere: Whether an epoch may have begun with batches of another size, so that the blocks of this one lie anywhere towards the
             groups that mix. Where steps are counted from then is said when it runs: see `Order`.
+        buckets: Where each batch is of one bucket: the examples of each. A cycle then has the whole batches of every bucket, and by `keep`
+            and `pad` its last one too. With `epoch_steps`, what fills no batch is left out of a cycle. Such epochs end with batches of
+            the size that they were begun with.
     """
 
     num_examples: int
@@ -35,6 +39,19 @@ class Extent:
     epoch_steps: int | None
     begin: tuple[int, int] = field(default=(0, 0), kw_only=True)
     anywhere: bool = field(default=False, kw_only=True)
+    buckets: tuple[int, ...] = field(default=(), kw_only=True)
+
+    @property
+    def bucket_steps(self) -> tuple[int, ...]:
+        """Batches of each bucket in a cycle."""
+        drops = self.remainder == "drop" or self.epoch_steps is not None
+        return tuple(n // self.batch if drops else -(-n // self.batch) for n in self.buckets)
+
+    @property
+    def bucket_starts(self) -> tuple[int, ...]:
+        """The first slot of each bucket in a cycle, and the end: each has room for its examples and its batches, in whole mix groups."""
+        room = (max(n, steps * self.batch) for n, steps in zip(self.buckets, self.bucket_steps, strict=True))
+        return (0, *accumulate(-(-slots // GROUP) * GROUP for slots in room))
 
     @property
     def steps(self) -> int:
@@ -45,6 +62,8 @@ class Extent:
         """Counts the steps of an epoch of which step 0 begins at slot `origin`; the same on every host."""
         if self.epoch_steps is not None:
             return self.epoch_steps
+        if self.buckets:
+            return sum(self.bucket_steps)
         left = max(self.num_examples - origin, 0)
         return left // self.batch if self.remainder == "drop" else math.ceil(left / self.batch)
 
@@ -127,15 +146,18 @@ class Extent:
         """The rows of a block widened to whole mix groups, the same for every step; `None` where each holds whole groups as it is."""
         if self.anywhere:
             return -(-(self.local_batch + GROUP - 1) // GROUP) * GROUP
-        steps, end = self.steps, self.grouped
-        # Blocks lie alike towards the groups after at most `GROUP` steps; the last step's can be smaller.
-        blocks = [self._block(step) for step in {*range(min(steps, GROUP)), max(steps - 1, 0)} if step < steps]
-        if all(first % GROUP == 0 and (last % GROUP == 0 or last >= end) for first, last in blocks):
-            return None
-        return max(-(-last // GROUP) * GROUP - first // GROUP * GROUP for first, last in blocks)
+        found, whole = [], True
+        of = zip(self.bucket_steps, self.buckets, self.buckets, strict=True) if self.buckets else [(self.steps, self.grouped, None)]
+        for steps, end, examples in of:
+            # Blocks lie alike towards the groups after at most `GROUP` steps; the last step's can be smaller.
+            known = {*range(min(steps, GROUP)), max(steps - 1, 0)}
+            blocks = [self._block(step, self.num_examples if examples is None else examples) for step in known if step < steps]
+            whole &= all(first % GROUP == 0 and (last % GROUP == 0 or last >= end) for first, last in blocks)
+            found += [-(-last // GROUP) * GROUP - first // GROUP * GROUP for first, last in blocks]
+        return None if whole else max(found)
 
-    def _block(self, step: int) -> tuple[int, int]:
-        """The slots of this host's block: the first, and one past the last."""
+    def _block(self, step: int, examples: int) -> tuple[int, int]:
+        """The slots of this host's block of so many examples: the first, and one past the last."""
         index, count = self.shard
-        here = min(self.batch, self.num_examples - step * self.batch) if self.ends_short else self.batch
+        here = min(self.batch, examples - step * self.batch) if self.ends_short else self.batch
         return step * self.batch + here * index // count, step * self.batch + here * (index + 1) // count

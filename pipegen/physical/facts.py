@@ -48,7 +48,7 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
         case p.Deliver() if part.notes:
             return Facts(variables=("the position",))
         case p.Index():
-            counted = ("columns of the data",) if part.sampled and not plan.form.derived else ()
+            counted = ("columns of the data",) if (part.sampled or part.buckets) and not plan.form.derived else ()
             return Facts(counted or (looked_up if part.draws else ()), compiled=part.compiled)
         case p.Ahead():
             return Facts(looked_up, (plan.setting.python,))

@@ -6,7 +6,8 @@ number, in a cycle through the data), an `example`, a `chunk` of a few examples,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, Union
 
 from pipegen.physical.forms import EXPORTED as EXPORTED
@@ -82,6 +83,7 @@ class Index:
         sampled: Whether an epoch has other examples than each of the split once.
         parts: The parts of a mix.
         interleaves: Whether an epoch has a number of examples of each of them.
+        buckets: The sizes of which each batch has one, and says which.
     """
 
     order: Literal["stored", "global", "window"]
@@ -96,6 +98,7 @@ class Index:
     sampled: bool = False
     parts: tuple[str, ...] = ()
     interleaves: bool = False
+    buckets: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +114,15 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Makes the draws of a record that is asked for, as its cycle has them."""
+    """Makes the draws of a record that is asked for, as its cycle has them.
+
+    Attributes:
+        draws: Numbers drawn for it.
+        buckets: Whether it says which bucket the record is in.
+    """
 
     draws: int
+    buckets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +285,22 @@ class Deliver:
     numbered: bool
 
 
-Function = Union[Index, Ahead, Draw, Fill, Cut, Examples, Each, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Emit, Deliver]
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """Calls the functions of the bucket that a batch, or an example of it, is of.
+
+    Attributes:
+        sizes: Height and width of each bucket, in pixels.
+        functions: What is called for it, one after another.
+    """
+
+    sizes: tuple[tuple[int, int], ...]
+    functions: tuple[tuple[Function, ...], ...]
+
+
+Function = Union[
+    Index, Ahead, Draw, Fill, Cut, Examples, Each, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Choose, Emit, Deliver
+]
 
 
 # Operations
@@ -381,6 +405,7 @@ class Physical:
         seen: dict[str, int] = {}
         for operation in self.operations:
             first = operation.functions[0] if isinstance(operation, Map) else operation
+            first = first.functions[0][0] if isinstance(first, Choose) else first
             whole = isinstance(operation, Map) and isinstance(first, Index) and isinstance(operation.functions[-1], Emit)
             name = "whole_batch" if whole else type(first).__name__.lower()
             seen[name] = seen.get(name, 0) + 1
@@ -388,5 +413,20 @@ class Physical:
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """Every function, in order."""
-        return tuple(f for o in self.operations if isinstance(o, Map) for f in o.functions)
+        """Every function, in order; those of all buckets where one of them is chosen."""
+        called = (f for o in self.operations if isinstance(o, Map) for f in o.functions)
+        return tuple(own for f in called for own in ((f, *chain(*f.functions)) if isinstance(f, Choose) else (f,)))
+
+    def of_bucket(self, number: int) -> Physical:
+        """Returns what runs for the batches of one bucket."""
+        plan, operations = self.plan.buckets[number], list(self.operations)
+
+        def own(function: Function) -> tuple[Function, ...]:
+            if isinstance(function, Choose):
+                return function.functions[number]
+            return (replace(function, node=plan.emit),) if isinstance(function, Emit) else (function,)
+
+        for i, operation in enumerate(operations):
+            if isinstance(operation, Map):
+                operations[i] = replace(operation, functions=tuple(chain(*map(own, operation.functions))))
+        return replace(self, plan=plan, operations=tuple(operations))

@@ -8,7 +8,8 @@ from typing import Any
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
-from pipegen.plan.render import emit_text, mix_text, order_text, stage_text
+from pipegen.plan.render import bucket_text, emit_text, mix_text, order_text, stage_text
+from pipegen.types import times
 
 _ENTERS = {
     "variable": "from a variable",
@@ -99,6 +100,8 @@ def _functions(function: p.Function, plan: p.Physical) -> list[dict[str, Any]]:
     entry = {"function": type(function).__name__.lower(), "text": _function(function), **_facts(function, plan)}
     if isinstance(function, p.Kernel):
         entry["stages"] = [stage_text(stage) for stage in function.node.stages]
+    if isinstance(function, p.Choose):  # they differ in sizes alone, or nearly
+        return [entry, *(described for own in function.functions[0] for described in _functions(own, plan))]
     own = [] if isinstance(function, p.Fetch) else [_node(node, plan) for node in inside(function)]
     return [entry, *own]
 
@@ -148,6 +151,8 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
             return f"{function.batch} rows" if function.batch else "any number of rows"
         case p.Own():
             return "rows of this host alone"
+        case p.Choose():
+            return f"the functions of the bucket, of {len(function.sizes)}; those of {times(function.sizes[0])}:"
         case p.Emit():
             return emit_text(function.node) + (", what pads weighs nothing" if function.weighs else "")
         case p.Deliver():
@@ -158,6 +163,7 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
 def _name(name: p.Index) -> str:
     mix = mix_text(name.parts, interleaves=name.interleaves)
     parts = [mix + order_text(name.order, name.window_bytes, blocks=name.blocks)]
+    parts += [bucket_text(name.buckets)] if name.buckets else []
     parts += ["sampled"] if name.sampled else []
     parts += [f"block {name.shard[0]} of {name.shard[1]}"] if name.shard[1] > 1 else []
     parts += [f"{name.rows} rows, which are whole mix groups"] if name.rows else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.custom import CustomTransform
@@ -29,7 +30,10 @@ _READS = re.compile(r"(?:examples|keep|fetch)(?:_\d+)?/(?:.*/)?read(?:_\d+)?/")
 
 
 def scopes(plan: Plan) -> dict[int, str]:
-    """Returns the scope of each stage and of each kernel of a plan, by its `id`: such as `decode.0`, and `kernel.1`."""
+    """Returns the scope of each stage and of each kernel of a plan, by its `id`: such as `decode.0`, and `kernel.1`. Those of all buckets
+    have the same ones."""
+    if plan.buckets:  # and the nodes that stand for all of them
+        return {key: scope for own in (replace(plan, buckets=()), *plan.buckets) for key, scope in scopes(own).items()}
     found = {id(stage): f"{_word(stage)}.{number}" for number, stage in enumerate(plan.stages())}
     return found | {id(node): f"kernel.{number}" for number, node in enumerate(n for n in plan.nodes if isinstance(n, Kernel))}
 

@@ -11,7 +11,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan.build import Builder
+from pipegen.plan.bucketed import build_plan, check_buckets
 from pipegen.plan.custom import check_functions
 from pipegen.plan.data_tests import check_data_tests
 from pipegen.plan.fitting_plans import check_fitting
@@ -24,12 +24,13 @@ from pipegen.plan.sampling import check_sampling
 from pipegen.plan.view_checks import check_views
 from pipegen.spec.branches import branches, of_branch
 from pipegen.spec.branches import relocated as relocated_view
+from pipegen.spec.bucketing import of_bucket
 from pipegen.spec.draft import Draft
 from pipegen.spec.fetching import check_fetching
 from pipegen.spec.joined import joined, relocated
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Features, PipelineSpec, ShardIndex
-from pipegen.types import ElementType
+from pipegen.types import ElementType, FeatureType
 
 _OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})
 """What is wrong with splits whatever the source is."""
@@ -56,6 +57,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics.extend(check_splits(spec, locate))
     diagnostics.extend(check_fitting(spec, locate))
     possible = possible_types(spec, classes, record)
+    diagnostics.extend(check_buckets(spec, locate, possible[0] if isinstance(possible[0], ElementType) else None))
     views = _once(_of_views(spec, locate, possible[0]))
     diagnostics.extend(views)
     built, places = first_view(spec, locate, possible[0]) if views else (spec, locate)
@@ -77,7 +79,7 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
             yield from _alone(joined(spec, name), relocated(locate, spec, name), type_)
         return
     for branch in branches(spec):
-        yield from lint_recipe(of_branch(spec, branch), relocated_view(locate, spec, branch), record)
+        yield from lint_recipe(of_bucket(of_branch(spec, branch)), relocated_view(locate, spec, branch), record)
     yield from check_sampling(spec, locate, record)
     yield from check_fetching(spec, locate)
     yield from check_functions(spec, locate, record)
@@ -159,8 +161,7 @@ def build_split(spec: PipelineSpec, split: str, locate: Locate, source: Record, 
     """Builds the plan of one split; for `whole` and `guessed` see `Builder.build`."""
     if not isinstance(source, ElementType):
         return build_mixed(spec, split, locate, source, whole=whole, guessed=guessed)
-    builder = Builder(spec, split, locate, source)
-    return Built(builder.build(whole=whole, guessed=guessed), builder.findings, builder.ordinary)
+    return build_plan(spec, split, locate, source, whole=whole, guessed=guessed)
 
 
 def possible_types(spec: PipelineSpec, classes: int | None = None, record: Record | None = None) -> tuple[Record, ...]:
@@ -272,12 +273,19 @@ def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
         given, output = plans[first].emit.output, plans[split].emit.output
         for name, own in (*_alike(given.x, output.x), *_alike(given.y, output.y)):
             t, other = plans[first].out[name], plans[split].out[own]
-            if kind_of(t).pictured and (t.dtype, t.shape) != (other.dtype, other.shape):
+            if kind_of(t).pictured and (t.dtype != other.dtype or not _one_model(t, other)):
                 what = "" if own == name else f"`{own}` is "
                 message = f"`{name}` is {t} in split `{first}` and {what}{other} in split `{split}`"
                 help_ = "let the steps of every split end at the same size, channels and dtype"
                 return [make("PG210", f"{message}; a model takes one of them", locate(("transforms",), key=True), help=help_)]
     return []
+
+
+def _one_model(a: FeatureType, b: FeatureType) -> bool:
+    """Returns whether a model can take both: one whose batches are of buckets leaves sides open, and takes any there."""
+    if not a.shapes and not b.shapes:
+        return a.shape == b.shape
+    return len(a.shape) == len(b.shape) and all(own == other or None in (own, other) for own, other in zip(a.shape, b.shape, strict=True))
 
 
 def _alike(a: Features | None, b: Features | None) -> list[tuple[str, str]]:

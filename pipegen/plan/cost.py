@@ -109,7 +109,9 @@ class PlanCost:
 
 
 def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
-    """The expected cost of every node of a plan."""
+    """The expected cost of every node of a plan; where there are buckets, of the first."""
+    if plan.buckets:
+        return plan_cost(plan.buckets[0], given)
     at = next((i for i, n in enumerate(plan.nodes) if isinstance(n, Cache)), 0)
     done: list[NodeCost] = []
     entry = plan.nodes[0].out

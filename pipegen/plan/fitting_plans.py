@@ -10,7 +10,7 @@ from pipegen.errors import InternalError
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.plan import followers
-from pipegen.plan.build import Builder
+from pipegen.plan.bucketed import sound_plan
 from pipegen.plan.lanes import viewed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import received
@@ -89,4 +89,4 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
     others = [s for s in spec.split_names() if s != "train"]
     split = "validation" if "validation" in others else next(iter(others), "evaluation")
     source = ElementType(tuple((name, t) for name, t in record.items() if name == feature))
-    return measuring, Builder(measuring, split, locate, source, record).sound()
+    return measuring, sound_plan(measuring, split, locate, source, record)

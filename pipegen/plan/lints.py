@@ -17,7 +17,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import followers
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.recipe import recipe, step_path
-from pipegen.plan.sampling import sampled_features
+from pipegen.plan.sampling import measuring_features, sampled_features
 from pipegen.plan.stages import StepRef
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
@@ -88,7 +88,7 @@ def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator
     if any(name not in record for name in wanted):
         return  # which feature was meant there is not known
     used = {*wanted, *(followers.anchor(record, name) for name in wanted), spec.source.class_feature()}
-    used.update(sampled_features(spec))
+    used.update((*sampled_features(spec), *measuring_features(spec)))
     used |= {name for test in spec.tests for name in test.features()}
     for name, path in spec.source.described().items():
         if name not in used:

@@ -21,6 +21,7 @@ from pipegen.plan.build import Builder
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.stages import StepRef, with_refs
+from pipegen.spec.bucketing import of_bucket
 from pipegen.spec.joined import joined, part_path, relocate, relocated
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
@@ -50,7 +51,7 @@ def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records
     found: dict[tuple[str, tuple[Any, ...]], Diagnostic] = {}
     ordinary: set[Diagnostic] = set()
     for name in parts:
-        builder = Builder(joined(spec, name), split, relocated(locate, spec, name), records[name])
+        builder = Builder(of_bucket(joined(spec, name)), split, relocated(locate, spec, name), records[name])
         plan = builder.build(whole=whole, guessed=guessed)
         for finding in builder.findings:
             first = found.setdefault((finding.code, finding.labels[:1]), finding)

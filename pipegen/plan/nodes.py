@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Union
 
+from pipegen.errors import InternalError
 from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.models import Output, Remainder
 from pipegen.types import ElementType
@@ -33,6 +35,8 @@ class Index:
         parts: Of a mix, what each part draws. On the training split an epoch then has so many examples of each, interleaved, and `order` is
             that within each part; the other splits hold the parts one after another.
         width: Of a mix, the length of an example's vector of draws.
+        buckets: The sizes of which each batch has one, height and width in pixels each: an epoch then permutes the examples of each bucket,
+            and the batches of all. Empty for batches of one size.
     """
 
     out: ElementType
@@ -45,6 +49,7 @@ class Index:
     sampled: bool = False
     parts: tuple[PartDraws, ...] = ()
     width: int = 0
+    buckets: tuple[tuple[int, int], ...] = ()
 
     @property
     def num_draws(self) -> int:
@@ -163,10 +168,16 @@ Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Emit, P
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A linear program for one split: its nodes from the first to the last."""
+    """A linear program for one split: its nodes from the first to the last.
+
+    Attributes:
+        buckets: Where each batch has the size of a bucket: the plan of each, which runs. `nodes` then stand for all of them: the types on
+            their edges are those that a batch can have, their stages those of the first bucket.
+    """
 
     split: str
     nodes: tuple[Node, ...]
+    buckets: tuple[Plan, ...] = ()
 
     @property
     def out(self) -> ElementType:
@@ -210,5 +221,23 @@ class Plan:
         return tuple(s for part in parts for n in part if isinstance(n, Element) for s in n.stages)
 
     def with_nodes(self, nodes: list[Node] | tuple[Node, ...]) -> Plan:
-        """The same split with other nodes."""
+        """The same split with other nodes; where there are buckets, see `each`."""
+        if self.buckets:
+            raise InternalError("a plan of several buckets is changed bucket by bucket")
         return replace(self, nodes=tuple(nodes))
+
+    def each(self, change: Callable[[Plan], Plan]) -> Plan:
+        """Returns what a change makes of the plan; where there are buckets, of that of each."""
+        return for_buckets([change(plan) for plan in self.buckets]) if self.buckets else change(self)
+
+
+def for_buckets(plans: Sequence[Plan]) -> Plan:
+    """Joins the plans of all buckets to one, in their order."""
+    first = plans[0]
+    alike = all([type(n) for n in plan.nodes] == [type(n) for n in first.nodes] for plan in plans)
+    columns = zip(*(plan.nodes for plan in plans), strict=True) if alike else [(n,) for n in first.nodes]
+    nodes: list[Node] = [replace(own[0], out=ElementType.any_of([n.out for n in own])) for own in columns]
+    if not alike:  # the last edges are those of the output
+        out = ElementType.any_of([plan.out for plan in plans])
+        nodes = [replace(n, out=out) if isinstance(n, (Emit, Prefetch)) else n for n in nodes]
+    return Plan(first.split, tuple(nodes), tuple(plans))

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pipegen.ops.arguments.sizes import BUCKET
 from pipegen.ops.wording import step_kwargs
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.units import format_bytes
+from pipegen.types import times
 
 
 def render_plan(plan: Plan) -> str:
-    """The plan as text, ending in a newline."""
+    """The plan as text, ending in a newline; where the plans of buckets differ in more than their size, one after another."""
+    if plan.buckets and not _alike(plan):
+        each = zip(plan.index.buckets, plan.buckets, strict=True)
+        return "".join(f"bucket {times(size)}\n" + _indented(render_plan(own)) for size, own in each)
     lines = []
     last = ""
-    for node in plan.nodes:
+    for number, node in enumerate(plan.nodes):
         lines.append(_node(node))
         if isinstance(node, (Element, Kernel)):
-            lines.extend(f"    {stage_text(stage)}" for stage in node.stages)
+            lines.extend(f"    {text}" for text in stage_texts(plan, number))
         if isinstance(node, Read) and node.parts:
             for part, name in zip(node.parts, plan.index.names, strict=True):
                 alone = [stage_text(stage) for inner in part if isinstance(inner, Element) for stage in inner.stages]
@@ -31,27 +36,60 @@ def render_plan(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _indented(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def _alike(plan: Plan) -> bool:
+    """Returns whether the plans of all buckets have the same nodes and stages."""
+    forms = {
+        tuple((type(n), tuple(map(type, n.stages)) if isinstance(n, (Element, Kernel)) else ()) for n in own.nodes) for own in plan.buckets
+    }
+    return len(forms) == 1
+
+
+def stage_texts(plan: Plan, number: int) -> list[str]:
+    """Returns the stages of a node of a plan, a line each; in those of buckets `bucket` stands for the size."""
+    node = plan.nodes[number]
+    if not isinstance(node, (Element, Kernel)):
+        return []
+    if not plan.buckets or not _alike(plan):
+        return [stage_text(stage) for stage in node.stages]
+    each = [own.nodes[number].stages for own in plan.buckets]  # type: ignore[union-attr]  # as they are alike
+    return [_of_any([stage_text(stage) for stage in stages], plan.index.buckets) for stages in zip(*each, strict=True)]
+
+
+def _of_any(texts: Sequence[str], sizes: Sequence[tuple[int, int]]) -> str:
+    """The text of a stage in the plans of buckets of these sizes, as one."""
+    if len({*texts}) == 1:
+        return texts[0]
+    named = [text.replace(f"[{h}, {w}]", BUCKET).replace(f"{h}×{w}", BUCKET) for text, (h, w) in zip(texts, sizes, strict=True)]
+    return " | ".join(dict.fromkeys(named))
+
+
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """The plan as plain values."""
+    """The plan as plain values; of buckets as `render_plan` has it, or, where they differ in more than their size, as the first is."""
     nodes = []
-    for node in plan.nodes:
+    for number, node in enumerate(plan.nodes):
         entry: dict[str, Any] = {"node": type(node).__name__.lower(), "text": _node(node), "type": _types(node)}
         if node.out.batch is not None:
             entry["batch"] = node.out.batch
         if isinstance(node, (Element, Kernel)):
-            entry["stages"] = _stages_json(node.stages)
+            entry["stages"] = _stages_json(node.stages, stage_texts(plan, number))
+        if isinstance(node, Index) and node.buckets:
+            entry["buckets"] = [list(size) for size in node.buckets]
         if isinstance(node, Read) and node.parts:
             named = zip(plan.index.names, node.parts, strict=True)
             alone = {name: [stage for n in part if isinstance(n, Element) for stage in n.stages] for name, part in named}
-            entry["parts"] = {name: _stages_json(stages) for name, stages in alone.items()}
+            entry["parts"] = {name: _stages_json(stages, map(stage_text, stages)) for name, stages in alone.items()}
         nodes.append(entry)
     return {"split": plan.split, "nodes": nodes}
 
 
-def _stages_json(stages: Sequence[Stage]) -> list[dict[str, Any]]:
+def _stages_json(stages: Sequence[Stage], texts: Iterable[str]) -> list[dict[str, Any]]:
     return [
-        {"stage": stage.name, "text": stage_text(stage), "feature": stage.feature, "steps": [_ref_json(r) for r in stage.uses()]}
-        for stage in stages
+        {"stage": stage.name, "text": text, "feature": stage.feature, "steps": [_ref_json(r) for r in stage.uses()]}
+        for stage, text in zip(stages, texts, strict=True)
     ]
 
 
@@ -61,6 +99,7 @@ def _types(node: Node) -> dict[str, Any]:
             "kind": "encoded" if t.encoded else t.kind,
             "dtype": t.dtype,
             "shape": list(t.shape),
+            **({"shapes": [list(shape) for shape in t.shapes]} if t.shapes else {}),
             "interval": [t.interval.low, t.interval.high] if t.interval else None,
         }
         for name, t in node.out.items()
@@ -84,6 +123,11 @@ def order_text(order: str, window_bytes: int | None, *, blocks: str) -> str:
     return {"stored": "stored order", "global": "global shuffle", "window": shuffled}[order]
 
 
+def bucket_text(sizes: Sequence[tuple[int, int]]) -> str:
+    """Says of which sizes a batch has one."""
+    return f"batches of one bucket each ({', '.join(map(times, sizes))})"
+
+
 def mix_text(names: tuple[str, ...], *, interleaves: bool) -> str:
     """Says which parts of a mix are named, with a comma behind it; nothing for a single source."""
     if not names:
@@ -99,7 +143,8 @@ def _node(node: Node) -> str:
             draws = f", {node.num_draws} draw{'s' if node.num_draws > 1 else ''} for each example" if node.num_draws else ""
             sampled = ", sampled" if node.sampled else ""
             mix = mix_text(node.names, interleaves=node.interleaves)
-            return f"index    split {node.split}, {mix}{order}{sampled}{shard}{draws}"
+            buckets = f"{bucket_text(node.buckets)}, " if node.buckets else ""
+            return f"index    split {node.split}, {mix}{buckets}{order}{sampled}{shard}{draws}"
         case Read():
             stored = any(t.encoded for type_ in node.stored for _, t in type_.items())
             return "read     stored bytes" if stored else "read     rows" + (" of a whole batch" if node.out.batch is not None else "")

@@ -9,6 +9,7 @@ from pipegen.plan.cost import PlanCost, example_bytes, reads_rows
 from pipegen.plan.nodes import Cache, Plan, Read
 from pipegen.plan.render import plan_json
 from pipegen.spec.units import format_bytes
+from pipegen.types import times
 
 
 def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> str:
@@ -27,6 +28,7 @@ def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> st
     shown = sorted(parts, key=lambda part: -part[0])[:dearest] if dearest is not None else parts
     what = "expected cost" if len(shown) == len(parts) else f"expected cost of the {len(shown)} most expensive stages"
     fitted = "; fitted to this machine" if given.factors else ""
+    fitted += f"; in the bucket {times(plan.index.buckets[0])}" if plan.index.buckets else ""
     lines = [f"{what}, in µs of one core for an image ({size}{fitted})"]
     lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in shown]
     lines += _totals(plan, cost)

@@ -9,6 +9,7 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.suggest import closest
+from pipegen.ops.buckets import Columns
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
@@ -21,6 +22,12 @@ def sampled_features(spec: PipelineSpec) -> tuple[str, ...]:
     sampling = (spec.sampling.feature,) if spec.sampling is not None else ()
     ordered = (spec.order.by,) if spec.order is not None else ()
     return tuple(name for name in (*sampling, *ordered) if name is not None)
+
+
+def measuring_features(spec: PipelineSpec) -> tuple[str, ...]:
+    """Returns the features that say how large images are, so that these have a bucket."""
+    buckets = spec.batch.buckets
+    return buckets.measured.columns if buckets is not None and isinstance(buckets.measured, Columns) else ()
 
 
 def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:

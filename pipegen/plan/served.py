@@ -33,7 +33,8 @@ def served_plan(spec: PipelineSpec, locate: Locate, record: ElementType, takes: 
         takes: How a request brings its images.
 
     Raises:
-        SpecError: `PG540` for a step that draws, `PG541` for a feature that no request can bring, `PG542` for a step in Python.
+        SpecError: `PG540` for a step that draws, `PG541` for a feature that no request can bring, `PG542` for a step in Python, `PG545` for
+            batches of buckets.
     """
     spec, locate = first_view(spec, locate, record)
     wanted = dict.fromkeys(names(spec.output.x))
@@ -46,7 +47,7 @@ def served_plan(spec: PipelineSpec, locate: Locate, record: ElementType, takes: 
         steps = tuple(step for step in spec.transforms if not isinstance(step, DecodeTransform))
         spec, stored, record = spec.model_copy(update={"transforms": steps}), stored.replace(**brought), record.replace(**brought)
     plan = evaluation_plan(spec, locate, stored, record)
-    found = [*_drawing(plan, locate), *_calling(plan, locate)]
+    found = [*_bucketed(plan, locate), *_drawing(plan, locate), *_calling(plan, locate)]
     if found:
         raise SpecError(found)
     return plan
@@ -56,7 +57,7 @@ def layered_plan(spec: PipelineSpec, locate: Locate, record: ElementType) -> Pla
     """The evaluation steps on every feature that the model takes, some of which a layer of it is to do.
 
     Raises:
-        SpecError: `PG540` for a step that draws, `PG541` for a feature that is neither images nor tensors.
+        SpecError: `PG540` for a step that draws, `PG541` for a feature that is neither images nor tensors, `PG545` for batches of buckets.
     """
     spec, locate = first_view(spec, locate, record)
     wanted = dict.fromkeys(names(spec.output.x))
@@ -65,7 +66,7 @@ def layered_plan(spec: PipelineSpec, locate: Locate, record: ElementType) -> Pla
     if found:
         raise SpecError(found)
     plan = evaluation_plan(spec, locate, stored, record)
-    found = list(_drawing(plan, locate))
+    found = [*_bucketed(plan, locate), *_drawing(plan, locate)]
     if found:
         raise SpecError(found)
     return plan
@@ -91,6 +92,16 @@ def _decoded(spec: PipelineSpec, feature: str, x: FeatureType) -> FeatureType:
     steps = [step for step in spec.transforms if isinstance(step, DecodeTransform) and step.feature in (None, feature)]
     step = spec.source.decoders().get(feature) or next(iter(steps), default_decoder())
     return step.on(x).infer(x)
+
+
+def _bucketed(plan: Plan, locate: Locate) -> Iterator[Diagnostic]:
+    """Yields that evaluation has batches of buckets, where it has."""
+    if plan.buckets:
+        message = (
+            f"split `{plan.split}` has batches of buckets, and the images of a request are of no bucket: a model is served for one size"
+        )
+        help_ = "give evaluation one size: a step with `when: train` has the bucket's, and one with `when: eval` its own"
+        yield make("PG545", message, locate(("batch", "buckets"), key=True), help=help_)
 
 
 def _drawing(plan: Plan, locate: Locate) -> Iterator[Diagnostic]:

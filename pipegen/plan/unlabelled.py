@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan.build import Builder
+from pipegen.plan.bucketed import sound_plan
 from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
@@ -47,4 +47,4 @@ def evaluation_plan(spec: PipelineSpec, locate: Locate, features: ElementType, r
     runtime = spec.runtime.model_copy(update={"shard": "none", "cache": "none"})
     steps = tuple(step for step in spec.transforms if step.feature in (None, *features))
     changes = {"output": output, "batch": batch, "shuffle": "none", "runtime": runtime, "transforms": steps}
-    return Builder(spec.model_copy(update=changes), split, locate, features, record).sound()
+    return sound_plan(spec.model_copy(update=changes), split, locate, features, record)

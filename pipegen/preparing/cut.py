@@ -72,6 +72,9 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
         raise NoCutError(said, "prepare the source of each part by itself, and let the parts of the mix read what was prepared")
     if spec.stages:
         raise NoCutError("`stages` set params of a spec, and what is left of one has none", "prepare it without `stages`")
+    if any(plan.buckets for plan in plans.values()):
+        said = "batches of `buckets` go by the size of each image as it was, which a store does not say"
+        raise NoCutError(said, "prepare it with one size, without `batch.buckets`")
     if at is not None:
         return _behind(spec, plans, at)
     why = ""

@@ -11,6 +11,9 @@ from pipegen.spec.locate import Locate
 from pipegen.spec.models import Features, Output, PipelineSpec
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.views import View
+from pipegen.types import valid_name
+
+_VALID = valid_name("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ class _Names:
 
     def __init__(self, spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str, str]) -> None:
         self._known: dict[str, tuple[str, ...]] = {}
+        self._features = features
         here = {lane.suffix for lane in present}
         every = every_lane(spec)
         first = next(lane for lane in every if lane.branch == present[0].branch)
@@ -130,12 +134,20 @@ class _Names:
                 continue
             for lane in (lane for lane in every if lane.shows(image)):
                 only = here == {""} and lane == first  # the only view of a split is the first one of its branch
-                own = (lane.name(feature),) if lane.suffix in here else (feature,) if only else ()
-                self._known[lane.name(feature)] = own
+                name = self._view(feature, lane.suffix)
+                own = (name,) if lane.suffix in here else (feature,) if only else ()
+                self._known[name] = own
                 if lane.branch is not None:
-                    group = f"{feature}_{lane.branch}"
-                    self._known[group] = own if group == lane.name(feature) else (*self._known.get(group, ()), *own)
-            self._known[feature] = tuple(lane.name(feature) for lane in present if lane.shows(image)) or (feature,)
+                    group = self._view(feature, lane.branch)
+                    self._known[group] = own if group == name else (*self._known.get(group, ()), *own)
+            self._known[feature] = tuple(self._view(feature, lane.suffix) for lane in present if lane.shows(image)) or (feature,)
+
+    def _view(self, feature: str, suffix: str) -> str:
+        """The name of a feature in a view; what says which items are there is called by the view of these."""
+        of = feature.removesuffix(_VALID)
+        if of != feature and of in self._features:
+            return valid_name(f"{of}_{suffix}") if suffix else feature
+        return f"{feature}_{suffix}" if suffix else feature
 
     def of(self, name: str) -> tuple[str, ...]:
         """The features that a name stands for; itself where it has no views."""
@@ -151,5 +163,12 @@ class _Names:
         made: dict[str, str] = {}
         for key, name in wanted.items():
             found = self.of(name)
-            made |= {key: found[0]} if len(found) == 1 else {f"{key}{own.removeprefix(name)}": own for own in found}
+            made |= {key: found[0]} if len(found) == 1 else {f"{key}{_behind(name, own)}": own for own in found}
         return made
+
+
+def _behind(name: str, view: str) -> str:
+    """Returns what the name of a view has behind that of its feature."""
+    if not view.startswith(name):
+        name, view = name.removesuffix(_VALID), view.removesuffix(_VALID)
+    return view.removeprefix(name)

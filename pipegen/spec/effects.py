@@ -19,6 +19,7 @@ from pipegen.ops.acting import acted_on, runs_on
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.magnitudes import least
 from pipegen.ops.base import PointwiseTransform, Transform
+from pipegen.ops.buckets import sized
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import default_decoder
@@ -108,6 +109,7 @@ class _Walk:
         self.types: dict[str, FeatureType | None] = dict(type_.items())
         self.run_of: dict[str, list[Arithmetic]] = {}
         self.decoders = spec.source.decoders()
+        self.size = spec.batch.buckets.sizes[0] if spec.batch.buckets is not None else None
 
     def run(self, seen: list[_Seen]) -> None:
         """Notes what each step does."""
@@ -157,6 +159,8 @@ class _Walk:
     def _follow(self, step: Transform, name: str, x: FeatureType) -> None:
         if kind_of(x).ragged:
             return
+        if self.size is not None:  # for one bucket it is as for all
+            step = sized(step, self.size)
         try:
             self.types[name] = step.on(x).infer(x)
         except (OpError, NotImplementedError):

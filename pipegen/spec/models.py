@@ -14,6 +14,7 @@ from pydantic import Field, PrivateAttr, model_serializer, model_validator
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.box_rules import BoxFormat
 from pipegen.ops.base import Model, SplitName, Transform
+from pipegen.ops.buckets import Buckets
 from pipegen.ops.curriculum import Curriculum
 from pipegen.ops.sampling import Sampling as Sampling
 from pipegen.ops.sources.listing.base import Source
@@ -77,7 +78,14 @@ class Batch(Model):
     """Examples in a global batch, over all hosts."""
     remainder: Remainder | dict[SplitName, Remainder] | None = None
     """The fate of a last batch that is not full: `drop` it, `keep` it smaller, or `pad` it with repeats of weight 0. One
-    word for every split, or one per split; by default `drop` for train and `keep` elsewhere."""
+    word for every split, or one per split; by default `drop` for train and `keep` elsewhere. With `buckets`, of the last batch of each."""
+    buckets: Buckets | None = None
+    """Sizes of which each batch has one; `size: bucket` in a step is that of an image's bucket."""
+
+    @model_serializer(mode="wrap")
+    def _what_is_said(self, handler: Any) -> dict[str, Any]:
+        """Leaves out `buckets` where there are none, so that hashes of older specs stay."""
+        return {name: value for name, value in handler(self).items() if name != "buckets" or value is not None}
 
     def remainder_for(self, split: str) -> Remainder:
         """Returns the rule for one split."""

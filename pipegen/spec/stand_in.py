@@ -8,7 +8,9 @@ from typing import Any, ClassVar, cast
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.ops.arguments.sizes import BUCKET
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform, Transform
+from pipegen.ops.buckets import sized
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
@@ -122,7 +124,7 @@ def _each_word(cls: type[Transform], given: dict[str, Any]) -> list[Transform]:
     words = words_of(field_type(cls, wrong[0]))
     value = given[wrong[0]]
     near = [word for word in words if isinstance(value, str) and SequenceMatcher(None, value, word).ratio() >= _TYPO_OF_WORD]
-    if len(words) > _MOST_WORDS:
+    if len(words) > _MOST_WORDS or (BUCKET in words and not near):  # a size in pixels is meant
         return []
     built = [step for word in (near[:1] or words) if (step := _built(cls, {**given, wrong[0]: word})) is not None]
     # Who names a word wants it to do something: one that leaves the values alone is not meant where others do not.
@@ -131,7 +133,7 @@ def _each_word(cls: type[Transform], given: dict[str, Any]) -> list[Transform]:
 
 def _moves_values(step: Transform) -> bool:
     try:
-        return step.infer(IMAGE_224).interval != IMAGE_224.interval
+        return sized(step, (224, 224)).infer(IMAGE_224).interval != IMAGE_224.interval
     except OpError:
         return False
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pipegen.diagnostics.foreign import Kind, Row, plain, rows
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, Transform
+from pipegen.ops.buckets import sized
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import field_type, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec
@@ -230,7 +231,7 @@ def accepts(name: str, value: Any) -> bool:
 def _suits_photos(step: Transform) -> bool:
     """Tells whether a step's values, each of a right type, are within what a photograph of bytes can take."""
     try:
-        step.infer(IMAGE_224)
+        sized(step, (224, 224)).infer(IMAGE_224)
     except OpError as error:
         return error.code != "PG105"  # other refusals are about what enters, which a photograph may not be
     return True

@@ -49,6 +49,8 @@ def augmented(plan: Plan, size: int | None) -> Plan:
         plan: The plainest plan, one stage a node.
         size: Batches of this many, of which the last may be smaller; `None` leaves them.
     """
+    if plan.buckets:
+        return plan.each(lambda own: augmented(own, size))
     items = unpack(plan)
     last = {item.stage.feature: i for i, item in enumerate(items) if isinstance(item, Placed) and not finishes(item.stage)}
     kept: dict[str, FeatureType] = {}
@@ -87,6 +89,8 @@ def ragged(type_: ElementType) -> tuple[str, ...]:
 
 def with_index(plan: Plan) -> Plan:
     """A compiled plan that hands over as well what the index says of each example."""
+    if plan.buckets:
+        return plan.each(with_index)
     out = plan.emit.out
     names = {name: name for name in (*pictures(out), *ragged(out), *INDEX)}
     emit = Emit(out, Output.model_construct(x=names, y=None, sample_weight=None))

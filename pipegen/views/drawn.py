@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.index import mixing
+from pipegen.backend.index.order import START
 from pipegen.backend.index.uses import acts, own_draws, step_of
 from pipegen.ops.base import Transform
 from pipegen.ops.families.mixing import MixingTransform
@@ -115,8 +116,8 @@ class DrawnParameters:
         own = slice(0, len(slots))
         if self._x.wide is not None:  # the batch begins inside a group, whose other members are not at hand
             epoch = int(batch["@epoch"][0])
-            step = tf.constant(int(slots[0]) // order.batch, tf.int64)
-            slots = mixing.widened(order, step, self._x.wide)[0].numpy()
+            step = order.step_at(epoch, tf.constant(slots[:1], tf.int64))[0]
+            slots = mixing.widened(order, step, self._x.wide, START, epoch)[0].numpy()
             first = int(np.searchsorted(slots, batch["@slot"][0]))
             own = slice(first, first + len(records))
             found = order.found(epoch, tf.constant(slots))
@@ -125,7 +126,7 @@ class DrawnParameters:
             ranks[own], known = rank.numpy(), found.record.numpy()
             known[own] = records
             rank, records = tf.constant(ranks), known
-        first = mixing.partners(rank, tf.constant(slots < order.grouped))
+        first = mixing.partners(rank, order.member(tf.constant(slots, tf.int64)))
         named = [[self._keys[records[i]] for i in row] for row in mixing.partners_of(first, ref.step.others).numpy()[own]]
         return [row[0] if ref.step.others == 1 else row for row in named]
 

@@ -45,6 +45,10 @@ def shown_along(engine: Engine, split: str) -> Shown:
     executor = engine.executor(split)
     keys, n = engine.manifest.keys(split), len(executor.records)
     slots = tf.range(min(GROUP, n), dtype=tf.int64)
+    if executor.buckets is not None:  # those of one bucket, on its plan
+        slots = executor.order.every_slot()[:GROUP]
+        slots = tf.boolean_mask(slots, executor.order.bucket_of(slots) == executor.order.bucket_of(slots[:1]))
+        executor = executor.in_bucket(int(executor.order.bucket_of(slots[:1])[0]))
     found = executor.order.found(0, slots)
     names = [keys[i] for i in found.record.numpy().tolist()]
     run = _Run(executor, split, engine.manifest.class_names, names)
@@ -67,7 +71,7 @@ class _Run:
     def along(self, slots: tf.Tensor, found: Found) -> Shown:
         draws = self.x.draws(self.x.tensors, *found, calendar=tf.zeros_like(slots))
         known = {"@epoch": tf.zeros_like(slots), "@slot": slots, "@record": found.record, "@draws": draws}
-        known |= {"@weight": tf.ones_like(slots, tf.float32), "@member": slots < self.x.order.grouped}
+        known |= {"@weight": tf.ones_like(slots, tf.float32), "@member": self.x.order.member(slots)}
         rows: list[Features] = [{name: value[i] for name, value in known.items()} for i in range(len(self.names))]
         batch: Features | None = None
         edges, stages = [], []

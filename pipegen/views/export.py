@@ -121,8 +121,9 @@ class _Source:
         self.wanted = wanted
         spec = engine.spec
         real = engine.executor(self.split, (0, 1))
-        # The order of an epoch that goes on through the permutation, and who stands in for a damaged record, depend on the batch.
-        keeps_batch = real.quarantine is not None or real.order.epoch_steps is not None
+        # The order of an epoch that goes on through the permutation or has batches of buckets depends on the batch, and so does who stands
+        # in for a damaged record.
+        keeps_batch = real.quarantine is not None or real.order.epoch_steps is not None or bool(plain.buckets)
         self.plain = a.augmented(plain, None if keeps_batch else GROUP)
         self.order = real.order
         size = engine.manifest.mean_bytes(self.split) or None
@@ -141,9 +142,9 @@ class _Source:
         """Returns whether all of each epoch is wanted."""
         return self.wanted.examples is None or self.wanted.examples >= self._slots_of_an_epoch
 
-    @property
+    @cached_property
     def _slots_of_an_epoch(self) -> int:
-        return min(self.order.slots, self.order.grouped)
+        return len(self.order.delivered(self.wanted.epoch))
 
     def left_out(self) -> tuple[int, str]:
         """Returns how many of the examples asked for are in no epoch as training sees it, and the setting that says so."""
@@ -158,20 +159,19 @@ class _Source:
         """The positions in each epoch that are wanted."""
         epochs = range(self.wanted.epoch, self.wanted.epoch + (self.wanted.draws if a.varies(self.split, self.plain) else 1))
         if self.whole:
-            return {epoch: set(range(self._slots_of_an_epoch)) for epoch in epochs}
+            return {epoch: {slot for slot, _ in self._records(epoch)} for epoch in epochs}
         first = self._records(self.wanted.epoch)[: self.wanted.examples]
-        chosen = {self.wanted.epoch: set(range(len(first)))}
+        chosen = {self.wanted.epoch: {slot for slot, _ in first}}
         for epoch in epochs[1:]:
-            places = {record: slot for slot, record in reversed(list(enumerate(self._records(epoch))))}
-            chosen[epoch] = {places[record] for record in first if record in places}
-            self.missing += sum(record not in places for record in first)
+            places = {record: slot for slot, record in reversed(self._records(epoch))}
+            chosen[epoch] = {places[record] for _, record in first if record in places}
+            self.missing += sum(record not in places for _, record in first)
         return chosen
 
-    def _records(self, epoch: int) -> list[int]:
-        """The record at each position of an epoch."""
-        records = self.order.found(epoch, tf.range(self._slots_of_an_epoch, dtype=tf.int64)).record
-        found: list[int] = records.numpy().tolist()
-        return found
+    def _records(self, epoch: int) -> list[tuple[int, int]]:
+        """The positions of an epoch in the order in which they are handed over, each with its record."""
+        slots = self.order.delivered(epoch)
+        return list(zip(slots.numpy().tolist(), self.order.found(epoch, slots).record.numpy().tolist(), strict=True))
 
     def batches(self) -> Iterator[tuple[Batch, list[int]]]:
         """The batches that hold wanted examples, each with the rows of those.
@@ -179,8 +179,7 @@ class _Source:
         Raises:
             DataError: If a record cannot be read, and the spec does not skip it.
         """
-        size = self.executor.order.batch
-        wanted = sorted({(epoch, slot // size) for epoch, slots in self.slots.items() for slot in slots})
+        wanted = sorted({(epoch, step) for epoch, slots in self.slots.items() for step in self._steps(epoch, slots)})
         steps: Array = np.array(wanted, np.int64).reshape(-1, 2)
         data = self.executor.batches(tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])), EXPORTED)
         walk = iter(self.executor.delivered(data, EXPORTED))
@@ -191,6 +190,11 @@ class _Source:
                 raise self.executor.explain(error, Position(epoch, step)) from None
             rows = [i for i, slot in enumerate(batch["@slot"].tolist()) if slot in self.slots[epoch]]
             yield batch, self._without_stand_ins(batch, rows)
+
+    def _steps(self, epoch: int, slots: set[int]) -> list[int]:
+        """The steps that some slots of an epoch are of."""
+        steps: list[int] = self.executor.order.step_at(epoch, tf.constant(sorted(slots), tf.int64)).numpy().tolist()
+        return steps
 
     def _without_stand_ins(self, batch: Batch, rows: list[int]) -> list[int]:
         """Less the examples that stand where chosen ones would, which are damaged; in a whole epoch those are what the model sees."""
@@ -233,7 +237,7 @@ class _Source:
         """The names of an example's files: `file_name`, and `FEATURE_file_name` of what else can be looked at."""
         stem = self.keys[record] if not self.engine.manifest.listing.numbered else f"row-{self.keys[record]}"
         stem = re.sub(r"[^\w.-]+", "-", os.path.splitext(stem)[0])[-_NAME_LENGTH:].lstrip("-.")
-        digits = len(str(max(len(self.keys), self.order.steps * self.order.batch) - 1))
+        digits = len(str(max(len(self.keys), self.order.slots, self.order.steps * self.order.batch) - 1))
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
         found = {}
         for i, (feature, t) in enumerate(self.types.items()):

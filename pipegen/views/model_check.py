@@ -205,6 +205,7 @@ def _tensor(name: str, spec: Any, tensor: Any) -> list[str]:
         found.append(f"input `{name}` takes batches of {wanted[0]}, and the pipeline gives {given[0] or 'batches of any size'}")
     if len(given) != len(wanted) or any(w is not None and g != w for g, w in zip(given[1:], wanted[1:], strict=True)):
         varies = ", whose length follows the batch: leave it open, as `None`" if None in given[1:] else ""
+        varies = ", whose size is that of a bucket: leave both sides open, as `None`" if given[1:].count(None) > 1 else varies
         found.append(f"input `{name}` takes {_shape(wanted)}, and the pipeline gives {_shape(given)}{varies}")
     other = str(tensor.dtype) in ("string", "bool") and str(tensor.dtype) != spec.dtype.name
     if other or (str(tensor.dtype).startswith(("int", "uint")) and spec.dtype.is_floating):

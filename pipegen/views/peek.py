@@ -35,8 +35,8 @@ def peek(executor: Executor, dataset: Callable[[Position], PipelineDataset], at:
 
 
 def _padded(parts: Sequence[Any]) -> Sequence[Any]:
-    """Batches of one shape: where their lengths differ, zeros pad the shorter ones."""
-    lengths = {part.shape[1:2] for part in parts}
-    if len(lengths) == 1:
+    """Batches of one shape: where their lengths differ, or the sizes of their images, zeros pad the smaller ones at the end."""
+    if len({part.shape[1:] for part in parts}) == 1:
         return parts
-    return [np.pad(part, [(0, 0), (0, max(lengths)[0] - part.shape[1])] + [(0, 0)] * (part.ndim - 2)) for part in parts]
+    most = [max(sides) for sides in zip(*(part.shape[1:] for part in parts), strict=True)]
+    return [np.pad(part, [(0, 0), *((0, side - own) for side, own in zip(most, part.shape[1:], strict=True))]) for part in parts]

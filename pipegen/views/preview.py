@@ -82,6 +82,7 @@ def _shown(
 ) -> np.ndarray[Any, Any]:
     """Returns one version of an image, the original without an epoch, with the masks and boxes aligned with it: uint8 `(height, width,
     channels)`; `classes` has those of items by feature."""
+    executor = executor.for_record(record)
 
     def of(name: str) -> np.ndarray[Any, Any]:
         return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)

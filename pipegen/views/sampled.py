@@ -137,6 +137,8 @@ def _plainly(spec: Spec, batch: int) -> Spec:
 
 def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
     """The plainest plan of a split with smaller batches, which hands over some features by their names."""
+    if plan.buckets:
+        return plan.each(lambda own: _handing_over(own, features, size))
     nodes: list[Node] = []
     for node in plan.nodes:
         out = node.out.with_batch(0) if node.out.batch is not None else node.out
@@ -152,6 +154,8 @@ def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
 
 def _numbered(plan: Plan) -> Plan:
     """A compiled plan that hands over the number of each example, too."""
+    if plan.buckets:
+        return plan.each(_numbered)
     names = {**_map(plan.emit.output), _RECORD: _RECORD}
     emit = Emit(plan.emit.out, Output.model_construct(x=names, y=None, sample_weight=None))
     return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])

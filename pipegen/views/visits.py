@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipegen.data.buckets import bucket_line
 from pipegen.data.mix.manifest import MixedManifest
 from pipegen.data.sampling.choice import epochs_of
 from pipegen.data.sampling.epochs import Easiest
@@ -30,8 +31,9 @@ def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...
         manifest: Its data.
         split: The split.
     """
-    if split != "train":
-        return ()
+    buckets = bucket_line(spec, manifest, split)
+    if split != "train" or buckets:
+        return (f"batches are of one bucket each: {buckets}",) if buckets else ()
     if isinstance(manifest, MixedManifest):
         parts = manifest.of(split).items()
         said = ((name, (*_windows(spec, part), *_of_part(spec, manifest, name))) for name, part in parts)

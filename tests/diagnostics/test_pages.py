@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 DECODING = {"PG406", "PG414"}
 """Found only by decoding files, which takes TensorFlow."""
-SERVING = {"PG540", "PG541", "PG542", "PG543"}
+SERVING = {"PG540", "PG541", "PG542", "PG543", "PG545"}
 """Found where a pipeline is to be served with a model."""
 LOOKING = {code for code in CODES if "PG730" <= code <= "PG742"}
 """Found only by looking at the pictures."""

@@ -74,7 +74,7 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ("batch: {size: 0}", "`batch.size` is a whole number of 1 or more, got `0`"),
         ("batch: {size: true}", "`batch.size` is a whole number of 1 or more, got `true`"),
         ("batch: {remainder: {train: kep}}", "`batch.remainder.train` is `drop`, `keep` or `pad`, got `kep`"),
-        ("batch: 64", "`batch` is a map with `size` and `remainder`, got `64`"),
+        ("batch: 64", "`batch` is a map with `size`, `remainder` and `buckets`, got `64`"),
         ("seed: -1", "`seed` is a whole number of 0 or more, got `-1`"),
         ("seed: 1.5", "`seed` is a whole number of 0 or more, got `1.5`"),
         (
@@ -102,7 +102,7 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ),
         (
             "transforms: [{resize: {size: 0}}]",
-            "`resize.size` is a whole number from 1 to 32767 or a pair of whole numbers from 1 to 32767, got `0`",
+            "`resize.size` is `bucket`, a whole number from 1 to 32767 or a pair of whole numbers from 1 to 32767, got `0`",
         ),
         ("transforms: [{resize: {size: [1, 2, 3]}}]", "`resize.size` is a pair of whole numbers from 1 to 32767, got a list of 3"),
         ("transforms: [{resize: {size: [1, x]}}]", "`resize.size[1]` is a whole number from 1 to 32767, got `x`"),
@@ -189,7 +189,7 @@ def test_a_name_from_elsewhere_is_suggested_but_not_put_in() -> None:
 
 def test_unknown_keys_list_what_there_is() -> None:
     finding = only(read("batch: {zzz: 3}"))
-    assert finding.help == ("`batch` takes `size` and `remainder`",)
+    assert finding.help == ("`batch` takes `size`, `remainder` and `buckets`",)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ from pipegen.backend.running.execute import Executor
 from pipegen.cache.key import cache_key, describe_cache
 from pipegen.cache.room import cache_folder, unusable
 from pipegen.cache.store import open_store
-from pipegen.data.sampling.choice import epochs_of, examples_of_epoch
+from pipegen.data.buckets import epoch_counts, in_buckets
+from pipegen.data.sampling.choice import epochs_of
 from pipegen.data.shares import last_batch
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
@@ -104,8 +105,8 @@ class Engine:
         return self.executor(split, shard, moved=_needs_another(self._plans[split], at))
 
     def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
-        examples = examples_of_epoch(self.spec, self.manifest, plan.split)
-        found = last_batch(self.spec, plan.split, examples, shard[1], self._locate)
+        counts = epoch_counts(self.spec, self.manifest, plan.split)
+        found = [one for examples in counts for one in last_batch(self.spec, plan.split, examples, shard[1], self._locate)]
         errors = [finding for finding in found if finding.severity is Severity.ERROR]
         if errors:
             raise SpecError(errors)
@@ -164,6 +165,7 @@ class Engine:
             store=lambda: (self.store(plan), self.manifest.numbers(split)),
             epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled and not plan.index.parts else None,
             memory=self._memory(plan, split, records) if beside is None else lambda _: cast("MemoryCache", beside.cache),
+            buckets=in_buckets(self.spec, self.manifest, split) if plan.buckets else None,
             anywhere=moved,
         )
 
@@ -256,7 +258,8 @@ class Engine:
     def order_of(self, split: str, epoch: int) -> np.ndarray[Any, Any]:
         """The examples of one epoch in their order, by where the split lists them: int64 `(examples,)`."""
         order = self.executor(split).order
-        return order.found(epoch, tf.range(order.num_examples, dtype=tf.int64)).record.numpy()
+        slots = order.delivered(epoch) if order.buckets else tf.range(order.num_examples, dtype=tf.int64)
+        return order.found(epoch, slots).record.numpy()
 
     def _device(self, plan: Plan) -> str | None:
         last = plan.nodes[-1]

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from pipegen.backend.index.order import From, Order
 
 
-def widened(order: Order, step: tf.Tensor, rows: int, since: From = START) -> tuple[tf.Tensor, tf.Tensor]:
+def widened(order: Order, step: tf.Tensor, rows: int, since: From = START, epoch: tf.Tensor | int = 0) -> tuple[tf.Tensor, tf.Tensor]:
     """The slots of a block of `rows`, widened to whole groups, and which of them are the host's own: int64 and bool `(..., rows)`.
 
     Slots behind the end of the epoch are examples of some kind that nobody reads. `step` is int64 `(...)`.
     """
-    low, high = order.block(step, since)
-    first, last = (step * order.batch + low)[..., None], (step * order.batch + high)[..., None]
+    low, high = order.block(step, since, epoch)
+    begin = order.first_slot(step, epoch)
+    first, last = (begin + low)[..., None], (begin + high)[..., None]
     whole = (first + since.origin) // GROUP * GROUP - since.origin  # groups are counted from the begin of the epoch
     slot = whole + tf.range(rows, dtype=tf.int64)
     return slot, tf.logical_and(slot >= first, slot < last)
@@ -51,13 +52,15 @@ def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int
 
     A record that the epoch leaves out is alone.
     """
-    records, cycle, _ = order.found(epoch, tf.range(order.grouped, dtype=tf.int64))
+    slots = order.every_slot()
+    records, cycle, _ = order.found(epoch, slots)
     found = tf.where(records == record)[:, 0].numpy()
     if not len(found):
         return [record], [epoch], 0
-    first = int(found[0]) // GROUP * GROUP
-    group = slice(first, first + GROUP)
-    return records[group].numpy().tolist(), cycle[group].numpy().tolist(), int(found[0]) - first
+    own = int(slots[int(found[0])])
+    group = slots // GROUP == own // GROUP  # they stand one behind the other
+    members, cycles = (tf.boolean_mask(part, group).numpy().tolist() for part in (records, cycle))
+    return members, cycles, own % GROUP
 
 
 def partners(rank: tf.Tensor, member: tf.Tensor) -> tf.Tensor:

@@ -75,12 +75,16 @@ class Order(Extent):
 
     def positions(self, epoch: tf.Tensor, step: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The positions of this host's block of one global batch, as `at` says them; `epoch` and `step` are int64 scalars."""
-        return self.at(epoch, self.slots_of(step, since), since)
+        return self.at(epoch, self.slots_of(step, since, epoch), since)
 
-    def slots_of(self, step: tf.Tensor, since: From = START) -> tf.Tensor:
-        """The slots of this host's block of the global batch of a step: int64 `(n,)`."""
-        low, high = self.block(step, since)
-        return step * self.batch + tf.range(low, high, dtype=tf.int64)
+    def slots_of(self, step: tf.Tensor, since: From = START, epoch: tf.Tensor | int = 0) -> tf.Tensor:
+        """The slots of this host's block of the global batch of a step: int64 `(n,)`. The epoch matters where batches are of buckets."""
+        low, high = self.block(step, since, epoch)
+        return self.first_slot(step, epoch) + tf.range(low, high, dtype=tf.int64)
+
+    def first_slot(self, step: tf.Tensor, epoch: tf.Tensor | int = 0) -> tf.Tensor:
+        """The slot of the first row of the global batch of a step, int64 like `step`; the epoch matters where batches are of buckets."""
+        return step * self.batch
 
     def steps_of(self, since: From = START) -> tf.Tensor:
         """The steps of an epoch, int64 scalar: see `steps_from`."""
@@ -93,13 +97,13 @@ class Order(Extent):
         """One past the last slot of an epoch's steps, on all hosts: int64 scalar."""
         return tf.constant(self.num_examples, tf.int64) - since.origin if self.ends_short else self.steps_of(since) * self.batch
 
-    def block(self, step: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor]:
+    def block(self, step: tf.Tensor, since: From = START, epoch: tf.Tensor | int = 0) -> tuple[tf.Tensor, tf.Tensor]:
         """The rows of a global batch that this host takes: the first, and one past the last, like `step`."""
         index, count = self.shard
-        here = self._rows(step, since)
+        here = self._rows(step, since, epoch)
         return here * index // count, here * (index + 1) // count
 
-    def _rows(self, step: tf.Tensor, since: From) -> tf.Tensor:
+    def _rows(self, step: tf.Tensor, since: From, epoch: tf.Tensor | int) -> tf.Tensor:
         """The rows of a global batch, like `step`; one of a step behind the end of the epoch."""
         here = tf.fill(tf.shape(step), tf.constant(self.batch, tf.int64))
         if self.ends_short:
@@ -131,6 +135,22 @@ class Order(Extent):
         """Tells which slots are in a mix group; what `pad` adds behind them mixes with nothing: bool, like `slot`."""
         end = self.steps_of(since) * self.batch if self.epoch_steps is not None else self.num_examples - since.origin
         return slot < end
+
+    def bucket_of(self, slot: tf.Tensor) -> tf.Tensor:
+        """The bucket of each slot, of which there are several where batches are of buckets: int32, like `slot`."""
+        return tf.zeros_like(slot, tf.int32)
+
+    def every_slot(self) -> tf.Tensor:
+        """The slots of an epoch that form mix groups, rising: int64 `(n,)`."""
+        return tf.range(self.grouped, dtype=tf.int64)
+
+    def delivered(self, epoch: int) -> tf.Tensor:
+        """The slots of an epoch that are handed over, on all hosts, in that order: int64 `(n,)`; what pads a batch is left out."""
+        return tf.range(min(self.slots, self.grouped), dtype=tf.int64)
+
+    def step_at(self, epoch: int, slots: tf.Tensor) -> tf.Tensor:
+        """The step of an epoch that each slot is of: int64 `(n,)`."""
+        return slots // self.batch
 
     def found(self, epoch: int | tf.Tensor, slot: tf.Tensor, since: From = START) -> Found:
         """The examples at slots of an epoch, int64 `(n,)`."""

@@ -74,7 +74,8 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: Position | None) -
 def examples_of(executor: Executor, at: Position) -> list[tuple[int, int, int]]:
     """The records of one batch of this host, each with its cycle through the data and its occurrence there."""
     order, number, since = executor.order, tf.constant(at.step, tf.int64), From(at.origin, at.shift)
-    slots = order.slots_of(number, since) if executor.wide is None else widened(order, number, executor.wide, since)[0]
+    wide = executor.wide
+    slots = order.slots_of(number, since, at.epoch) if wide is None else widened(order, number, wide, since, at.epoch)[0]
     records, cycles, occurrences = order.found(at.epoch, slots, since)
     found = records, cycles, tf.zeros_like(cycles) if occurrences is None else occurrences
     return list(zip(*(part.numpy().tolist() for part in found), strict=True))
@@ -86,7 +87,7 @@ def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 
     at = tf.constant(record, tf.int64)
     draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64), tf.constant([occurrence], tf.int64))[0]
     features: Features = {"@record": at, "@draws": draws}
-    for node in executor.nodes_of(record):
+    for node in executor.for_record(record).nodes_of(record):
         if isinstance(node, Read):
             for name, t in node.out.items():
                 try:

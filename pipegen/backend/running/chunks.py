@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from math import prod
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -14,7 +15,7 @@ from pipegen.ops.lowering.once import apart, either
 from pipegen.ops.lowering.resizing import usual_sizes
 from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Element, Read
-from pipegen.types import ElementType
+from pipegen.types import ElementType, FeatureType
 
 Reading: TypeAlias = Callable[[tf.Tensor, ElementType, int], dict[str, list[tf.Tensor]]]
 Scope: TypeAlias = Callable[[Stage], AbstractContextManager[object]]
@@ -48,7 +49,9 @@ def real(features: Features) -> Features:
     return {name: value[:n] for name, value in features.items() if name != _REAL}
 
 
-def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run: Run, chunk: int, scope: Scope) -> Features:
+def each(
+    features: Features, nodes: Sequence[Read | Element], read: Reading, run: Run, chunk: int, scope: Scope, of: ElementType | None = None
+) -> Features:
     """A chunk `(chunk, ...)` after the nodes, which work on single examples.
 
     Files are read and surveyed side by side. What follows is traced once, and TensorFlow writes it into the graph for each example: in
@@ -61,6 +64,7 @@ def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run
         run: Runs an Element on one example, in place, with what the surveys say of it by feature.
         chunk: Examples in a chunk.
         scope: Gives the scope of a stage.
+        of: Where the nodes are those of one bucket: the types of an example in all of them, which then go to their batch alike.
 
     Returns:
         The features `(chunk, ...)`; of large ones a list of tensors, which `joined` stacks.
@@ -100,7 +104,8 @@ def each(features: Features, nodes: Sequence[Read | Element], read: Reading, run
     else:
         results = of_each(examples, found)
     columns = zip(*results, strict=True)
-    return features | {name: _together([*column]) for (name, _), column in zip(out.items(), columns, strict=True)}
+    every = [(name, t if of is None else of[name]) for name, t in out.items()]
+    return features | {name: _together([*column], t) for (name, t), column in zip(every, columns, strict=True)}
 
 
 def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full: bool) -> Features:
@@ -121,14 +126,25 @@ def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full:
             lists = [value[i if full else tf.minimum(i, count - 1)] for i in range(batch // chunk)]
             rows[name] = _stacked(lists, tf.TensorSpec(of[name].shape, tf.as_dtype(of[name].dtype)), batch)
         else:
-            rows[name] = tf.reshape(value, [batch if full else -1, *value.shape[2:]])
+            rows[name] = _unchunked(value, batch if full else -1)
     return rows if full else real(rows)
 
 
-def _together(values: list[tf.Tensor]) -> tf.Tensor:
-    """Tensors of one type stacked, or, where they are large, as a list that holds them: a scalar of dtype `variant`."""
+def _unchunked(value: tf.Tensor, rows: int) -> tf.Tensor:
+    """Chunks `(k, chunk, ...)` as rows; sides that are another one in each batch of a bucket are asked of the batch."""
+    if value.shape[2:].is_fully_defined():
+        return tf.reshape(value, [rows, *value.shape[2:]])
+    reshaped = tf.reshape(value, tf.concat([[rows], tf.shape(value)[2:]], 0))
+    reshaped.set_shape([None if rows < 0 else rows, *value.shape[2:]])
+    return reshaped
+
+
+def _together(values: list[tf.Tensor], t: FeatureType) -> tf.Tensor:
+    """Tensors of type `t` stacked, or, where they are large, as a list that holds them: a scalar of dtype `variant`."""
     one = values[0]
-    if not one.shape.is_fully_defined() or one.shape.num_elements() * one.dtype.size < _BY_REFERENCE:
+    own = (tuple(one.shape),) if one.shape.rank is not None else ()
+    known = [shape for shape in t.shapes or own if None not in shape]
+    if not known or max(map(prod, known)) * one.dtype.size < _BY_REFERENCE:
         return tf.stack(values)
     held = tf.raw_ops.EmptyTensorList(element_shape=one.shape.as_list(), max_num_elements=-1, element_dtype=one.dtype)
     for value in values:
@@ -141,6 +157,6 @@ def _stacked(lists: list[tf.Tensor], spec: tf.TensorSpec, count: int) -> tf.Tens
     held = lists[0]
     for more in lists[1:]:
         held = tf.raw_ops.TensorListConcatLists(input_a=held, input_b=more, element_dtype=spec.dtype)
-    shape = spec.shape.as_list()
+    shape = [-1 if side is None else side for side in spec.shape]
     stacked = tf.raw_ops.TensorListStack(input_handle=held, element_shape=shape, element_dtype=spec.dtype, num_elements=count)
     return tf.ensure_shape(stacked, [count, *spec.shape])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
+from pipegen.backend.index.bucketed import BucketedOrder
 from pipegen.backend.index.draws import Draws
 from pipegen.backend.index.interleaving import Counts, MixedOrder
 from pipegen.backend.index.order import Order, window_size
@@ -21,6 +23,7 @@ from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.cache import MemoryCache
+from pipegen.backend.reading.columns import Column
 from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.mixed import MixedRecords, mixed_tensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from pipegen.backend.reading.guard import Quarantine
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
+    from pipegen.data.buckets import InBuckets
     from pipegen.data.sampling.epochs import Epochs
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.stage import Stage
@@ -68,6 +72,7 @@ class Executor:
         store: Opens the cache on disk of a plan that has one, and looks up the row of each record in it.
         epochs: Of a plan that is sampled: which examples an epoch has.
         memory: Gives the cache in memory of a plan that has one, where it is not this executor's alone.
+        buckets: Of a plan whose batches are of buckets: which one each record is in.
         anywhere: Whether it is for epochs that were begun with batches of another size; of a plan that mixes nothing, any executor is.
     """
 
@@ -84,9 +89,13 @@ class Executor:
         store: Callable[[], tuple[Store, Ints]] | None = None,
         epochs: Epochs | None = None,
         memory: Callable[[Cache], MemoryCache] | None = None,
+        buckets: InBuckets | None = None,
         anywhere: bool = False,
     ) -> None:
+        if (buckets is None) != (not plan.buckets):
+            raise InternalError("a plan has batches of buckets, and nobody has said which bucket each record is in")
         self.plan = plan
+        self._in_bucket: dict[int, Executor] = {}
         self.spec = spec
         self.records = records
         self.quarantine = quarantine
@@ -96,7 +105,10 @@ class Executor:
         self._scopes = scopes(plan)
         self._store, self._memory = store, memory
         index, chosen = plan.index, None if epochs is None else sampled(epochs)
-        extent = extent_of(spec, plan, records.epoch_examples if chosen is None else chosen.size, shard)
+        if (buckets is None) != (not plan.buckets):
+            raise InternalError("a plan has batches of buckets, and nobody has said which bucket each record is in")
+        self.buckets, counts = buckets, () if buckets is None else buckets.counts
+        extent = extent_of(spec, plan, records.epoch_examples if chosen is None else chosen.size, shard, counts)
         extent = replace(extent, anywhere=anywhere)
         held, jit = records.in_shards, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
@@ -105,7 +117,7 @@ class Executor:
         self.setting = Setting(
             extent, threads(spec.runtime), jit, quarantine is not None, python, columns, *records.reader.keeps(), records.reader.fetches
         )
-        self.order = replace(order_of(extent, index, records, spec.seed), sampled=chosen)
+        self.order = replace(order_of(extent, index, records, spec.seed, buckets), sampled=chosen)
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)
@@ -143,6 +155,29 @@ class Executor:
     def steps(self) -> int:
         """Steps in an epoch."""
         return self.order.steps
+
+    @cached_property
+    def _bucket_column(self) -> Column:
+        """The bucket of each record."""
+        assert self.buckets is not None  # noqa: S101 - asked only where there are buckets
+        return Column(self.buckets.of)
+
+    def bucket_of(self, record: tf.Tensor) -> tf.Tensor:
+        """Returns the bucket of a record: an int32 scalar."""
+        return tf.cast(self._bucket_column(record), tf.int32)
+
+    def for_record(self, record: int) -> Executor:
+        """Returns what works on single examples as on this record: where there are buckets, an executor of the plan of its own."""
+        return self if self.buckets is None else self.in_bucket(int(self.buckets.of[record]))
+
+    def in_bucket(self, number: int) -> Executor:
+        """Returns an executor of the plan of one bucket, in the order and with the draws of this one, for whoever looks at examples."""
+        if number not in self._in_bucket:
+            made = copy(self)
+            made.plan, made.mixing = self.plan.buckets[number], last_mixing(self.plan.buckets[number].nodes)
+            made.buckets = None
+            self._in_bucket[number] = made
+        return self._in_bucket[number]
 
     def physical(self, form: Form) -> Physical:
         """Returns what runs in one form."""
@@ -271,8 +306,10 @@ class Executor:
         return found
 
 
-def order_of(extent: Extent, index: Index, records: Records, seed: int) -> Order:
+def order_of(extent: Extent, index: Index, records: Records, seed: int, buckets: InBuckets | None = None) -> Order:
     """The order of a split on one host."""
+    if buckets is not None:
+        return BucketedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, members=Column(buckets.members))
     if isinstance(records, MixedRecords) and records.mixture is not None:
         held = tuple(map(len, records.parts))
         orders = tuple(_order_of_part(records, number, extent, index, seed) for number in range(len(held)))

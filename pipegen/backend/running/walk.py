@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend.features import Features
 from pipegen.backend.index import mixing
+from pipegen.backend.index.bucketed import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
 from pipegen.backend.process import xla
@@ -109,13 +111,17 @@ class Run:
             case p.Ahead():
                 return lambda f: self.x.tensors.ahead(f, function.node.out)
             case p.Draw():
-                return self._draw
+                return partial(self._draw, buckets=function.buckets)
+            case p.Choose():
+                return self._choose(function)
             case p.Fill():
                 return lambda f: chunks.filled(f, function.size)
             case p.Cut():
                 return lambda f: chunks.cut(f, function.chunk, full=function.full)
             case p.Examples() if function.chunk > 1:
-                return lambda f: chunks.each(f, function.nodes, self.x.tensors.read_each, self.x.element, function.chunk, self.x.scope)
+                of = self.plan.plan.batch.out if self.plan.plan.buckets else None
+                given = self.x.tensors.read_each, self.x.element, function.chunk, self.x.scope, of
+                return lambda f: chunks.each(f, function.nodes, *given)
             case p.Examples():
                 return self._one(function)
             case p.Each():
@@ -162,11 +168,15 @@ class Run:
             return features | {"@member": order.member(slot, since)} if index.grouped else features
 
         def step(epoch: tf.Tensor, number: tf.Tensor, counted: tf.Tensor | None = None, *laid: tf.Tensor) -> Features:
-            since = counted_from(counted)
+            since, own = counted_from(counted), {}
             if rows is not None:
-                slot, own = mixing.widened(order, number, rows, since)
-                return named(epoch, slot, since, laid) | {"@own": own}
-            return named(epoch, order.slots_of(number, since), since, laid)
+                slot, own["@own"] = mixing.widened(order, number, rows, since, epoch)
+            else:
+                slot = order.slots_of(number, since, epoch)
+            if isinstance(order, BucketedOrder):  # that of the step: rows that fill up whole groups may lie in another one's stretch
+                bucket = order.bucket_of(order.first_slot(number, epoch))
+                own |= {"@bucket": tf.zeros_like(slot, tf.int32) + bucket, "@step": tf.zeros_like(slot) + number}
+            return named(epoch, slot, since, laid) | own
 
         def whole(epoch: tf.Tensor, first: tf.Tensor, counted: tf.Tensor | None = None) -> Features:
             since = counted_from(counted)
@@ -181,8 +191,25 @@ class Run:
 
         return whole if index.whole else step
 
-    def _draw(self, record: tf.Tensor, cycle: tf.Tensor) -> Features:
-        return {"@record": record, "@draws": self.x.draws(self.x.tensors, record[None], cycle[None])[0]}
+    def _draw(self, record: tf.Tensor, cycle: tf.Tensor, *, buckets: bool) -> Features:
+        drawn = {"@record": record, "@draws": self.x.draws(self.x.tensors, record[None], cycle[None])[0]}
+        return drawn | {"@bucket": self.x.bucket_of(record)} if buckets else drawn
+
+    def _choose(self, choose: p.Choose) -> Callable[[Features], Features]:
+        """Calls the functions of one bucket: all examples of a batch are of one."""
+        made = [self._called(functions) for functions in choose.functions]
+
+        def alone(own: Callable[..., Any], features: Features) -> Features:
+            # Copies, on which a branch may set the shapes that they have in it. What it notes on the way for itself stays there.
+            done: Features = own({name: tf.identity(value) for name, value in features.items()})
+            return {name: value for name, value in done.items() if name in features or not name.startswith("@")}
+
+        def chosen(features: Features) -> Features:
+            bucket = tf.reshape(features["@bucket"], [-1])[0]
+            done: Features = tf.switch_case(bucket, [partial(alone, own, features) for own in made])
+            return done
+
+        return chosen
 
     def _one(self, examples: p.Examples) -> Callable[[Features], Features]:
         """One example through the nodes, and what is done where it is damaged."""
@@ -251,7 +278,7 @@ class Run:
         """
         output = emit.node.output
         epoch = features["@epoch"][0]
-        step = features["@slot"][0] // self.x.order.batch
+        step = features["@step"][0] if "@step" in features else features["@slot"][0] // self.x.order.batch
         parts: list[Any] = [arrange(output.x, features)]
         if output.y is not None:
             parts.append(arrange(output.y, features))

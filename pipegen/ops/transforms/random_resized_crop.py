@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Range, check_range, checked
-from pipegen.ops.arguments.sizes import Size, height_width
+from pipegen.ops.arguments.sizes import BUCKET, Size, height_width
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Transform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.linear import uniform
@@ -94,6 +94,8 @@ class RandomResizedCrop(CropTransform):
         from pipegen.ops.transforms.center_crop import CenterCrop
         from pipegen.ops.transforms.resize import Resize
 
+        if self.size == BUCKET:  # which of them is to be known before anything runs
+            return Resize(size=self.size, mode="crop", feature=self.feature), CenterCrop(size=self.size, feature=self.feature)
         h, w = self.output_size()
         larger = min(round(h * 256 / 224), LARGEST_SIDE), min(round(w * 256 / 224), LARGEST_SIDE)
         method, antialias, feature = self.method, self.antialias, self.feature

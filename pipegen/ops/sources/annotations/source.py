@@ -102,7 +102,8 @@ class BoxedSource(KeepsBoxes, Source):
         known = {"labels": found.names}
         type_ = self._type(len(found.names), max(1, int(found.lengths().max(initial=0))))
         listing = Listing(root, keys, None, found.names, as_sizes(sizes), (*notes, *of_classes, *of_boxes), parts, columns=columns)
-        listing = replace(listing, column_classes=known, type=type_, in_table=True)
+        sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
+        listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides)
         if self.empty != "drop":
             return listing
         kept = np.flatnonzero(found.lengths())

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.arguments.sizes import Size, height_width
+from pipegen.ops.arguments.sizes import FixedSize, height_width
 from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
@@ -44,7 +44,7 @@ class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ig
     """The name of the array in `data=` or in the `.npz` file; by default the feature's own name."""
     path: Annotated[str, Field(min_length=1)] | None = None
     """A `.npy` file that holds this array alone, relative to the spec's file."""
-    size: Size | None = None
+    size: FixedSize | None = None
     """The size of the images: a square's side or `[height, width]`, in pixels. Said here, it is known before the data is there."""
     channels: Annotated[int, Field(ge=1)] | None = None
     """Channels of the images. Without it they are those of the data; until that is there, images are taken for RGB."""

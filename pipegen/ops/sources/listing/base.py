@@ -149,6 +149,8 @@ class Listing:
     """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
     excluded: frozenset[str] = frozenset()
     """The keys that were left out, and are not here."""
+    sides: np.ndarray[Any, Any] | None = None
+    """Where annotations say how large images are: height and width of each in pixels, float64 `(n, 2)`, NaN where they do not."""
 
     def __post_init__(self) -> None:
         """Makes columns of what is none yet."""
@@ -206,6 +208,7 @@ class Listing:
             shards=None if self.shards is None else self.shards.take(records),
             rows=None if self.rows is None else self.rows[records],
             ids=None if self.ids is None else self.ids[records],
+            sides=None if self.sides is None else self.sides[records],
             cells=None if self.cells is None else partial(_cells_of, self.cells, records.tolist()),
         )
 

@@ -80,7 +80,17 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         column_classes=first.column_classes,
         type=common_type(types, first.type) if first.type is not None and first.numbered else _with_room(every, first.type),
         shards=_all_shards([listing.shards for listing in every]),
+        sides=_all_sides(every),
     )
+
+
+def _all_sides(parts: Sequence[Listing]) -> Any:
+    """The sizes of the images of several splits, one after another, where annotations say any."""
+    import numpy as np
+
+    if all(listing.sides is None for listing in parts):
+        return None
+    return np.concatenate([np.full((len(own.keys), 2), np.nan) if own.sides is None else own.sides for own in parts])
 
 
 def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tuple[dict[str, Any], list[Note]]:

@@ -1,0 +1,149 @@
+"""The order of a split whose batches are each of one bucket: examples are permuted within their bucket, and the batches of all among
+themselves.
+
+A cycle through the data has so many batches of each bucket. In the space of slots each bucket has a stretch of its own, in which its
+examples stand in the order of the cycle; a batch is a part of that, and a mix group never lies in two buckets. Which batch a step
+has is a permutation of the batches, so that any step can be begun with, and an example has the same slot whatever the size of a batch is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+from pipegen.backend.index.order import STAND_INS, START, Found, From, Order
+from pipegen.backend.index.permuted import keys, permute
+
+if TYPE_CHECKING:
+    from pipegen.backend.reading.columns import Column
+
+_BATCHES = -4
+"""Stands in the place of a window's number in the keys of the order of batches."""
+
+
+@dataclass(frozen=True, eq=False)
+class BucketedOrder(Order):
+    """The order of one split on one host; `num_examples` counts those of all buckets, and `slots` are those of a cycle. Its epochs end with
+    batches of the size that they were begun with, so that they are counted from their begin.
+
+    Attributes:
+        members: From places to records: those of one bucket behind those of another, in stored order.
+    """
+
+    members: Column | None = None
+
+    @property
+    def slots(self) -> int:
+        return self.bucket_starts[-1]
+
+    @property
+    def grouped(self) -> int:
+        return self.slots
+
+    def _constant(self, numbers: tuple[int, ...]) -> tf.Tensor:
+        return tf.constant(numbers, tf.int64)
+
+    def _cycle(self, epoch: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
+        """The cycle that an epoch begins in, and the batch of it: int64 scalars."""
+        epoch = tf.convert_to_tensor(epoch, tf.int64)
+        if self.epoch_steps is None:
+            return epoch, tf.zeros_like(epoch)
+        whole = max(sum(self.bucket_steps), 1)
+        return epoch * self.epoch_steps // whole, epoch * self.epoch_steps % whole
+
+    def _batch_of(self, step: tf.Tensor, epoch: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Finds the batch of a step: the cycles from the first one of its epoch to its own, its bucket, its number there; like `step`."""
+        total = max(sum(self.bucket_steps), 1)
+        begin, offset = self._cycle(epoch)
+        later, number = (offset + step) // total, (offset + step) % total
+        if self.kind != "stored" and total > 1:
+            flat = tf.reshape(number, [-1])
+            key = keys(self.seed)(tf.reshape(begin + later, [-1]) + tf.zeros_like(flat), tf.zeros_like(flat) + _BATCHES)
+            number = tf.reshape(permute(flat, key, tf.constant(total - 1, tf.int64)), tf.shape(number))
+        starts = self._constant((0, *np.cumsum(self.bucket_steps).tolist()))
+        bucket = tf.searchsorted(starts, tf.reshape(number, [-1]), side="right", out_type=tf.int64) - 1
+        bucket = tf.reshape(bucket, tf.shape(number))
+        return later, bucket, number - tf.gather(starts, bucket)
+
+    def first_slot(self, step: tf.Tensor, epoch: tf.Tensor | int = 0) -> tf.Tensor:
+        later, bucket, number = self._batch_of(step, epoch)
+        return later * self.slots + tf.gather(self._constant(self.bucket_starts), bucket) + number * self.batch
+
+    def steps_of(self, since: From = START) -> tf.Tensor:
+        return tf.constant(self.steps, tf.int64)
+
+    def _rows(self, step: tf.Tensor, since: From, epoch: tf.Tensor | int) -> tf.Tensor:
+        _, bucket, number = self._batch_of(step, epoch)
+        return self._rows_of(bucket, number)
+
+    def _rows_of(self, bucket: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+        """The rows of a batch of a bucket, by its number there."""
+        here = tf.zeros_like(number) + self.batch
+        if self.ends_short:
+            here = tf.maximum(tf.minimum(here, tf.gather(self._constant(self.buckets), bucket) - number * self.batch), 1)
+        return here
+
+    def _place(self, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Finds the place of a slot: the cycles from the first one of its epoch to its own, its bucket, its place there; like `slot`."""
+        later, within = slot // self.slots, slot % self.slots
+        starts = self._constant(self.bucket_starts)
+        found = tf.searchsorted(starts, tf.reshape(within, [-1]), side="right", out_type=tf.int64) - 1
+        bucket = tf.reshape(tf.minimum(found, len(self.buckets) - 1), tf.shape(slot))
+        return later, bucket, within - tf.gather(starts, bucket)
+
+    def bucket_of(self, slot: tf.Tensor) -> tf.Tensor:
+        """The bucket of each slot: int32, like `slot`."""
+        return tf.cast(self._place(slot)[1], tf.int32)
+
+    def member(self, slot: tf.Tensor, since: From = START) -> tf.Tensor:
+        _, bucket, place = self._place(slot)
+        return place < tf.gather(self._constant(self.buckets), bucket)
+
+    def every_slot(self) -> tf.Tensor:
+        each = zip(self.bucket_starts, self.buckets, strict=False)
+        return tf.concat([tf.range(start, start + count, dtype=tf.int64) for start, count in each], 0)
+
+    def delivered(self, epoch: int) -> tf.Tensor:
+        steps = tf.range(self.steps, dtype=tf.int64)
+        begin, here = self.first_slot(steps, epoch), self._rows(steps, START, epoch)
+        slots = tf.ragged.range(begin, begin + here).flat_values
+        return tf.boolean_mask(slots, self.member(slots))
+
+    def step_at(self, epoch: int, slots: tf.Tensor) -> tf.Tensor:
+        begin = self.first_slot(tf.range(self.steps, dtype=tf.int64), epoch)
+        rising = tf.argsort(begin)
+        return tf.cast(tf.gather(rising, tf.searchsorted(tf.gather(begin, rising), slots, side="right") - 1), tf.int64)
+
+    def at(self, epoch: tf.Tensor, slot: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The cycle, the place among all examples, bucket behind bucket, and the weight of each slot; see `Order.at`."""
+        later, bucket, place = self._place(slot)
+        count = tf.gather(self._constant(self.buckets), bucket)
+        first = tf.gather(self._constant((0, *np.cumsum(self.buckets).tolist())), bucket)
+        weight = tf.cast(place < count, tf.float32)
+        return self._cycle(epoch)[0] + later, first + place % tf.maximum(count, 1), weight
+
+    def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int, since: From = START) -> Found:
+        """The examples that may take the place of a damaged one: those behind it among `STAND_INS` of its bucket; see `Order`."""
+        _, bucket, place = self._place(slot)
+        total = tf.maximum(tf.gather(self._constant(self.buckets), bucket), 1)
+        own, size = place % total, tf.minimum(total, STAND_INS)
+        first = tf.minimum(own // STAND_INS * STAND_INS, total - size)
+        others = first + (own - first + 1 + tf.range(count, dtype=tf.int64)) % size
+        return self.found(epoch, slot - place + others)
+
+    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
+        """The record at each place of a cycle: int64 `(n,)` each."""
+        assert self.members is not None  # noqa: S101 - every such order has them
+        if self.kind != "stored":
+            firsts = self._constant((0, *np.cumsum(self.buckets).tolist()))
+            bucket = tf.searchsorted(firsts, position, side="right", out_type=tf.int64) - 1
+            first, last = tf.gather(firsts, bucket), tf.gather(self._constant(self.buckets), bucket) - 1
+            position = first + permute(position - first, keys(self.seed, jit=jit)(cycle, bucket), last)
+        return tf.cast(self.members(position), tf.int64)
+
+    def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns nothing: what the steps of an epoch have in common is a key for each bucket, which takes no time."""
+        return ()
