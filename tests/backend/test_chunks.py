@@ -40,9 +40,9 @@ def test_a_batch_that_is_cut_and_joined_is_the_same(rows: int, full: bool, by_re
     given = {"@record": tf.range(rows), "@draws": tf.reshape(tf.range(2.0 * rows), [rows, 2]), "image": tf.constant(images)}
     cut = chunks.cut(given, 3, full=full)
     assert cut["@draws"].shape.as_list() == [-(-rows // 3), 3, 2]
-    cut["image"] = tf.stack([chunks._together(tf.unstack(chunk)) for chunk in tf.unstack(cut["image"])])
-    assert (cut["image"].dtype == tf.variant) is by_reference
     of = ElementType((("image", FeatureType("image", "uint8", (2, 4, 1))),))
+    cut["image"] = tf.stack([chunks._together(tf.unstack(chunk), of["image"]) for chunk in tf.unstack(cut["image"])])
+    assert (cut["image"].dtype == tf.variant) is by_reference
     joined = chunks.joined(cut, of, 6, 3, full=full)
     assert set(joined) == set(given)
     for name, value in given.items():

@@ -198,7 +198,7 @@ def test_a_widened_block_holds_every_group_that_it_touches() -> None:
         rows = order.widened
         widths.add(rows)
         for step in range(order.steps):
-            first, last = order._block(step)
+            first, last = order._block(step, order.num_examples)
             low, high = (int(v) for v in order.block(tf.constant(step, tf.int64)))
             assert (first, last) == (step * order.batch + low, step * order.batch + high), order
             touched = {g * GROUP + i for s in range(first, last) for g in [s // GROUP] for i in range(GROUP)}

@@ -223,11 +223,14 @@ def test_the_remainder_moves_nothing() -> None:
     np.testing.assert_array_equal(streams[1], streams[2][:43])
 
 
-def test_stand_ins_come_from_the_same_block_of_the_same_batch() -> None:
+@pytest.mark.parametrize("batch", [8, 12])
+@pytest.mark.parametrize("shard", [(0, 1), (1, 2)])
+def test_stand_ins_come_from_the_eight_that_stand_together_in_the_order(batch: int, shard: tuple[int, int]) -> None:
+    """Neither the batch nor the share has a say; the last group of 29 begins so that it has eight, too."""
     import tensorflow as tf
 
-    o = order(24, 8, shard=(1, 2), remainder="drop", seed=5)
-    block = list(step_of(o, 3, 1)[0])
-    slot = 1 * 8 + 4 + 2
-    records = o.alternates(tf.constant(3, tf.int64), tf.constant(slot, tf.int64), 8).record
-    assert list(records.numpy()) == [block[(2 + 1 + i) % 4] for i in range(8)]
+    whole = np.concatenate(epoch_of(order(29, 1, seed=5), 3)).tolist()
+    o = order(29, batch // shard[1], shard=shard, remainder="drop", seed=5)
+    for slot, first in ((14, 8), (27, 21)):
+        records = o.alternates(tf.constant(3, tf.int64), tf.constant(slot, tf.int64), 8).record
+        assert list(records.numpy()) == [whole[first + (slot - first + 1 + i) % 8] for i in range(8)]

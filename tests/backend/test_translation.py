@@ -69,6 +69,6 @@ def test_what_is_handed_over_is_noted_as_the_plan_says(photo_folder: Path) -> No
     pipe = pipeline(photo_folder, transforms=STEPS)
     executor, progress = pipe._engine.executor("train"), pipe._engine.train_progress()
     batches = executor.batches(progress.head(), p.TRAINING)
-    for form, noted in ((p.FIXED.bare(), [0, 0]), (p.TRAINING.bare(), [0, 1])):
+    for form, noted in ((p.FIXED.bare(), [0, 0, 0, 0]), (p.TRAINING.bare(), [0, 1, 0, 0])):
         next(iter(executor.delivered(batches, form, progress)))
         assert progress.delivered.numpy().tolist() == noted

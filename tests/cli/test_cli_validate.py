@@ -142,9 +142,9 @@ def test_fix_leaves_what_has_no_certain_fix(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_suggestion_waits_for_its_own_option(cli: Cli, tmp_path: Path) -> None:
-    """`aug_mix` became `cutmix`, which is another augmentation, and `rotate` a turn of every image of every split."""
+    """`cut_out` became `random_erasing` with arguments of its own, and `rotate` a turn of every image of every split."""
     path = tmp_path / "bad.pipegen.yaml"
-    for wrong in ("aug_mix", "rotate: {degrees: 20}", "random_flap"):
+    for wrong in ("cut_out", "rotate: {degrees: 20}", "random_flap"):
         text = GOOD.replace("random_flip", wrong)
         path.write_text(text)
         result = cli("validate", "--fix")

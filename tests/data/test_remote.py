@@ -150,7 +150,7 @@ def test_the_cache_keeps_to_its_size(memory: Any, tmp_path: Path) -> None:
 
     def released(name: str) -> None:
         """Does what the end of a process does that reads an address."""
-        path = next(path for path, stream in cache_module._HELD.items() if Path(stream.name).read_text() == f"memory/{name}")
+        path = next(path for path in cache_module._HELD if tmp_path in path.parents and path.read_text() == f"memory/{name}")
         cache_module._HELD.pop(path).close()
 
     def hold(name: str) -> list[str]:

@@ -45,6 +45,7 @@ PAGES = {
 _WIDTH = 100
 _MARKER = re.compile(r"^<!-- (keys: ([\w. ]+)|sources|tests) -->$", re.MULTILINE)
 _LINK = re.compile(r"\b(see|under) `(\w+)`")
+_AWAY = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _TITLE = re.compile(r"^```yaml title=\"(.+)\"$", re.MULTILINE)
 
 
@@ -78,7 +79,8 @@ def markdown(name: str) -> str:
 
 
 def terminal(name: str) -> str:
-    """Returns a page as plain lines of Markdown: keys are paragraphs, titles of files stand before their blocks."""
+    """Returns a page as plain lines of Markdown: keys are paragraphs, titles of files stand before their blocks, and of a link there are
+    the words."""
 
     def filled(match: re.Match[str]) -> str:
         if match[1] == "tests":
@@ -87,7 +89,7 @@ def terminal(name: str) -> str:
             return "\n".join(aligned((op, summary(cls)) for op, cls in sources().items()))
         return "\n".join(line for key in keys_named(match[2]) for line in key_lines(key))
 
-    text = "```".join(part if i % 2 else _filled(part) for i, part in enumerate(source_text(name).split("```")))
+    text = "```".join(part if i % 2 else _filled(_AWAY.sub(r"\1", part)) for i, part in enumerate(source_text(name).split("```")))
     return _TITLE.sub(lambda m: f"{m[1]}:\n\n```yaml", _MARKER.sub(filled, text))
 
 
