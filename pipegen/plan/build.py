@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
-from pipegen.errors import InternalError, OpError, SpecError
+from pipegen.errors import OpError, SpecError
 from pipegen.ops.base import (
     ColourTransform,
     CropTransform,
@@ -28,15 +28,16 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StagedTransform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
+from pipegen.plan.assembly import Assembly
 from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
 from pipegen.plan.items import Images, Items, limits, nothing_chooses, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Act, Lanes
 from pipegen.plan.mixing import late, plan_mixing
-from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Node, Plan, Read, Shard, Shuffle
+from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
-from pipegen.plan.segments import Colour, Geometric, reading, varying
+from pipegen.plan.segments import Colour, Geometric, reading
 from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, WindowShuffle
@@ -44,24 +45,20 @@ from pipegen.spec.stand_in import UnknownStep
 from pipegen.types import ElementType, FeatureType
 
 
-class Builder:
+class Builder(Assembly):
     """Builds the plan of one split. Findings are collected; after an error no more is said about a feature's values, nor about the
     feature at all where the error leaves its shape in doubt."""
 
     def __init__(self, spec: PipelineSpec, split: str, locate: Locate, source_type: ElementType, record: ElementType | None = None) -> None:
         self.split = split
         self.locate = locate
-        self.type = self.record = source_type.padded()
-        """What is known of each feature so far, and of those of a record."""
+        super().__init__(source_type.padded())
+        self.record = self.type
+        """The type of the features of a record."""
         self.lanes = Lanes(spec, split, self.record)
         self.spec = self.lanes.spec
         self.followed = followers.followed(record or source_type)
         """Returns the images that something is aligned with, whether it is here or, in a plan of some features, left out."""
-        self.edge = self.type
-        """The type of the edge behind the last node."""
-        self.nodes: list[Node] = []
-        self.waiting: list[tuple[Stage, dict[str, FeatureType]]] = []
-        """Stages that are not in nodes yet, and what leaves each of their features."""
         self.findings = wrong_buckets(source_type, locate)
         self.ordinary: set[Diagnostic] = set()
         """Findings about random steps, which run on the training split as a matter of course."""
@@ -71,7 +68,6 @@ class Builder:
         self.images = Images()
         self.windows: set[str] = set()
         """What is called the window of each crop that items choose."""
-        self.held: dict[str, s.Decode] = {}
         self.like: dict[str, tuple[str, StepRef[DecodeTransform]]] = {}
         """Returns, for a feature aligned with an image, that image and what decodes it."""
         self.fills = Fills()
@@ -243,8 +239,7 @@ class Builder:
             self._close()
             stage = self._single(ref, feature, x, y, following)
             if isinstance(stage, s.Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
-                self.held[feature] = stage
-                self.type = self.type.replace(**{feature: y})
+                self._hold(stage, y)
             else:
                 self._emit(stage, feature, y)
 
@@ -272,41 +267,15 @@ class Builder:
         return needed if self.lanes.home(feature) not in self.followed or traits.crops or traits.stretches else None
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
-        """Add a stage. A decode at a scale that the next step's window decides is held until that step comes."""
-        self.type = self.type.replace(**{feature: y})
+        """Add a stage, unless it takes one example and a step before has mixed them."""
         if self.mixed is not None and stage.one_example:
+            self.type = self.type.replace(**{feature: y})
             self._report(stage.uses()[-1], late(self.mixed, stage.uses()[-1]))
             if self.mixed.step.when is None:
                 self.ordinary.add(self.findings[-1])
             self.poisoned.add("mixing")
             return
-        held = self.held.pop(feature, None)
-        if held is not None and isinstance(stage, s.Crop):
-            stage = s.DecodeWindow(feature, held.ref, stage.ref, held.needed, whole=True)
-        elif held is not None:
-            raise InternalError(f"`{held.ref.id}` waited for a crop and met {type(stage).__name__}")
-        self.waiting.append((stage, {feature: y}))
-
-    def _emit_all(self, stage: Stage, types: dict[str, FeatureType]) -> None:
-        """Add a stage that gives several features another type."""
-        self.type = self.type.replace(**types)
-        self.waiting.append((stage, types))
-
-    def _place(self) -> None:
-        """Make nodes of one stage each: on one example at a time, until a step has mixed them.
-
-        What is the same in every epoch comes first, whichever feature it is about, so that it can be cached.
-        """
-        waiting, self.waiting = self.waiting, []
-        varies = varying([stage for stage, _ in waiting])
-        for _, (stage, types) in sorted(enumerate(waiting), key=lambda one: one[0] in varies):
-            self.edge = self.edge.replace(**types)
-            self.nodes.append(Element(self.edge, (stage,)) if self.edge.batch is None else Kernel(self.edge, (stage,)))
-
-    def _pend(self, stage: s.Compose | s.ComposeColour, entry: FeatureType, y: FeatureType) -> None:
-        """Add a stage that composes a matrix: until the segment ends, the edge still carries the image that entered it."""
-        self.waiting.append((stage, {stage.feature: entry}))
-        self.type = self.type.replace(**{stage.feature: y})
+        super()._emit(stage, feature, y)
 
     def _geometric(self, ref: StepRef, step: Transform, feature: str, x: FeatureType, y: FeatureType) -> None:
         """A step in a geometric segment. What `step` says, as it is written, divides segments: they are the same for what lives
@@ -377,19 +346,9 @@ class Builder:
             self.poisoned.add("output")
             return
         self._place()
-        self._stack()
+        self._stack(self.spec.batch, self.split)
         self.nodes += shortened(self.edge)
         self.nodes.append(Emit(self.nodes[-1].out, output.output))
-
-    def _stack(self) -> None:
-        """Stack the examples, unless they are."""
-        if self.type.batch is not None:
-            return
-        batch = self.spec.batch
-        remainder = batch.remainder_for(self.split)
-        size = batch.size if remainder in ("drop", "pad") else 0
-        self.type, self.edge = self.type.with_batch(size), self.edge.with_batch(size)
-        self.nodes.append(Batch(self.edge, batch.size, remainder))
 
     def _mixing(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
         """A step that mixes examples: labels are encoded first, and from here on whole batches flow."""
@@ -404,7 +363,7 @@ class Builder:
         for feature, stage, y in plan.encodings:
             self._emit(stage, feature, y)
         self._place()
-        self._stack()
+        self._stack(self.spec.batch, self.split)
         for feature, stage, y in plan.stages:
             self._emit(stage, feature, y)
         for joins in plan.items:
