@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from pipegen.cli import cache
+from pipegen.cli import cache, service
 from pipegen.cli.bench import bench
 from pipegen.cli.diff import diff
 from pipegen.cli.doctor import doctor
@@ -129,3 +129,4 @@ app.command(cls=OptionalValues, help=help_text(doctor))(doctor)
 app.command(cls=TyperCommand, help=help_text(monitor), context_settings={"allow_interspersed_args": False})(monitor)
 app.command("help", cls=OptionalValues, help=help_text(help_))(help_)
 app.add_typer(cache.app, name="cache")
+app.add_typer(service.app, name="service")

@@ -281,7 +281,8 @@ def optimise(
     from pipegen.passes import PASSES, PassContext, run_passes  # here, since what is wrong already needs no passes
 
     replaces = spec.errors.skip is not None and plan.split == "train"
-    runtime = spec.runtime if cache and not plan.buckets else spec.runtime.model_copy(update={"cache": "none"})
+    served = spec.runtime.service is not None and plan.split == "train"  # whose batches workers make, which have no cache of ours
+    runtime = spec.runtime if cache and not plan.buckets and not served else spec.runtime.model_copy(update={"cache": "none"})
     if visits is None:
         visits = num_examples
     epoch = visits if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps * plan.batch.size

@@ -126,7 +126,7 @@ class _Choice:
         alone = (Shuffle, Shard) if self.gathers else (Shuffle, Shard, Read, Element)
         self.is_together = not any(isinstance(n, alone) for n in takewhile(lambda n: not isinstance(n, Batch), nodes))
         """Whether batches are never taken apart: then one map makes a batch out of the number of its step."""
-        self.guard: p.Guard = "replace" if setting.replaces else "name" if form.derived else "none"
+        self.guard: p.Guard = "mark" if form.tells else "replace" if setting.replaces else "name" if form.derived else "none"
         allowed = max((n.chunk for n in nodes if isinstance(n, Element)), default=1)
         alone_in_parts = any(isinstance(n, Read) and n.parts for n in nodes)
         self.chunk = 1 if self.guard != "none" or alone_in_parts else chunk_size(self.rows, allowed)

@@ -20,6 +20,7 @@ class Form:
         takes: Which of these enter.
         derived: Whether more is built on it, which may run on another machine: it names damaged files itself, and uses no memory again.
         numbered: Whether batches are handed over with their epoch and step.
+        tells: Whether a batch says if all of its records are whole, in place of failing where one is damaged.
         device: Which device they are handed over on, or `None` for this host's memory.
     """
 
@@ -28,6 +29,7 @@ class Form:
     takes: Literal["epoch", "step", "record", "batch"] = "epoch"
     derived: bool = False
     numbered: bool = True
+    tells: bool = False
     device: str | None = None
 
     @property
@@ -48,6 +50,9 @@ TRAINING = Form("training", "variable")
 FIXED = Form("one epoch", "constant")
 """Of any split: in evaluation, prediction, measuring for `pipegen fit`, and wherever an epoch is asked for by its number."""
 REQUESTED = Form("requested batches", "queue", "step")
+SERVICE = Form("workers of the tf.data service", "list", "step", derived=True, tells=True)
+"""Runs on machines that have TensorFlow and nothing of this process: a batch with a damaged record is made by the trainer, which knows what
+to do about it."""
 EXPORTED = Form("export", "list", "step")
 SHOWN = Form("preview", "list", "record")
 PROBED = Form("records tried one by one", "list", "record")
@@ -62,4 +67,4 @@ def forms_of(plan: logical.Plan) -> tuple[Form, ...]:
     epochs = (TRAINING, FIXED) if plan.split == "train" else (FIXED,)
     usual = (epochs[0].bare(device), *epochs[1:]) if device else epochs
     served = (SERVED,) if plan.emit.output.y is None and not plan.index.draws and plan.split != "train" else ()
-    return (*(form for whole in usual for form in (whole, whole.built_on())), REQUESTED, EXPORTED, SHOWN, PROBED, *served)
+    return (*(form for whole in usual for form in (whole, whole.built_on())), REQUESTED, SERVICE, EXPORTED, SHOWN, PROBED, *served)

@@ -15,6 +15,7 @@ from pipegen.physical.forms import FIXED as FIXED
 from pipegen.physical.forms import PROBED as PROBED
 from pipegen.physical.forms import REQUESTED as REQUESTED
 from pipegen.physical.forms import SERVED as SERVED
+from pipegen.physical.forms import SERVICE as SERVICE
 from pipegen.physical.forms import SHOWN as SHOWN
 from pipegen.physical.forms import TRAINING as TRAINING
 from pipegen.physical.forms import Enters as Enters
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 Grain = Literal["epoch", "step", "record", "example", "chunk", "batch"]
-Guard = Literal["none", "name", "replace", "tell"]
-"""What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place; or it is only told
-whether a record is whole."""
+Guard = Literal["none", "name", "replace", "tell", "mark"]
+"""What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place; or it is told whether
+a record is whole, alone or beside its features."""
 LARGE = 1 << 20
 """Bytes from which on what a kernel gives takes the memory of earlier batches; the C library keeps smaller blocks at hand."""
 

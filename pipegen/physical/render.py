@@ -28,6 +28,7 @@ _GUARDS = {
     "name": "a failure names the file",
     "replace": "another record takes the place of a damaged one",
     "tell": "whether that works, and nothing else",
+    "mark": "what is damaged is marked",
 }
 
 

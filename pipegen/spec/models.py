@@ -24,7 +24,7 @@ from pipegen.ops.splitting import PathGroup as PathGroup
 from pipegen.ops.splitting import Seed as Seed
 from pipegen.ops.splitting import Splits as Splits
 from pipegen.ops.testing.base import DataTest
-from pipegen.spec.units import ByteSize
+from pipegen.spec.units import ByteSize, Seconds
 from pipegen.spec.views import Views
 
 DType = Literal["float32", "float16", "bfloat16", "uint8"]
@@ -34,6 +34,8 @@ UNENCODED: Encoding = "int"
 """The encoding of a label by default."""
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
+ADDRESS = r"^grpc://[^/:\s]+:[0-9]{1,5}$"
+"""The address of a dispatcher."""
 ParamName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -196,6 +198,17 @@ class RemoteCache(Model):
     """The most that they may take, such as `200GiB`; what was asked for the longest time ago goes first."""
 
 
+class Service(Model):
+    """Other machines that make batches: a dispatcher and workers of TensorFlow's tf.data service."""
+
+    address: Annotated[str, Field(pattern=ADDRESS)]
+    """The dispatcher, such as `grpc://dispatcher:5050`."""
+    patience: Seconds = 5.0
+    """The time that a batch may be late, such as `5s`, before it is made here."""
+    window: PositiveInt = 8
+    """Batches of later steps that may come before one that is missing is made here; twice as many are held at most."""
+
+
 class Runtime(Model):
     """Chooses how fast it runs, where, and which host does which share. Nothing here changes what the model sees."""
 
@@ -219,6 +232,13 @@ class Runtime(Model):
     jit: Literal["auto", "always", "never"] = "auto"
     """Compiles batch kernels with XLA: `auto` falls back to plain TensorFlow where XLA fails, `always` makes
     that an error, `never` does not compile."""
+    service: Service | None = None
+    """Other machines that make the batches of the training split: a dispatcher and workers of TensorFlow's tf.data service."""
+
+    @model_serializer(mode="wrap")
+    def _what_is_said(self, handler: Any) -> dict[str, Any]:
+        """Leaves out `service` where there is none."""
+        return {name: value for name, value in handler(self).items() if name != "service" or value is not None}
 
 
 class Stretch(NamedTuple):

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from pipegen.spec.source_map import KeyPath
 
-KEYS: dict[KeyPath, str] = {
-    ("runtime", "service"): "the tf.data service",
-}
+KEYS: dict[KeyPath, str] = {}
 """Keys, with what they will hold."""
 
 SOURCES = frozenset({"audio_folder", "text"})

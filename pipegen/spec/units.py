@@ -1,4 +1,4 @@
-"""Sizes in bytes, written as people write them: `512MiB`, `1GiB`."""
+"""Sizes in bytes and times, written as people write them: `512MiB`, `5s`."""
 
 from __future__ import annotations
 
@@ -42,3 +42,30 @@ ByteSize = Annotated[
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SCHEMA_PATTERN}]}),
 ]
 """A number of bytes, or a text such as `512MiB`."""
+
+_TIMES = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+_TIME = re.compile(r"^\s*(\d{1,9}(?:\.\d{1,9})?)\s*([a-z]{1,3})\s*$")
+_TIME_PATTERN = r"^\s*\d+(\.\d+)?\s*(ms|s|min|h)\s*$"
+
+
+def parse_seconds(value: object) -> object:
+    """Seconds of a text such as `5s`; other values pass through for the type check to judge.
+
+    Raises:
+        ValueError: If the text is no time.
+    """
+    if not isinstance(value, str):
+        return value
+    match = _TIME.match(value)
+    if match is None or match[2] not in _TIMES:
+        raise ValueError(f"a time is a number and a unit ({', '.join(_TIMES)}), such as `5s`; got {value!r}")
+    return float(match[1]) * _TIMES[match[2]]
+
+
+Seconds = Annotated[
+    float,
+    Field(gt=0, le=86400),
+    BeforeValidator(parse_seconds),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 86400}, {"type": "string", "pattern": _TIME_PATTERN}]}),
+]
+"""A time in seconds, or a text such as `5s`."""

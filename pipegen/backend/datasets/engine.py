@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import tensorflow as tf
@@ -20,6 +19,7 @@ from pipegen.backend.reading.cache import MemoryCache
 from pipegen.backend.reading.guard import Quarantine
 from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
+from pipegen.backend.service.ordering import Fed
 from pipegen.cache.key import cache_key, describe_cache
 from pipegen.cache.room import cache_folder, unusable
 from pipegen.cache.store import open_store
@@ -35,6 +35,7 @@ from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_mixing
 from pipegen.plan.nodes import Cache, Prefetch
+from pipegen.spec.spec_hash import spec_hash
 from pipegen.wait_pipe import for_monitor
 from pipegen.waiting import WATCHERS
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipegen.backend.reading.records import Records
+    from pipegen.backend.service.feed import Feed
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
     from pipegen.physical.position import Position
@@ -79,6 +81,7 @@ class Engine:
         self._shared = shared
         self._stores: dict[str, Store] = {} if shared is None else shared.stores
         self._requested: dict[str, RequestedBatches] = {}
+        self._feeds: dict[int, Feed] = {}
         self._lock = threading.RLock()
         self.shard = resolve_share(spec.runtime).pair
         check_share(spec, self.shard[1], self._locate)
@@ -212,11 +215,34 @@ class Engine:
                 executor = self.executor(split)
                 device = self._device(executor.plan)
                 if split == "train":
-                    other = partial(self.executor, split, moved=True) if last_mixing(executor.plan.nodes) is not None else None
-                    self._datasets[split] = training_dataset(executor, self.train_progress(), device, other)
+                    other = self._moved if last_mixing(executor.plan.nodes) is not None else None
+                    self._datasets[split] = training_dataset(executor, self.train_progress(), device, other, self._feed(executor))
                 else:
                     self._datasets[split] = fixed_dataset(executor, device=device)
             return self._datasets[split]
+
+    def _moved(self) -> tuple[Executor, Feed | None]:
+        """Returns what makes epochs of the training split that were begun with batches of another size."""
+        executor = self.executor("train", moved=True)
+        return executor, self._feed(executor)
+
+    def _feed(self, executor: Executor) -> Feed | None:
+        """Returns what has the batches of an executor of the training split made by other machines, where the spec names them."""
+        service = self.spec.runtime.service
+        if service is None:
+            return None
+        from pipegen.backend.service.feed import Feed
+
+        key = id(executor)
+        if key not in self._feeds:
+            here = RequestedBatches(executor)
+            self._feeds[key] = Feed(executor, service, here.at, here.element_spec, f"pipegen-{spec_hash(self.spec)[:12]}")
+        return self._feeds[key]
+
+    def fed(self) -> Fed:
+        """Counts the batches of the training split that other machines have made, and this process beside them."""
+        counts = [vars(feed.fed) for feed in self._feeds.values()]
+        return Fed(**{name: sum(count[name] for count in counts) for name in vars(Fed())})
 
     def fixed(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
         """One epoch of a split from a position on, without a variable.

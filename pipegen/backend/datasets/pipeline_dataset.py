@@ -22,6 +22,7 @@ from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
+    from pipegen.backend.service.feed import Feed
     from pipegen.physical.nodes import Form
 
 
@@ -43,6 +44,7 @@ class PipelineDataset(Explains):
         idle: Holds such an iterator that has come to its end; the datasets that share it share their iterators.
         progress: Where training stands, for a form that notes it.
         moved: Makes the same for epochs that were begun with batches of another size, where those need another executor.
+        feed: Has the batches made by other machines, in place of the executor.
     """
 
     def __init__(
@@ -56,9 +58,11 @@ class PipelineDataset(Explains):
         idle: list[BareIterator] | None = None,
         progress: Progress | None = None,
         moved: Callable[[], PipelineDataset] | None = None,
+        feed: Feed | None = None,
     ) -> None:
         # Functions hold these, and not this object, which could go only by a search for cycles then.
-        self._pipegen_numbered = numbered = executor.batches(entering(), form)
+        made = executor.batches if feed is None else feed.batches
+        self._pipegen_numbered = numbered = made(entering(), form)
         handed = partial(executor.delivered, progress=progress)
         self._pipegen_steps = steps
         self._pipegen_handed = Handed(executor.order.shard, executor.steps if progress is not None else 0)
@@ -68,7 +72,7 @@ class PipelineDataset(Explains):
         self._pipegen_begin = progress.check if progress is not None and progress.stretch.end is not None else None
         """Called before the first batch of an epoch, where the epochs may be over."""
         self._pipegen_translate = executor.explain
-        self._pipegen_check = executor.records.reader.check
+        self._pipegen_check = _checks(executor, first, feed)
         """Called at the start of an epoch that Python iterates: raises where files have changed."""
         self._pipegen_waiting = executor.waiting
         self._pipegen_commit = progress.note if progress is not None and form.device is not None else None
@@ -82,9 +86,9 @@ class PipelineDataset(Explains):
         self._pipegen_idle: list[BareIterator] = [] if idle is None else idle
         self._pipegen_latest: weakref.ref[EpochIterator] | None = None
         self._pipegen_unnumbered = Once(lambda: handed(numbered, form.bare()))
-        derived = partial(_derived, executor, form, entering, first, self._pipegen_moved)
+        derived = partial(_derived, made, form, entering, first, self._pipegen_moved)
         self._pipegen_guarded = guarded = Once(lambda: handed(derived(), form.bare()))
-        self._pipegen_made: Callable[[tf.data.Dataset], tf.data.Dataset] = lambda entering: executor.batches(entering, form.built_on())
+        self._pipegen_made: Callable[[tf.data.Dataset], tf.data.Dataset] = lambda entering: made(entering, form.built_on())
         """Makes what is built on, of what enters."""
         self._pipegen_counted = Once(lambda: _counted(guarded(), steps))
         super().__init__(numbered._variant_tensor)
@@ -198,8 +202,24 @@ class RepeatedDataset(DerivedDataset):
         return CountingIterator(source, self._pipegen_inner)
 
 
+def _checks(executor: Executor, first: Callable[[], Position], feed: Feed | None) -> Callable[[], None]:
+    check = executor.records.reader.check
+    if feed is None:
+        return check
+
+    def both() -> None:
+        check()
+        feed.check(first())
+
+    return both
+
+
 def training_dataset(
-    executor: Executor, progress: Progress, device: str | None, other: Callable[[], Executor] | None = None
+    executor: Executor,
+    progress: Progress,
+    device: str | None,
+    other: Callable[[], tuple[Executor, Feed | None]] | None = None,
+    feed: Feed | None = None,
 ) -> PipelineDataset:
     """The training split: finite, re-iterable, each time the epoch that `progress` says.
 
@@ -207,11 +227,19 @@ def training_dataset(
         executor: The split's.
         progress: Where training stands.
         device: Where batches are handed over.
-        other: Gives the executor for epochs that were begun with batches of another size, of a plan that mixes examples.
+        other: Gives the executor for epochs that were begun with batches of another size, of a plan that mixes examples, and its feed.
+        feed: Has the batches made by other machines.
     """
     form = TRAINING if device is None else TRAINING.bare(device)
-    moved = None if other is None else lambda: training_dataset(other(), progress, device)
-    return PipelineDataset(executor, form, progress.head, progress.next_start, executor.steps, progress=progress, moved=moved)
+
+    def moved() -> PipelineDataset:
+        assert other is not None  # noqa: S101 - given to the dataset only where there is another one
+        executor, feed = other()
+        return training_dataset(executor, progress, device, None, feed)
+
+    again = None if other is None else moved
+    given = executor, form, progress.head, progress.next_start, executor.steps
+    return PipelineDataset(*given, progress=progress, moved=again, feed=feed)
 
 
 def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None = None) -> PipelineDataset:
@@ -234,7 +262,7 @@ def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None =
 
 
 def _derived(
-    executor: Executor,
+    made: Callable[[tf.data.Dataset, Form], tf.data.Dataset],
     form: Form,
     entering: Callable[[], tf.data.Dataset],
     first: Callable[[], Position],
@@ -246,12 +274,12 @@ def _derived(
     next one; else it says so when it meets one.
     """
     if moved is None:
-        return executor.batches(entering(), form.built_on())
+        return made(entering(), form.built_on())
     if not first().origin % GROUP:
-        return executor.batches(plain_map(entering(), _as_begun), form.built_on())
+        return made(plain_map(entering(), _as_begun), form.built_on())
     own = entering().filter(plain(lambda _epoch, _step, since: tf.equal(since[0] % GROUP, 0)))
     other = entering().filter(plain(lambda _epoch, _step, since: tf.not_equal(since[0] % GROUP, 0)))
-    return executor.batches(own, form.built_on()).concatenate(moved()._pipegen_made(other))
+    return made(own, form.built_on()).concatenate(moved()._pipegen_made(other))
 
 
 def _as_begun(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

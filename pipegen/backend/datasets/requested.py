@@ -33,21 +33,28 @@ class RequestedBatches:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._lock = threading.Lock()
-        self._last: tuple[int, int] | None = None
+        self._last: Position | None = None
         self._start()
 
     def _start(self) -> None:
         """Make the dataset, which has been asked for nothing."""
         with tf.device("CPU:0"):
             # As many as can be asked for at a time: nobody ever waits for room.
-            self._queue = tf.queue.FIFOQueue(_AHEAD + 1, [tf.int64, tf.int64], [[], []])
+            self._queue = tf.queue.FIFOQueue(_AHEAD + 1, [tf.int64], [[4]])
         queue = self._queue  # the dataset must not hold this object, or neither would ever go
-        steps = plain_map(tf.data.Dataset.from_tensors(0).repeat(), lambda _: tuple(queue.dequeue()))
+
+        def asked(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            at = queue.dequeue()
+            return at[0], at[1], at[2:]
+
+        steps = plain_map(tf.data.Dataset.from_tensors(0).repeat(), asked)
         batches = self._executor.batches(steps, REQUESTED)
+        self.element_spec = batches.element_spec[2]
+        """The shapes and dtypes of a batch."""
         self._batches = iter(self._executor.delivered(batches, REQUESTED))
         # TensorFlow crashes where the iterator or the queue goes while one waits for the other; when it is closed, the wait ends.
         self._close = weakref.finalize(self, _close, queue)
-        self._asked: deque[tuple[int, int]] = deque()
+        self._asked: deque[Position] = deque()
 
     def __call__(self, epoch: int, step: int) -> Any:
         """A batch, as the model receives it.
@@ -59,23 +66,28 @@ class RequestedBatches:
         Raises:
             DataError: For a record that cannot be read.
         """
-        at = (epoch, step)
+        return self.at(Position(epoch, step))
+
+    def at(self, at: Position) -> Any:
+        """The same of a position, also in an epoch that was begun with batches of another size."""
         with self._lock:
-            follows = self._last == (epoch, step - 1)
-            if self._last is None or self._last[0] != epoch:
+            follows = self._last == at._replace(step=at.step - 1)
+            if self._last is None or self._last.epoch != at.epoch:
                 self._executor.records.reader.check()
             self._last = at
             self._leave_out(self._asked.index(at) if at in self._asked else len(self._asked))
             if at not in self._asked:
                 self._ask(at)
             if follows:
-                for later in range(step + 1, min(step + 1 + _AHEAD, self._executor.steps)):
-                    if (epoch, later) not in self._asked:
-                        self._ask((epoch, later))
+                end = self._executor.order.steps_from(at.origin)
+                for step in range(at.step + 1, min(at.step + 1 + _AHEAD, end)):
+                    later = at._replace(step=step)
+                    if later not in self._asked:
+                        self._ask(later)
             return self._take()
 
-    def _ask(self, at: tuple[int, int]) -> None:
-        self._queue.enqueue([tf.constant(number, tf.int64) for number in at])
+    def _ask(self, at: Position) -> None:
+        self._queue.enqueue(tf.constant(at, tf.int64))
         self._asked.append(at)
 
     def _leave_out(self, count: int) -> None:
@@ -93,7 +105,7 @@ class RequestedBatches:
         except tf.errors.OpError as error:
             self._close()
             self._start()  # what is left of the batch would be taken for the next one
-            raise self._executor.explain(error, Position(*at)) from None
+            raise self._executor.explain(error, at) from None
 
 
 def _close(queue: tf.queue.QueueBase) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.process.options import make_options
+from pipegen.backend.process.options import ANY_THREADS, options_elsewhere
 from pipegen.backend.reading.columns import columns_saved, paths_below
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
@@ -25,18 +25,15 @@ from pipegen.physical.decide import decide
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
     from pipegen.physical.nodes import Physical
-    from pipegen.spec.models import Runtime
 
 _EJECTED = p.FIXED.built_on()
 _PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 _NUMBER, _PATH = tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.string)
-_ANY = -1
-"""Threads: as many as the machine has, whichever that is."""
 
 
 def ejected_plan(executor: Executor) -> Physical:
     """Returns what runs in a SavedModel of an executor's plan."""
-    threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else _ANY
+    threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
     return decide(executor.plan, _EJECTED, replace(executor.setting, threads=threads, columns=False))
 
 
@@ -73,7 +70,7 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
             run = Run(executor, plan)
             batches = run.dataset(run.dataset(tf.data.Dataset.from_tensors((epoch, step))), hands_over=True)
         length = tf.data.experimental.assert_cardinality(tf.constant(executor.steps, tf.int64) - step)
-        return batches.apply(length).with_options(_options(executor.spec.runtime))
+        return batches.apply(length).with_options(options_elsewhere(executor.spec.runtime))
 
     def batches(epoch: tf.Tensor, step: tf.Tensor, root: tf.Tensor | None = None) -> tf.data.Dataset:
         return traced(epoch, step, default if root is None else root)
@@ -88,18 +85,6 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
     policy = tf.saved_model.experimental.VariablePolicy.SAVE_VARIABLE_DEVICES  # those of the CPU, since datasets run there
     tf.saved_model.save(module, folder, options=tf.saved_model.SaveOptions(experimental_variable_policy=policy))
     return made.structured_outputs.element_spec
-
-
-def _options(runtime: Runtime) -> tf.data.Options:
-    """The options of the pipeline's datasets, less what was measured on this machine."""
-    options = make_options(runtime)
-    # Of a graph that was loaded TensorFlow takes every function apart whenever an iterator is made, for seconds, and finds nothing to do.
-    options.experimental_optimization.apply_default_optimizations = False
-    if runtime.threads == "auto":
-        options.threading.private_threadpool_size = 0
-    if runtime.ram_budget == "auto":
-        options.autotune.ram_budget = 0
-    return options
 
 
 def _refuse_python(function: Any) -> None:

@@ -11,6 +11,9 @@ from pipegen.memory import ram_budget, threads
 if TYPE_CHECKING:
     from pipegen.spec.models import Runtime
 
+ANY_THREADS = -1
+"""Threads: as many as the machine has, whichever that is."""
+
 
 def make_options(runtime: Runtime) -> tf.data.Options:
     """The options of every dataset that pipegen makes.
@@ -25,6 +28,18 @@ def make_options(runtime: Runtime) -> tf.data.Options:
     options.threading.private_threadpool_size = threads(runtime)
     options.threading.max_intra_op_parallelism = 1
     options.autotune.ram_budget = ram_budget(runtime)
+    return options
+
+
+def options_elsewhere(runtime: Runtime) -> tf.data.Options:
+    """The same for datasets that run on another machine, less what was measured on this one."""
+    options = make_options(runtime)
+    # Of a graph that was loaded TensorFlow takes every function apart whenever an iterator is made, for seconds, and finds nothing to do.
+    options.experimental_optimization.apply_default_optimizations = False
+    if runtime.threads == "auto":
+        options.threading.private_threadpool_size = 0
+    if runtime.ram_budget == "auto":
+        options.autotune.ram_budget = 0
     return options
 
 

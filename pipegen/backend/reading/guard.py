@@ -31,6 +31,9 @@ MAX_TRIES = 8
 
 NO_STAND_IN = "no record of the batch could stand in for a damaged one"
 
+WHOLE = "@whole"
+"""The feature that tells whether a record could be read and decoded."""
+
 Compute = Callable[["Features"], "Features"]
 """From `@record` and `@draws` of a record to its features."""
 
@@ -99,6 +102,20 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
         tried = tf.data.Dataset.from_tensors({"@record": record, "@draws": draws}).map(plain).ignore_errors(log_warning=False)
     features, good = tried.concatenate(fallback).take(1).get_single_element()
     return _shaped(features, out), good
+
+
+def mark_damaged(compute: Compute, features: Features, out: ElementType) -> Features:
+    """The features of a record, zeros where it is damaged, and in `WHOLE` whether it is whole: a bool scalar."""
+    values, good = attempt(compute, features["@record"], features["@draws"], out)
+    return features | values | {WHOLE: good}
+
+
+def all_whole(features: Features) -> Features:
+    """A batch `(n, ...)` in which each example tells of all, since they were mixed; where none tells, as it is."""
+    if WHOLE not in features:
+        return features
+    whole = features[WHOLE]
+    return features | {WHOLE: tf.fill(tf.shape(whole), tf.reduce_all(whole))}
 
 
 def _shaped(features: Features, out: ElementType) -> Features:

@@ -88,7 +88,8 @@ class Run:
         """The functions of a map, traced once for all eager datasets of the executor; what notes the progress has its own."""
         if self.progress is not None or not tf.executing_eagerly():
             return Traced(self._called(functions), entry)
-        key = functions, entry, self.plan.form.derived, tf.constant(0).device  # a trace lies on the device that `tf.device` names
+        form = self.plan.form
+        key = functions, entry, form.derived, form.tells, tf.constant(0).device  # a trace lies on the device that `tf.device` names
         return self.x.traced(key, lambda: Traced(self._called(functions), entry))
 
     def _called(self, functions: tuple[p.Function, ...]) -> Callable[..., Any]:
@@ -143,7 +144,7 @@ class Run:
             case p.Kernel():
                 return self.x.kernel(function.node, function.entry, function.batch, function.depth)
             case p.Own():
-                return lambda f: mixing.own_rows(f, function.size)
+                return lambda f: mixing.own_rows(guard.all_whole(f), function.size)
             case p.Emit():
                 return lambda f: self._emit(f, function)
             case p.Deliver():
@@ -202,7 +203,7 @@ class Run:
         def alone(own: Callable[..., Any], features: Features) -> Features:
             # Copies, on which a branch may set the shapes that they have in it. What it notes on the way for itself stays there.
             done: Features = own({name: tf.identity(value) for name, value in features.items()})
-            return {name: value for name, value in done.items() if name in features or not name.startswith("@")}
+            return {name: value for name, value in done.items() if name in features or name == guard.WHOLE or not name.startswith("@")}
 
         def chosen(features: Features) -> Features:
             bucket = tf.reshape(features["@bucket"], [-1])[0]
@@ -218,6 +219,8 @@ class Run:
             return compute
         if examples.guard == "tell":
             return lambda f: {"@record": f["@record"], "@good": guard.attempt(compute, f["@record"], f["@draws"], out)[1]}
+        if examples.guard == "mark":
+            return lambda f: guard.mark_damaged(compute, f, out)
         if examples.guard == "name":
             advice = f"{x.place}; {x.advice}"
             return lambda f: guard.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
@@ -274,11 +277,13 @@ class Run:
 
     def _emit(self, features: Features, emit: p.Emit) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Returns the epoch, the step and the batch as the model takes it; several inputs alone in a tuple of their own, since Keras
-        takes the second of two tensors for targets.
+        takes the second of two tensors for targets. Where the form tells of damaged records, a batch with one has the step -1 - step.
         """
         output = emit.node.output
         epoch = features["@epoch"][0]
         step = features["@step"][0] if "@step" in features else features["@slot"][0] // self.x.order.batch
+        if self.plan.form.tells:
+            step = tf.where(tf.reduce_all(features.get(guard.WHOLE, tf.constant(True))), step, -1 - step)
         parts: list[Any] = [arrange(output.x, features)]
         if output.y is not None:
             parts.append(arrange(output.y, features))

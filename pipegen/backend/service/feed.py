@@ -1,0 +1,197 @@
+"""Feeds the training split with batches of the service's workers, in order; what they do not bring in time is made here."""
+
+from __future__ import annotations
+
+import atexit
+import socket
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.index.order import START, From
+from pipegen.backend.process.graphs import plain, plain_map
+from pipegen.backend.service.ordering import Arrivals, Fed
+from pipegen.backend.service.origin import Origin, origin_here
+from pipegen.backend.service.remote import steps_dataset, through_service
+from pipegen.errors import StateError
+from pipegen.log import log
+from pipegen.physical.position import Position
+from pipegen.plan.nodes import Prefetch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.backend.running.execute import Executor
+    from pipegen.physical.forms import Form
+    from pipegen.spec.models import Service
+
+_JOBS = 2
+"""Iterators that may go through the split at a time, each with a job of its own, before one takes the other's."""
+_AGAIN_S = 10.0
+"""Seconds after which a dispatcher that was lost is looked for again."""
+_CONNECT_S = 2.0
+_live: weakref.WeakSet[Feed] = weakref.WeakSet()
+
+
+class Feed:
+    """Gives the batches of a split by position, as `Executor.batches` does, made by workers wherever they come in time.
+
+    A job of the service makes all batches from a position on; a request that follows no other begins one. A job that was lost, or that
+    has fallen behind when an epoch begins, is followed by another.
+
+    Args:
+        executor: The split's executor.
+        service: The section `runtime.service`.
+        here: Makes the batch of a position in this process.
+        element_spec: The type of a batch.
+        name: What the names of jobs begin with.
+    """
+
+    def __init__(
+        self, executor: Executor, service: Service, here: Callable[[Position], Any], element_spec: Any, name: str
+    ) -> None:
+        self._executor, self._service, self._here, self._name = executor, service, here, name
+        self._spec = element_spec
+        self._lock = threading.Lock()
+        self._jobs: list[_Job] = []
+        self._not_before = 0.0
+        self._checked = False
+        self.fed = Fed()
+        _live.add(self)
+        weakref.finalize(self, _end, self._jobs)
+
+    def batches(self, entering: tf.data.Dataset, form: Form) -> tf.data.Dataset:  # noqa: ARG002 - every form has the same batches
+        """The batches of some epochs, one after another; see `Executor.batches`."""
+        order, types = self._executor.order, [t.dtype for t in tf.nest.flatten(self._spec)]
+
+        def steps(epoch: tf.Tensor, first: tf.Tensor, since: tf.Tensor) -> tf.data.Dataset:
+            numbers = tf.data.Dataset.range(first, order.steps_of(From(*tf.unstack(since))))
+            return plain_map(numbers, lambda step: (epoch, step, since))
+
+        def batch(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
+            flat = tf.py_function(self._flat, [epoch, step, since], types)
+            for value, t in zip(flat, tf.nest.flatten(self._spec), strict=True):
+                value.set_shape(t.shape)
+            return epoch, step, tf.nest.pack_sequence_as(self._spec, flat)
+
+        ready = sum(n.batches for n in self._executor.plan.nodes if isinstance(n, Prefetch))
+        return plain_map(entering.flat_map(plain(steps)), batch).prefetch(max(1, ready))
+
+    def check(self, at: Position) -> None:
+        """Lets workers begin, and looks before the first epoch whether theirs are batches that this process would make.
+
+        Raises:
+            StateError: When all that came were made by another version of TensorFlow, or on another processor.
+        """
+        with self._lock:
+            job = self._job(at)
+        if self._checked or job is None or not job.arrivals.wait_for_first():
+            return
+        self._checked = True
+        if self.fed.refused and not job.accepted:
+            raise StateError(
+                f"batches of the workers at {self._service.address} would differ from those made here in the last bits: "
+                f"{'; '.join(job.unlike)}. Run workers of the same version on the same type of processor, or leave `runtime.service` out"
+            )
+
+    def close(self) -> None:
+        """Lets everybody go who waits."""
+        _end(self._jobs)
+
+    def _flat(self, epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> list[tf.Tensor]:
+        origin, shift = (int(number) for number in since)
+        return tf.nest.flatten(self._batch(Position(int(epoch), int(step), origin, shift)))
+
+    def _batch(self, at: Position) -> Any:
+        with self._lock:
+            job = self._job(at)
+        batch = None if job is None else job.arrivals.take()
+        if batch is None:
+            self.fed.here += 1
+            return self._here(at)
+        self.fed.there += 1
+        return batch
+
+    def _job(self, at: Position) -> _Job | None:
+        """Returns the job whose turn a position is, perhaps a new one; `None` while there is none to be had."""
+        job = next((job for job in self._jobs if job.arrivals.next == at), None)
+        if job is not None and not job.arrivals.ended and not (at.step == 0 and job.arrivals.behind):
+            return job
+        if job is not None:
+            job.arrivals.end()
+            self._jobs.remove(job)
+            if job.lost:
+                self._not_before = max(self._not_before, job.lost + max(_AGAIN_S, self._service.patience))
+        if time.monotonic() < self._not_before:
+            return None
+        while len(self._jobs) >= _JOBS:
+            self._jobs.pop(0).arrivals.end()
+        self._jobs.append(_Job(self._executor, self._service, at, self._name, self.fed))
+        return self._jobs[-1]
+
+
+class _Job:
+    """Reads what the workers make from a position on, in a thread of its own."""
+
+    def __init__(self, executor: Executor, service: Service, at: Position, name: str, fed: Fed) -> None:
+        self._service, self._fed, self._name = service, fed, name
+        with tf.init_scope():
+            made = steps_dataset(executor, at)
+        self.arrivals = Arrivals(at, executor.order.after, service.patience, service.window, fed)
+        self.accepted = 0
+        self.unlike: dict[str, None] = {}
+        """How workers differ whose batches are not taken."""
+        self.lost = 0.0
+        """When the service was lost, by `time.monotonic`; 0 if it was not."""
+        threading.Thread(target=self._run, args=(made, at), name="pipegen-service", daemon=True).start()
+
+    def _run(self, made: tf.data.Dataset, at: Position) -> None:
+        try:
+            self._read(made, at)
+        except (tf.errors.OpError, OSError) as error:
+            if not self.arrivals.ended:
+                self.lost = time.monotonic()
+                reason = str(getattr(error, "message", None) or error).splitlines()[0]
+                log.warning("the tf.data service at %s is lost, and batches are made here: %s", self._service.address, reason)
+        finally:
+            self.arrivals.end()
+
+    def _read(self, made: tf.data.Dataset, at: Position) -> None:
+        host, _, port = self._service.address.removeprefix("grpc://").rpartition(":")
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()  # TensorFlow would wait for ever
+        origin, known = origin_here(), dict[bytes, str]()
+        remote = through_service(made, self._service.address, self._name, self._service.window)
+        for there, epoch, step, *batch in remote:
+            text = there.numpy()
+            if text not in known:
+                known[text] = origin.differs(Origin.parse(text))
+                if known[text]:
+                    self._refuse(known[text])
+            number, damaged = int(step), int(step) < 0
+            number = -1 - number if damaged else number
+            came = Position(int(epoch), number, at.origin if int(epoch) == at.epoch else 0, at.shift)
+            self._fed.damaged += damaged
+            self._fed.refused += bool(known[text])
+            self.accepted += not known[text]
+            if not self.arrivals.put(came, None if damaged or known[text] else batch):
+                return
+
+    def _refuse(self, unlike: str) -> None:
+        if unlike not in self.unlike:
+            self.unlike[unlike] = None
+            log.warning("batches of a worker at %s are not taken, since they may differ in the last bits: %s", self._service.address, unlike)
+
+
+def _end(jobs: list[_Job]) -> None:
+    for job in jobs:
+        job.arrivals.end()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Python's threads end before those of TensorFlow, which may be waiting in one of ours."""
+    for feed in [*_live]:
+        feed.close()

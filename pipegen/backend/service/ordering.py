@@ -1,0 +1,126 @@
+"""Puts batches that arrive in any order into the order of their steps, and says which of them are to be made here. It needs no TensorFlow."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.physical.position import Position
+
+    After = Callable[[Position], Position]
+    """From a position to the one behind its batch."""
+
+_UNUSABLE = object()
+"""Stands for a batch that came and cannot be used."""
+
+
+@dataclass
+class Fed:
+    """Counts the batches of one split that workers and this process have made.
+
+    Attributes:
+        there: Batches of workers that were handed over.
+        here: Batches that were made here, for whatever reason.
+        late: Batches that came when they had been made here.
+        damaged: Batches with a damaged record, which workers leave to this process.
+        refused: Batches of workers of another version or processor.
+        waited: Seconds that were spent waiting for workers.
+    """
+
+    there: int = 0
+    here: int = 0
+    late: int = 0
+    damaged: int = 0
+    refused: int = 0
+    waited: float = 0.0
+
+
+class Arrivals:
+    """Holds the batches of one job that have come, each until its turn.
+
+    A thread puts them in as they come, and waits while there are `2 * window`; another one takes them out in order.
+
+    Args:
+        first: The position that is taken first.
+        after: Says what follows a position.
+        patience: Seconds to wait for a batch.
+        window: Later batches that end the wait.
+        fed: Counts.
+    """
+
+    def __init__(self, first: Position, after: After, patience: float, window: int, fed: Fed) -> None:
+        self._after, self._patience, self._window, self._fed = after, patience, window, fed
+        self._turn = threading.Condition()
+        self._held: dict[Position, Any] = {}
+        self._ended = False
+        self._came = 0
+        self._quiet_since = -1
+        self.behind = False
+        """Whether the latest batch that came was late."""
+        self.next = first
+        """The position that is taken next."""
+
+    def put(self, at: Position, batch: Any) -> bool:
+        """Takes in a batch, or `None` for one that cannot be used; returns whether more are wanted."""
+        with self._turn:
+            self._came += 1
+            self._turn.notify_all()
+            while not self._ended and len(self._held) >= 2 * self._window and at > self.next:
+                self._turn.wait()
+            if self._ended:
+                return False
+            self.behind = at < self.next
+            if self.behind or at in self._held:
+                self._fed.late += 1
+            else:
+                self._held[at] = _UNUSABLE if batch is None else batch
+            self._turn.notify_all()
+            return True
+
+    def take(self) -> Any:
+        """Returns the batch whose turn it is; `None` where it is to be made here.
+
+        That is when it has not come within the patience, when `window` later ones have come, and, until another one comes, when nothing
+        at all has come for as long as the patience.
+        """
+        with self._turn:
+            begun, came = time.monotonic(), self._came
+            while self.next not in self._held and not self._ended and self._came != self._quiet_since:
+                later = sum(at > self.next for at in self._held)
+                left = begun + self._patience - time.monotonic()
+                if left <= 0 and self._came == came:
+                    self._quiet_since = came
+                if later >= self._window or left <= 0:
+                    break
+                self._turn.wait(left)
+            batch = self._held.pop(self.next, None)
+            self.next = self._after(self.next)
+            self._turn.notify_all()
+            self._fed.waited += time.monotonic() - begun
+        return None if batch is _UNUSABLE else batch
+
+    def wait_for_first(self) -> bool:
+        """Waits until anything has come, as long as the patience; returns whether it has."""
+        end = time.monotonic() + self._patience
+        with self._turn:
+            while not self._came and not self._ended and (left := end - time.monotonic()) > 0:
+                self._turn.wait(left)
+            if not self._came:
+                self._quiet_since = 0
+            return bool(self._came)
+
+    @property
+    def ended(self) -> bool:
+        """Returns whether nothing comes any more."""
+        return self._ended
+
+    def end(self) -> None:
+        """Lets whoever waits go: nothing comes any more, or nothing is wanted."""
+        with self._turn:
+            self._ended = True
+            self._turn.notify_all()

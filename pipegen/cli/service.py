@@ -1,0 +1,126 @@
+"""`pipegen service`: the servers of TensorFlow's tf.data service, which make batches for `runtime: {service: …}`."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pipegen.cli.common import say, start_tensorflow
+from pipegen.cli.failures import CannotRun
+from pipegen.cli.options import OptionalValues, help_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ADDRESS = re.compile(r"^(?:grpc://)?([^/:\s]+):([0-9]{1,5})$")
+
+Port = Annotated[int, typer.Option("--port", min=1, max=65535, metavar="N", help="The port to listen on, on every network of this machine.")]
+
+
+def dispatcher(
+    port: Port = 5050,
+    work_dir: Annotated[
+        str | None,
+        typer.Option("--work-dir", metavar="FOLDER", help="Keep a journal here, to go on where it was when it is started again."),
+    ] = None,
+) -> None:
+    """Run the dispatcher, which gives the numbers of steps to workers.
+
+    One serves any number of workers and trainers. With --work-dir it may be stopped and started again on the same port while they run.
+    It prints a line when it is ready, and one whenever the number of workers changes; SIGTERM and Ctrl-C stop it.
+
+    It asks nobody who they are, and whoever reaches the port can run graphs on its workers: let the network keep everybody else away.
+
+    Examples:
+      pipegen service dispatcher
+      pipegen service dispatcher --port 5050 --work-dir /var/lib/pipegen
+    """
+    _free(port)
+    start_tensorflow()
+    from pipegen.backend.service import servers
+
+    server = _started(lambda: servers.dispatcher(port, work_dir))
+    _run(f"dispatcher on port {port}", server, lambda: _counted(server._num_workers(), "worker"))
+
+
+def worker(
+    dispatcher: Annotated[str, typer.Option("--dispatcher", metavar="HOST:PORT", help="The dispatcher, such as dispatcher:5050.")],
+    port: Port = 5051,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address", metavar="HOST:PORT", help="What trainers and the dispatcher reach this worker by; by default this host's name."
+        ),
+    ] = None,
+) -> None:
+    """Run a worker, which makes batches for whichever trainers ask the dispatcher.
+
+    It needs TensorFlow in the trainers' version, the same type of processor, and the data under the same paths. It waits for a dispatcher
+    that is not there yet. It prints a line when it is ready, and one whenever the number of its jobs changes; SIGTERM and Ctrl-C stop
+    it: trainers then make themselves what it had begun.
+
+    Examples:
+      pipegen service worker --dispatcher dispatcher:5050
+      pipegen service worker --dispatcher 10.0.0.2:5050 --port 5051 --address 10.0.0.7:5051
+    """
+    to = _host_and_port("--dispatcher", dispatcher)
+    reached = _host_and_port("--address", address) if address is not None else f"{socket.gethostname()}:{port}"
+    _free(port)
+    start_tensorflow()
+    from pipegen.backend.service import servers
+
+    say(f"worker {reached}: looking for the dispatcher at {to}")
+    server = _started(lambda: servers.worker(to, port, reached))
+    _run(f"worker {reached} of {to}", server, lambda: _counted(server._num_tasks(), "job"))
+
+
+def _started(start: Callable[[], Any]) -> Any:
+    import tensorflow as tf
+
+    try:
+        return start()
+    except tf.errors.OpError as error:
+        raise CannotRun(f"the server does not start: {error.message.splitlines()[0]}") from None
+
+
+def _run(what: str, server: Any, load: Callable[[], str]) -> None:
+    from pipegen.backend.service import servers
+
+    say(f"ready: {what}, {servers.origin_line()}")
+    name = servers.run_until_told(lambda: f"health: {what}, {load()}", say)
+    say(f"stopping: {what}, {name}")
+    server.stop()
+    say(f"stopped: {what}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _host_and_port(option: str, given: str) -> str:
+    found = _ADDRESS.match(given)
+    if found is None or not 0 < int(found[2]) < 65536:
+        raise typer.BadParameter(f"{given!r} is no HOST:PORT, such as dispatcher:5050", param_hint=f"'{option}'")
+    return f"{found[1]}:{found[2]}"
+
+
+def _free(port: int) -> None:
+    """Looks whether the port is free: TensorFlow would say so in many lines.
+
+    Raises:
+        CannotRun: When it is not.
+    """
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("", port))
+        except OSError as error:
+            raise CannotRun(f"cannot listen on port {port}: {error.strerror}", "give another one: --port N") from None
+
+
+app = typer.Typer(help="Run TensorFlow's servers that make batches on other machines.", no_args_is_help=True, rich_markup_mode=None)
+for command in (dispatcher, worker):
+    app.command(cls=OptionalValues, help=help_text(command))(command)
