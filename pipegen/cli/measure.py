@@ -33,6 +33,7 @@ class Figures:
         seconds: The time that they took.
         first_batch_s: From asking for the first batch to having it, in seconds, compilation included.
         peak_bytes: Memory of the process at its highest, above what it had before the first batch; `None` where unknown.
+        service: What workers of the tf.data service made of them, and this process beside them; `None` without workers.
     """
 
     split: str
@@ -42,6 +43,7 @@ class Figures:
     seconds: float
     first_batch_s: float
     peak_bytes: int | None
+    service: dict[str, float] | None = None
 
     @property
     def batch_ms(self) -> float:
@@ -57,7 +59,7 @@ class Figures:
         waits = self.waits_ms(model_ms)
         return {
             "version": 1,
-            **asdict(self),
+            **{name: value for name, value in asdict(self).items() if name != "service" or value is not None},
             "images_per_s": self.images / self.seconds,
             "batch_ms": self.batch_ms,
             "model_ms": model_ms,
@@ -79,7 +81,22 @@ class Figures:
             ("peak memory", memory),
             ("measured", f"{self.steps:,} batches of split {self.split} in {self.seconds:.1f} s"),
         ]
+        if self.service is not None:
+            rows += self._of_workers(self.service)
         return "\n".join(aligned(rows))
+
+    @staticmethod
+    def _of_workers(fed: dict[str, float]) -> list[tuple[str, str]]:
+        """Says who made the batches, and how long this process waited for workers; batches are taken ahead, so that more may count."""
+        there, here = fed["there"], fed["here"]
+        why = [f"{fed[name]:g} {what}" for name, what in (("damaged", "with damaged records"), ("refused", "refused")) if fed[name]]
+        late = f"; {fed['late']:g} came too late" if fed["late"] else ""
+        made, kept = max(there + here, 1), "".join(f", {said}" for said in why)
+        return [
+            ("made by workers", f"{there:,.0f} batches"),
+            ("made here", f"{here:,.0f} batches{kept}{late}"),
+            ("wait for workers", f"{1000 * fed['waited'] / made:.1f} ms a batch, {fed['waited']:.1f} s in all"),
+        ]
 
 
 def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int], None]) -> Figures:
@@ -104,6 +121,7 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
     for _ in range(min(_WARM_UP, steps or _WARM_UP)):
         next(batches)
     images = done = 0
+    earlier = asdict(pipe.fed())
     start = time.perf_counter()
     seconds = 0.0
     while done < steps if steps is not None else seconds < _SECONDS:
@@ -113,7 +131,9 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
         tick(done)
     highest = _memory("VmHWM")
     peak = None if before is None or highest is None else max(0, highest - before)
-    return Figures(split, size, done, images, seconds, first, peak)
+    fed = {name: value - earlier[name] for name, value in asdict(pipe.fed()).items()}
+    served = pipe.spec.model.runtime.service is not None and split == "train"
+    return Figures(split, size, done, images, seconds, first, peak, fed if served else None)
 
 
 def _endless(pipe: Pipeline, split: str) -> Iterator[int]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"^(?:grpc://)?([^/:\s]+):([0-9]{1,5})$")
 
-Port = Annotated[int, typer.Option("--port", min=1, max=65535, metavar="N", help="The port to listen on, on every network of this machine.")]
+Port = Annotated[int, typer.Option("--port", min=1, max=65535, metavar="N", help="The port, on every network of this machine.")]
 
 
 def dispatcher(

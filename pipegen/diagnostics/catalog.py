@@ -184,6 +184,11 @@ _TABLE = (
     # Buckets, once the data is there.
     Code("PG480", "thin-bucket", _W, "A bucket has fewer images than a batch, and what fills none is dropped"),
     Code("PG481", "headers-read", _I, "The headers of files were read to find out how large images are"),
+    # What workers of the tf.data service cannot make.
+    Code("PG485", "service-python-step", _E, "A step calls a Python function, which workers of the tf.data service do not have"),
+    Code("PG486", "service-python-rows", _E, "Records are read by Python, which workers of the tf.data service do not have"),
+    Code("PG487", "service-large-arrays", _E, "Arrays are too large for the graph that workers of the tf.data service get"),
+    Code("PG488", "service-without-training", _E, "Workers of the tf.data service are named, and there is no training split"),
     # Legal, and probably not meant.
     Code("PG501", "reduction-without-antialias", _W, "Images are made much smaller without antialiasing"),
     Code("PG502", "fill-changes-in-a-run", _W, "Another fill or interpolation breaks a run of geometric steps in two"),

@@ -18,6 +18,7 @@ from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.references import references_of
 from pipegen.phases.machine import machine
+from pipegen.phases.service import service_findings
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
 from pipegen.plan.check import Checked, check, check_draft, possible_types
 from pipegen.plan.fitting_plans import with_given
@@ -169,17 +170,20 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
     """Binds a spec to its data: the classes are known now, and of arrays also shapes, dtypes and values.
 
     Raises:
-        SpecError: When an encoding does not fit the classes, or a step the arrays.
+        SpecError: When an encoding does not fit the classes, a step the arrays, or the data the workers that are to read it.
     """
     model = spec.model
     require_references(spec)
-    types = possible_types(model, len(manifest.class_names) or None, manifest.record)
-    if model is spec.loaded.spec and types == possible_types(model):
-        return BoundSpec(spec, manifest, _in_files(spec.plans, manifest))  # of types the data says no more than the spec
-    checked = _check_with(spec, manifest)
-    if checked.diagnostics.has_errors:
-        raise SpecError(checked.diagnostics.sorted())
-    return BoundSpec(spec, manifest, _in_files(checked.plans, manifest))
+    types, plans = possible_types(model, len(manifest.class_names) or None, manifest.record), spec.plans
+    if model is not spec.loaded.spec or types != possible_types(model):  # of types the data often says no more than the spec
+        checked = _check_with(spec, manifest)
+        if checked.diagnostics.has_errors:
+            raise SpecError(checked.diagnostics.sorted())
+        plans = checked.plans
+    unserved = [*service_findings(spec, manifest, plans)] if model.runtime.service is not None else []
+    if unserved:
+        raise SpecError(unserved)
+    return BoundSpec(spec, manifest, _in_files(plans, manifest))
 
 
 def require_references(spec: Spec) -> None:

@@ -93,22 +93,26 @@ def _steps(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
         )
 
 
-def _source(spec: Spec, part: str) -> KeyPath:
+def source_of(spec: Spec, part: str) -> KeyPath:
     """The key path of the source, or of the part of a mix."""
     return part_path(part) if part else argument(spec.model, None)
 
 
+def read_by_reader(manifest: Manifest, split: str, read: ElementType) -> list[str]:
+    """Returns which features of what is read of a record the listing does not have itself, in columns."""
+    columns, labels = manifest.columns(split), manifest.listing.labels
+    return [name for name, t in read.items() if name not in columns and (labels is None or not kind_of(t).labels)]
+
+
 def _rows(spec: Spec, part: str, manifest: Manifest, split: str, read: ElementType) -> Iterator[Diagnostic]:
     """Records that Python reads, such as rows of an array that is too large to be held; `read` is the type of what is read of one."""
-    columns, labels = manifest.columns(split), manifest.listing.labels
-    features = [name for name, t in read.items() if name not in columns and (labels is None or not kind_of(t).labels)]
-    python = manifest.listing.reader(split).python(features, ram_budget(spec.model.runtime))
+    python = manifest.listing.reader(split).python(read_by_reader(manifest, split, read), ram_budget(spec.model.runtime))
     if python:
         arrays = ("an array is held by the graph where `runtime: {ram_budget: …}` has twice its size",) * spec.model.source.has_rows()
         yield make(
             "PG552",
             f"split `{split}` reads {python} by Python, which stays behind",
-            spec.loaded.locate.label(_source(spec, part), key=True),
+            spec.loaded.locate.label(source_of(spec, part), key=True),
             help=(*(arrays or (_IN_GRAPH,)), *_by_hand(spec)),
         )
 
@@ -128,7 +132,7 @@ def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Di
             yield make(
                 "PG551",
                 f"`{stage.feature}` of split `{plan.split}` has {many} that only Python reads ({named[0][1]}){first}",
-                spec.loaded.locate.label(_source(spec, part), key=True),
+                spec.loaded.locate.label(source_of(spec, part), key=True),
                 help=("save them in a format that TensorFlow decodes: gray PNG for masks, else PNG or JPEG", *_by_hand(spec)),
             )
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 Grain = Literal["epoch", "step", "record", "example", "chunk", "batch"]
 Guard = Literal["none", "name", "replace", "tell", "mark"]
-"""What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place; or it is told whether
-a record is whole, alone or beside its features."""
+"""What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place; or it is told
+whether a record is whole, alone or beside its features."""
 LARGE = 1 << 20
 """Bytes from which on what a kernel gives takes the memory of earlier batches; the C library keeps smaller blocks at hand."""
 

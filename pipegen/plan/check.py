@@ -21,6 +21,7 @@ from pipegen.plan.mixed import Built, Records, build_mixed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.sampling import check_sampling
+from pipegen.plan.service import check_service
 from pipegen.plan.view_checks import check_views
 from pipegen.spec.branches import branches, of_branch
 from pipegen.spec.branches import relocated as relocated_view
@@ -65,6 +66,7 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     plans, findings = _whatever_comes(plans, findings, built, places, possible[1:])
     diagnostics.extend(findings)
     diagnostics.extend(_shares(spec, locate))
+    diagnostics.extend(check_service(spec, plans.get("train"), locate))
     if not diagnostics.has_errors:
         diagnostics.extend(_same_type(plans, locate))
     diagnostics.extend(_of_tests(spec, locate, plans, possible[0]))

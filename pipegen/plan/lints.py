@@ -27,6 +27,7 @@ _CACHE = ("runtime", "cache")
 _HELP_ORDER = ("`resize` first, and crop or turn what comes out of it", "or leave `cache` out: the other splits are cached where they fit")
 _HELP_VERSION = ("`resize` first", "or give the step a `version`, and another one whenever its code gives something else")
 _HELP_SKIP = ("list damaged files in `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one",)
+_HELP_SERVICE = ("leave `cache` out: the other splits are cached where they fit",)
 
 
 def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
@@ -147,6 +148,9 @@ def _vain_cache(spec: PipelineSpec, locate: Locate, entry: FeatureType, steps: S
     """Warns of a cache that the spec asks for by name and that has nothing to hold of the training split, whose images enter as `entry`."""
     if spec.runtime.cache in ("auto", "none") or "train" not in spec.split_names():
         return []
+    if spec.runtime.service is not None:
+        message = "the training split is not cached: workers of the tf.data service make its batches anew in every epoch, and keep nothing"
+        return [make("PG518", message, locate(_CACHE), locate(("runtime", "service"), "by these", key=True), help=_HELP_SERVICE)]
     if spec.errors.skip is not None:
         message = "the training split is not cached: `errors: skip` replaces damaged records, and a cache would keep a replacement for good"
         return [make("PG518", message, locate(_CACHE), locate(("errors", "decode"), "skipped here"), help=_HELP_SKIP)]

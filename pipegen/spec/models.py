@@ -7,9 +7,10 @@ one field.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, PrivateAttr, model_serializer, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_serializer, model_validator
 
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.box_rules import BoxFormat
@@ -34,8 +35,7 @@ UNENCODED: Encoding = "int"
 """The encoding of a label by default."""
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
-ADDRESS = r"^grpc://[^/:\s]+:[0-9]{1,5}$"
-"""The address of a dispatcher."""
+_DISPATCHER = r"^grpc://[^/:\s]+:[0-9]{1,5}$"
 ParamName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -198,10 +198,21 @@ class RemoteCache(Model):
     """The most that they may take, such as `200GiB`; what was asked for the longest time ago goes first."""
 
 
+def _dispatcher(value: str) -> str:
+    """Checks the address of a dispatcher.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    if re.match(_DISPATCHER, value) is None or not 0 < int(value.rpartition(":")[2]) < 65536:
+        raise ValueError(f"a dispatcher has an address such as `grpc://host:5050`, with its port; got {value!r}")
+    return value
+
+
 class Service(Model):
     """Other machines that make batches: a dispatcher and workers of TensorFlow's tf.data service."""
 
-    address: Annotated[str, Field(pattern=ADDRESS)]
+    address: Annotated[str, AfterValidator(_dispatcher), WithJsonSchema({"type": "string", "pattern": _DISPATCHER})]
     """The dispatcher, such as `grpc://dispatcher:5050`."""
     patience: Seconds = 5.0
     """The time that a batch may be late, such as `5s`, before it is made here."""

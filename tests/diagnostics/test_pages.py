@@ -305,6 +305,8 @@ def test_the_bad_spec_yields_the_code_and_the_good_one_does_not(code: str, tmp_p
     monkeypatch.delenv("FLOWERS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     monkeypatch.setattr("pipegen.data.remote.blocks.WAITS", 0.0)
+    if code == "PG487":
+        monkeypatch.setattr("pipegen.phases.service.LARGEST", 1000)
     for name in ("bad", "good"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "bad")

@@ -7,14 +7,19 @@ from spec_helpers import codes, read
 
 from pipegen.ops.kinds.registry import kinds
 from pipegen.ops.registry import sources
-from pipegen.spec.reserved import KINDS, SOURCES
+from pipegen.spec.reserved import KEYS, KINDS, SOURCES
+
+
+@pytest.fixture(autouse=True)
+def _a_reserved_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KEYS, ("runtime", "telepathy"), "reading the user's mind")
 
 
 @pytest.mark.parametrize(
     ("body", "n"),
     [
-        ("runtime: {service: grpc://x, cache: none}", 1),
-        ("runtime: {service: {address: x}, jit: never}", 1),
+        ("runtime: {telepathy: grpc://x, cache: none}", 1),
+        ("runtime: {telepathy: {address: x}, jit: never}", 1),
     ],
 )
 def test_reserved_syntax(body: str, n: int) -> None:
@@ -27,4 +32,4 @@ def test_what_is_registered_is_not_reserved() -> None:
 
 
 def test_a_real_mistake_beside_a_reserved_key_is_still_found() -> None:
-    assert codes(read("runtime: {service: x, cache: momory}")) == ["PG190", "PG105"]
+    assert codes(read("runtime: {telepathy: x, cache: momory}")) == ["PG190", "PG105"]

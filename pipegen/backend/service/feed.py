@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.index.order import START, From
+from pipegen.backend.index.order import From
 from pipegen.backend.process.graphs import plain, plain_map
-from pipegen.backend.service.ordering import Arrivals, Fed
+from pipegen.backend.service.ordering import Arrivals, Fed, Unusable
 from pipegen.backend.service.origin import Origin, origin_here
 from pipegen.backend.service.remote import steps_dataset, through_service
 from pipegen.errors import StateError
@@ -33,6 +33,8 @@ _JOBS = 2
 _AGAIN_S = 10.0
 """Seconds after which a dispatcher that was lost is looked for again."""
 _CONNECT_S = 2.0
+_MANY = 8
+"""Batches of which not all hold a damaged record by chance."""
 _live: weakref.WeakSet[Feed] = weakref.WeakSet()
 
 
@@ -50,9 +52,7 @@ class Feed:
         name: What the names of jobs begin with.
     """
 
-    def __init__(
-        self, executor: Executor, service: Service, here: Callable[[Position], Any], element_spec: Any, name: str
-    ) -> None:
+    def __init__(self, executor: Executor, service: Service, here: Callable[[Position], Any], element_spec: Any, name: str) -> None:
         self._executor, self._service, self._here, self._name = executor, service, here, name
         self._spec = element_spec
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class Feed:
         _live.add(self)
         weakref.finalize(self, _end, self._jobs)
 
-    def batches(self, entering: tf.data.Dataset, form: Form) -> tf.data.Dataset:  # noqa: ARG002 - every form has the same batches
+    def batches(self, entering: tf.data.Dataset, form: Form) -> tf.data.Dataset:
         """The batches of some epochs, one after another; see `Executor.batches`."""
         order, types = self._executor.order, [t.dtype for t in tf.nest.flatten(self._spec)]
 
@@ -91,7 +91,7 @@ class Feed:
         if self._checked or job is None or not job.arrivals.wait_for_first():
             return
         self._checked = True
-        if self.fed.refused and not job.accepted:
+        if job.unlike and not job.accepted and not job.damaged:
             raise StateError(
                 f"batches of the workers at {self._service.address} would differ from those made here in the last bits: "
                 f"{'; '.join(job.unlike)}. Run workers of the same version on the same type of processor, or leave `runtime.service` out"
@@ -137,11 +137,11 @@ class _Job:
     """Reads what the workers make from a position on, in a thread of its own."""
 
     def __init__(self, executor: Executor, service: Service, at: Position, name: str, fed: Fed) -> None:
-        self._service, self._fed, self._name = service, fed, name
+        self._service, self._name = service, name
         with tf.init_scope():
             made = steps_dataset(executor, at)
         self.arrivals = Arrivals(at, executor.order.after, service.patience, service.window, fed)
-        self.accepted = 0
+        self.accepted = self.damaged = 0
         self.unlike: dict[str, None] = {}
         """How workers differ whose batches are not taken."""
         self.lost = 0.0
@@ -173,16 +173,23 @@ class _Job:
             number, damaged = int(step), int(step) < 0
             number = -1 - number if damaged else number
             came = Position(int(epoch), number, at.origin if int(epoch) == at.epoch else 0, at.shift)
-            self._fed.damaged += damaged
-            self._fed.refused += bool(known[text])
-            self.accepted += not known[text]
-            if not self.arrivals.put(came, None if damaged or known[text] else batch):
+            usable = Unusable.REFUSED if known[text] else Unusable.DAMAGED if damaged else batch
+            self.accepted += usable is batch
+            self.damaged += usable is Unusable.DAMAGED
+            if self.damaged == _MANY and not self.accepted:
+                log.warning(
+                    "workers at %s could read none of %d batches, which are made here: do they see the data under the same paths?",
+                    self._service.address,
+                    _MANY,
+                )
+            if not self.arrivals.put(came, usable):
                 return
 
     def _refuse(self, unlike: str) -> None:
         if unlike not in self.unlike:
             self.unlike[unlike] = None
-            log.warning("batches of a worker at %s are not taken, since they may differ in the last bits: %s", self._service.address, unlike)
+            where = self._service.address
+            log.warning("batches of a worker at %s are not taken, since their last bits may differ: %s", where, unlike)
 
 
 def _end(jobs: list[_Job]) -> None:

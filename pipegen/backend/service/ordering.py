@@ -1,10 +1,11 @@
-"""Puts batches that arrive in any order into the order of their steps, and says which of them are to be made here. It needs no TensorFlow."""
+"""Puts batches that arrive in any order into the order of their steps, and says which are to be made here. It needs no TensorFlow."""
 
 from __future__ import annotations
 
 import threading
 import time
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
     After = Callable[[Position], Position]
     """From a position to the one behind its batch."""
 
-_UNUSABLE = object()
-"""Stands for a batch that came and cannot be used."""
+
+class Unusable(Enum):
+    """Stands for a batch that came and cannot be used."""
+
+    DAMAGED = "damaged"
+    REFUSED = "refused"
 
 
 @dataclass
@@ -27,8 +32,8 @@ class Fed:
         there: Batches of workers that were handed over.
         here: Batches that were made here, for whatever reason.
         late: Batches that came when they had been made here.
-        damaged: Batches with a damaged record, which workers leave to this process.
-        refused: Batches of workers of another version or processor.
+        damaged: Of those made here, batches with a record that the worker could not read or decode.
+        refused: Of those made here, batches of workers of another version or processor.
         waited: Seconds that were spent waiting for workers.
     """
 
@@ -66,7 +71,7 @@ class Arrivals:
         """The position that is taken next."""
 
     def put(self, at: Position, batch: Any) -> bool:
-        """Takes in a batch, or `None` for one that cannot be used; returns whether more are wanted."""
+        """Takes in a batch, or what stands for one that cannot be used; returns whether more are wanted."""
         with self._turn:
             self._came += 1
             self._turn.notify_all()
@@ -78,7 +83,7 @@ class Arrivals:
             if self.behind or at in self._held:
                 self._fed.late += 1
             else:
-                self._held[at] = _UNUSABLE if batch is None else batch
+                self._held[at] = batch
             self._turn.notify_all()
             return True
 
@@ -102,7 +107,11 @@ class Arrivals:
             self.next = self._after(self.next)
             self._turn.notify_all()
             self._fed.waited += time.monotonic() - begun
-        return None if batch is _UNUSABLE else batch
+        if not isinstance(batch, Unusable):
+            return batch
+        self._fed.damaged += batch is Unusable.DAMAGED
+        self._fed.refused += batch is Unusable.REFUSED
+        return None
 
     def wait_for_first(self) -> bool:
         """Waits until anything has come, as long as the patience; returns whether it has."""

@@ -70,9 +70,7 @@ def origin_there() -> tf.Tensor:
 
     there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, make))
     held = tf.raw_ops.VarHandleOp(dtype=tf.string, shape=[], shared_name="pipegen_origin")
-    made = tf.raw_ops.If(
-        cond=tf.raw_ops.VarIsInitializedOp(resource=held), input=[held], Tout=[], then_branch=there, else_branch=lacking
-    )
+    made = tf.raw_ops.If(cond=tf.raw_ops.VarIsInitializedOp(resource=held), input=[held], Tout=[], then_branch=there, else_branch=lacking)
     with tf.control_dependencies([made]):
         return tf.raw_ops.ReadVariableOp(resource=held, dtype=tf.string)
 

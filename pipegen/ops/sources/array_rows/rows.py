@@ -62,6 +62,10 @@ class Rows(Reader):
         """Says whether one of the arrays stays in its file."""
         return "rows of a mapped file" if any(self._stays(name, ram_budget) for name in features if name in self.arrays) else ""
 
+    def held_bytes(self, features: Iterable[str], ram_budget: int) -> int:
+        """Counts the bytes of arrays that do not stay in their files."""
+        return sum(self.arrays[name].nbytes for name in features if name in self.arrays and not self._stays(name, ram_budget))
+
     def _stays(self, feature: str, ram_budget: int) -> bool:
         import numpy as np
 

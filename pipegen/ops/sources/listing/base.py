@@ -266,6 +266,10 @@ class Source(Model):
         """Returns whether the records come from `build(data=)` and from nowhere else."""
         return False
 
+    def read_by_python(self) -> str:
+        """Says which records are read by Python whatever the files are; empty where that depends on them, or is never so."""
+        return ""
+
     def without_looking(self) -> None:
         """Lets the listing pass over files that do not exist, where it looks for them at all."""
 

@@ -101,6 +101,10 @@ class Reader:
         """Returns what it keeps in this process, in words, and whether a graph that may run elsewhere would need that, too."""
         return "", False
 
+    def held_bytes(self, features: Iterable[str], ram_budget: int) -> int:
+        """Counts the bytes of arrays in memory that a graph would hold which reads these features elsewhere."""
+        return 0
+
     def verifying(self) -> Reader:
         """Returns a reader of the same that compares the checksums of what it reads, where the format has any that it passes over."""
         return self

@@ -47,6 +47,10 @@ class StoreSource(RecordSource):
         """Returns what reads a file of the format."""
         raise NotImplementedError
 
+    def read_by_python(self) -> str:
+        """Says which records the library reads."""
+        return f"records of {self.called} files"
+
     def store_arguments(self) -> tuple[Hashable, ...]:
         """Returns what that takes beside the path."""
         return ()

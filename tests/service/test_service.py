@@ -1,0 +1,91 @@
+"""Batches that workers of the tf.data service make are those of a single process, bit for bit."""
+
+from __future__ import annotations
+
+import signal
+from pipes import COLOUR, RESIZE, batches, epoch_of, pipeline, same, stream
+from shutil import copytree
+from typing import TYPE_CHECKING
+
+import pytest
+from fleet import Fleet, free_port
+
+from pipegen.errors import DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.tf, pytest.mark.timeout(180)]
+
+MIXED = [*COLOUR, {"mixup": {"alpha": 0.4}}]
+
+
+def test_epochs_made_by_a_worker_are_those_of_one_process(photos: Path, fleet: Fleet) -> None:
+    here, there = (pipeline(photos, runtime, transforms=COLOUR) for runtime in ({}, fleet.runtime()))
+    for _ in range(2):
+        same(stream(there.train), stream(here.train))
+    assert there.state() == here.state()
+    assert there.fed().there >= 6, there.fed()
+    there.seek(1, 2)
+    same(stream(there.train), epoch_of(here, 1, 2))
+    same(stream(there.validation), stream(here.validation))
+
+
+def test_examples_that_are_mixed_and_shared_among_hosts_are_the_same(photos: Path, fleet: Fleet) -> None:
+    spec = {"transforms": MIXED, "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
+    share = {"shard": {"index": 1, "count": 3}}
+    here, there = (pipeline(photos, share | runtime, **spec) for runtime in ({}, fleet.runtime()))
+    same(stream(there.train), stream(here.train))
+    assert there.fed().there, there.fed()
+
+
+def test_fit_takes_the_same_batches_and_counts_the_same_epochs(photos: Path, fleet: Fleet) -> None:
+    import keras
+
+    weights = []
+    for runtime in ({}, fleet.runtime()):
+        pipe = pipeline(photos, runtime, transforms=[RESIZE, "random_flip", {"rescale": {"to": [0, 1]}}])
+        keras.utils.set_random_seed(1)
+        kl = keras.layers
+        model = keras.Sequential([keras.Input((24, 24, 3)), kl.AveragePooling2D(4), kl.Flatten(), kl.Dense(3, "softmax")])
+        model.compile(keras.optimizers.SGD(0.01), "sparse_categorical_crossentropy", jit_compile=False)
+        model.fit(pipe.train, epochs=3, verbose=0, validation_data=pipe.validation)
+        assert (pipe.state()["epoch"], pipe.state()["step"]) == (3, 0)
+        weights.append(model.get_weights())
+    assert pipe.fed().there, pipe.fed()
+    same(*weights)
+
+
+def test_a_damaged_file_is_replaced_and_named_by_the_trainer(photos: Path, fleet: Fleet, tmp_path: Path) -> None:
+    own = copytree(photos, tmp_path / "photos")
+    (own / "rose" / "03.jpg").write_bytes(b"\xff\xd8\xff\xe0 this is no picture")
+    errors = {"decode": {"skip": {"max_fraction": 0.5, "report": str(tmp_path / "damaged.jsonl")}}}
+    skipping = {name: pipeline(own, runtime, errors=errors, splits={}) for name, runtime in (("here", {}), ("there", fleet.runtime()))}
+    same(stream(skipping["there"].train), stream(skipping["here"].train))
+    assert skipping["there"].fed().damaged == 1
+    assert skipping["there"].fed().there >= 4
+    assert "03.jpg" in (tmp_path / "damaged.jsonl").read_text()
+    stopping = pipeline(own, fleet.runtime(), splits={})
+    with pytest.raises(DataError, match=r"cannot decode .*rose/03\.jpg.*errors: \{decode: \{skip"):
+        batches(stopping.train)
+
+
+def test_nobody_at_the_address_costs_a_warning_and_no_batch(photos: Path, caplog: pytest.LogCaptureFixture) -> None:
+    here = pipeline(photos)
+    there = pipeline(photos, {"service": {"address": f"grpc://127.0.0.1:{free_port()}", "patience": "2s"}})
+    same(stream(there.train), stream(here.train))
+    assert (there.fed().there, there.fed().here) == (0, 4)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "is lost, and batches are made here" in caplog.text
+
+
+def test_servers_say_that_they_are_ready_and_stop_when_told(fleet: Fleet) -> None:
+    assert "ready: dispatcher on port" in fleet.dispatcher.text
+    assert "processor" in fleet.dispatcher.text
+    fleet.dispatcher.wait_for(", 1 worker\n")
+    other = fleet.begin_worker()
+    other.wait_for("ready: ")
+    fleet.dispatcher.wait_for(", 2 workers\n")
+    told = other.end(signal.SIGTERM)
+    assert "stopping: " in told
+    assert told.rstrip().splitlines()[-1].startswith("stopped: worker 127.0.0.1:")
