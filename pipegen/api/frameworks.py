@@ -12,13 +12,11 @@ if TYPE_CHECKING:
     import jax
     import tensorflow as tf
 
-    from pipegen.api.pipeline import Pipeline
     from pipegen.backend.datasets.arrays import NumpyBatches
     from pipegen.backend.datasets.distributed import DistributedBatches
     from pipegen.backend.datasets.jax_batches import JaxBatches
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.datasets.torch_batches import TorchBatches
-    from pipegen.backend.service.ordering import Fed
 
 
 @untraced
@@ -27,23 +25,9 @@ class Feeds:
 
     if TYPE_CHECKING:
 
-        def __contains__(self, split: object) -> bool: ...
-
-        def _at(self, split: str, epoch: int | None = None) -> Pipeline: ...
-
         def _require(self, split: str) -> None: ...
 
         def __getitem__(self, split: str) -> PipelineDataset: ...
-
-    def fed(self) -> Fed:
-        """Counts the batches of the training split that workers of the tf.data service made, and those made here beside them.
-
-        All are 0 without `runtime.service`. Batches are taken ahead, so that some may not have been handed over yet. Where training has
-        stages, they are those of the current one.
-        """
-        from pipegen.backend.service.ordering import Fed
-
-        return self._at("train")._engine.fed() if "train" in self else Fed()
 
     def numpy(self, split: str) -> NumpyBatches:
         """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""

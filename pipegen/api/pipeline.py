@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.callback import ResumeCallback
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.datasets.shared import Shared
+    from pipegen.backend.service.ordering import Fed
     from pipegen.notebook import Explanation
     from pipegen.phases.specs import CompiledSpec, Spec
     from pipegen.plan.nodes import Plan
@@ -272,6 +273,16 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         Where training has stages, an epoch of its split is one of the current stage.
         """
         return self._at(split)._engine.executor(split).steps
+
+    def fed(self) -> Fed:
+        """Counts the batches of the training split that workers of the tf.data service made, and those made here beside them.
+
+        All are 0 without `runtime.service`. Batches are taken ahead, so that some may not have been handed over yet. Where training has
+        stages, they are those of the current one.
+        """
+        from pipegen.backend.service.ordering import Fed
+
+        return self._at("train")._engine.fed() if "train" in self else Fed()
 
     @property
     def class_weights(self) -> dict[int, float] | None:
