@@ -98,7 +98,7 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ("runtime: {threads: 0}", "`runtime.threads` is `auto` or a whole number of 1 or more, got `0`"),
         (
             "runtime: [a]",
-            "`runtime` is a map with `cache`, `shard`, `shares`, `prefetch`, `threads`, `ram_budget`, `remote_cache` and `jit`, "
+            "`runtime` is a map with `cache`, `shard`, `shares`, `prefetch`, `threads`, `ram_budget`, `remote_cache`, `jit` and `service`, "
             "got a list of 1",
         ),
         (
