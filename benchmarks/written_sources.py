@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from benchmarks import written_tables as tables
 from benchmarks.written_stores import WRITERS
 
 if TYPE_CHECKING:
@@ -282,6 +283,12 @@ SOURCES: dict[str, SourceOf] = {
     "voc": SourceOf(_voc, lambda folder: {"voc": {"path": str(folder)}}),
     "yolo": SourceOf(_yolo, lambda folder: {"yolo": {"path": str(folder)}}),
     "labelme": SourceOf(_labelme, lambda folder: {"labelme": {"path": str(folder)}}),
+    "csv": SourceOf(tables.written_as("csv"), tables.read_as("csv")),
+    "jsonl": SourceOf(tables.written_as("jsonl"), tables.read_as("jsonl"), library="pandas"),
+    "excel": SourceOf(tables.written_as("excel"), tables.read_as("excel"), library="openpyxl"),
+    "sql": SourceOf(tables.written_as("sql"), tables.read_as("sql"), library="sqlalchemy"),
+    "archive, zip": SourceOf(tables.write_zip_folder, lambda folder: {"image_folder": {"path": str(folder / "photos.zip" / "photos")}}),
+    "archive, tar": SourceOf(tables.write_tar_folder, lambda folder: {"image_folder": {"path": str(folder / "photos.tar" / "photos")}}),
     "arrays": SourceOf(_arrays, _read_arrays, decodes=True),
     "prepared, raw": SourceOf(_prepared("raw"), _read_prepared, decodes=True),
     "prepared, jpeg": SourceOf(_prepared("jpeg"), _read_prepared, decodes=True),

@@ -168,7 +168,7 @@ def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
     ("name", "says"),
     [
         ("x.npz", "is no `.npz` file"),
-        ("x.npy", "single arrays yet"),
+        ("x.npy", "cannot be read: "),
         ("x.parquet", "cannot be read as Parquet"),
         ("x.csv", "no column of x.csv names image files"),
         ("x.txt", "is no folder"),

@@ -1,7 +1,8 @@
-"""A first spec for a `.npz` file: which of its arrays are images, which are their labels, and whether they come in splits."""
+"""A first spec for a `.npz` file or for `.npy` files: which arrays are images, which their labels, and whether they come in splits."""
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.spec import FLIP, PARTS, RESCALE, ROTATION, batch_for, beside, spec_text
 from pipegen.errors import OpError
-from pipegen.ops.sources.array_rows.npz import read_arrays
+from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
 from pipegen.ops.sources.array_rows.rows import read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.classes import read_labels
@@ -46,7 +47,7 @@ class Pair:
 
 
 def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of a `.npz` file, with paths relative to the spec's folder.
+    """Writes the spec of a `.npz` file, of a `.npy` file or of a folder of those, with paths relative to the spec's folder.
 
     Returns:
         The text of the spec, and what was found in a few words.
@@ -55,7 +56,7 @@ def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
         CannotRun: When the file cannot be read, or holds no images.
     """
     try:
-        arrays = read_arrays(file)
+        arrays, places = (read_arrays(file), None) if file.lower().endswith(".npz") else _single(file, spec_folder)
     except OpError as error:
         raise CannotRun(error.message, *error.lines) from None
     pairs = _pairs(arrays)
@@ -67,7 +68,16 @@ def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
     summary += f", in {first.classes} classes" if first.label else ""
     comments = [f"{p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs]
     batch = f"batch: {{size: {batch_for(first.count, most=128)}}}"
-    return spec_text(summary, comments, [*_source(pairs, beside(file, spec_folder)), *_steps(first), batch]), summary
+    return spec_text(summary, comments, [*_source(pairs, beside(file, spec_folder), places), *_steps(first), batch]), summary
+
+
+def _single(path: str, spec_folder: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays of `.npy` files, by their names, and how the spec names each."""
+    names = sorted(os.listdir(path)) if os.path.isdir(path) else [path]
+    files = [os.path.join(path, name) if os.path.isdir(path) else name for name in names if name.lower().endswith(".npy")]
+    stems = [os.path.splitext(os.path.basename(file))[0] for file in files]
+    arrays = {stem: read_array(os.path.abspath(file), "path") for stem, file in zip(stems, files, strict=True)}
+    return arrays, {stem: beside(file, spec_folder) for stem, file in zip(stems, files, strict=True)}
 
 
 def _pairs(arrays: Mapping[str, Any]) -> list[Pair]:
@@ -108,19 +118,25 @@ def _split(name: str) -> str:
     return next((_SPLITS[word] for word in words if word in _SPLITS), "")
 
 
-def _source(pairs: list[Pair], path: str) -> list[str]:
+def _source(pairs: list[Pair], path: str, places: Mapping[str, str] | None) -> list[str]:
     if len(pairs) == 1:
         splits = f"splits: {{{PARTS}, stratify: label}}"
-        return [f"source: {_arrays(pairs[0], path)}", *([splits] if pairs[0].label else [])]
-    return ["source:", "  by_split:", *(f"    {pair.split}: {_arrays(pair, path)}" for pair in pairs)]
+        return [f"source: {_arrays(pairs[0], path, places)}", *([splits] if pairs[0].label else [])]
+    return ["source:", "  by_split:", *(f"    {pair.split}: {_arrays(pair, path, places)}" for pair in pairs)]
 
 
-def _arrays(pair: Pair, path: str) -> str:
-    label = f", label: {{kind: label, key: {flow_scalar(pair.label)}}}" if pair.label else ""
+def _arrays(pair: Pair, path: str, places: Mapping[str, str] | None) -> str:
+    """The source of a pair: by the names of the arrays in the file `path`, or by the `places` of their own files."""
+
+    def place(name: str) -> str:
+        return f"key: {flow_scalar(name)}" if places is None else f"path: {places[name]}"
+
+    label = f", label: {{kind: label, {place(pair.label)}}}" if pair.label else ""
     height, width, channels = pair.type.shape
     size = height if height == width else f"[{height}, {width}]"
-    image = f"image: {{kind: image, key: {flow_scalar(pair.image)}, size: {size}, channels: {channels}}}"
-    return f"{{arrays: {{path: {path}, features: {{{image}{label}}}}}}}"
+    image = f"image: {{kind: image, {place(pair.image)}, size: {size}, channels: {channels}}}"
+    whole = f"path: {path}, " if places is None else ""
+    return f"{{arrays: {{{whole}features: {{{image}{label}}}}}}}"
 
 
 def _steps(pair: Pair) -> list[str]:

@@ -12,23 +12,21 @@ import typer
 from pipegen.cli.common import note, progress, say
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.cli.files import SUFFIX
+from pipegen.cli.init.shards import ENDINGS, shards_in
 from pipegen.ops.sources.dataset_folders.hub import is_saved
 from pipegen.ops.sources.dataset_folders.tfds import FEATURES, INFO
+from pipegen.ops.sources.prepared_store.layout import ABOUT
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned
 
-_ARRAYS = ".npz"
-_TABLES = (".csv", ".tsv", ".tab")
-_OTHER_TABLES = (".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
-_RECORDS = (
-    ".tfrecord", ".tfrecords", ".tfrec", ".tar", ".zip", ".mds", ".array_record", ".arrayrecord", ".arrow", ".feather", ".h5", ".hdf5",
-    ".hdf", ".lmdb", ".mdb", ".sqlite", ".sqlite3", ".db",
-)  # fmt: skip
-_PARQUET = ".parquet"
+_ARRAYS = (".npz", ".npy")
+_TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
+_PARQUET = (".parquet", ".pq")
 _BOXES = (".json", ".yaml", ".yml")
 """Files that may say which boxes are on images."""
-_FILES = (_ARRAYS, *_TABLES, *_OTHER_TABLES, *_RECORDS, _PARQUET, *_BOXES)
-_LATER = {".npy": "single arrays"}
+_FILES = (*_ARRAYS, *_TABLES, *ENDINGS, ".gz", *_PARQUET, *_BOXES)
+_DEPTH = 4
+"""Folders of one folder each that are entered."""
 
 
 def init(
@@ -38,7 +36,7 @@ def init(
             metavar="FOLDER",
             help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
             "images with boxes as COCO, Pascal VOC, YOLO and LabelMe have them, or the `.json` or `data.yaml` that describes them; "
-            "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.npz` file; or `.tfrecord`, `.tar`, `.zip`, `.mds`, `.array_record`, "
+            "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet`, `.npz` or `.npy` file; or `.tfrecord`, `.tar`, `.zip`, `.mds`, `.array_record`, "
             "`.arrow`, `.h5`, `.lmdb` or `.sqlite` files, or a folder of these; a Zarr group, a data set of TensorFlow Datasets, or "
             "one that Hugging Face's library saved or the Hub holds.",
             show_default=False,
@@ -79,60 +77,101 @@ def init(
         say(f"  {line}")
 
 
-def _look(folder: str, spec_folder: str) -> tuple[str, str]:
+def _look(asked: str, spec_folder: str) -> tuple[str, str]:
     """The text of the spec, and what was found in a few words."""
-    if folder.lower().endswith(_ARRAYS):
-        from pipegen.cli.init.arrays import first_arrays
-
-        return first_arrays(folder, spec_folder)
-    if folder.lower().endswith((*_TABLES, *_OTHER_TABLES)):
-        from pipegen.cli.init.table import first_table
-
-        return first_table(folder, spec_folder)
-    if folder.lower().endswith(_PARQUET):
-        from pipegen.cli.init.stored import first_parquet
-
-        return first_parquet(folder, spec_folder)
-    if any(os.path.isfile(os.path.join(folder, mark)) for mark in Zarr.marks):
-        from pipegen.cli.init.stored import first_zarr
-
-        return first_zarr(folder, spec_folder)
-    if os.path.isfile(os.path.join(folder, INFO)) and os.path.isfile(os.path.join(folder, FEATURES)):
-        from pipegen.cli.init.stored import first_prepared
-
-        return first_prepared(folder, spec_folder)
-    if os.path.isdir(folder) and is_saved(folder):
-        from pipegen.cli.init.stored import first_saved
-
-        return first_saved(folder, spec_folder)
-    if (os.path.isdir(folder) or folder.lower().endswith(_RECORDS)) and (op := _records(folder)) is not None:
-        from pipegen.cli.init.records import first_records
-
-        return first_records(folder, op, spec_folder)
+    found = _stored(_entered(asked), spec_folder)
+    if found is not None:
+        return found
     from pipegen.cli.init.boxed import first_boxed
     from pipegen.cli.init.image_pairs import first_pairs
     from pipegen.cli.init.pairing import find_pairs
     from pipegen.cli.init.spec import first_spec
     from pipegen.cli.init.survey import survey
+    from pipegen.cli.init.table import first_table_of
 
     with progress("looking at files") as seen:
-        boxed = first_boxed(folder, spec_folder, seen)
+        boxed = first_boxed(asked, spec_folder, seen)
         if boxed is not None:
             return boxed
-        pairs = find_pairs(folder, seen)
+        pairs = find_pairs(asked, seen)
         if pairs is not None:
             return first_pairs(pairs, spec_folder), pairs.summary()
-        found = survey(folder, seen)
-    return first_spec(found, spec_folder), found.summary()
+        images = survey(asked, seen)
+        if not images.labelled:  # a table may have the labels
+            named = first_table_of(asked, [name for name in sorted(os.listdir(asked)) if name.lower().endswith(_TABLES)], spec_folder)
+            if named is not None:
+                return named
+    return first_spec(images, spec_folder), images.summary()
 
 
-def _records(folder: str) -> str | None:
-    """The source of records that reads a file or a folder, if there is one."""
-    if os.path.isdir(folder) and not any(name.lower().endswith(_RECORDS) for name in os.listdir(folder)):
+def _stored(path: str, spec_folder: str) -> tuple[str, str] | None:
+    """As `_look`, for what lies many to a file or to a store; `None` for anything else."""
+    whole = path.lower()
+    if whole.endswith(_ARRAYS) or _all_end(path, _ARRAYS[1:]):
+        from pipegen.cli.init.arrays import first_arrays
+
+        return first_arrays(path, spec_folder)
+    if whole.endswith(_TABLES):
+        from pipegen.cli.init.table import first_table
+
+        return first_table(path, spec_folder)
+    if os.path.isdir(path):
+        if os.path.isfile(os.path.join(path, ABOUT)):
+            specs = sorted(name for name in os.listdir(path) if name.endswith(SUFFIX))
+            said = f"`pipegen explain {shlex.quote(os.path.join(path, specs[0]))}` says what it is" if specs else "prepare it again"
+            raise CannotRun(f"{path} is a store that `pipegen prepare` wrote, with its spec", said)
+        if os.path.isfile(os.path.join(path, INFO)) and os.path.isfile(os.path.join(path, FEATURES)):
+            from pipegen.cli.init.stored import first_prepared
+
+            return first_prepared(path, spec_folder)
+        if is_saved(path):
+            from pipegen.cli.init.stored import first_saved
+
+            return first_saved(path, spec_folder)
+        if any(_is_group(folder) for folder in (path, *(os.path.join(path, name) for name in _visible(path)))):
+            from pipegen.cli.init.stored import first_zarr
+
+            return first_zarr(path, spec_folder)
+    if whole.endswith(_PARQUET) or _all_end(path, _PARQUET):
+        from pipegen.cli.init.stored import first_parquet
+
+        return first_parquet(path, spec_folder)
+    shards = shards_in(path)
+    if shards is None:
         return None
-    from pipegen.cli.init.records import source_of
+    if shards.op == "sqlite":
+        from pipegen.cli.init.table import first_database
 
-    return source_of(folder)
+        named = first_database(shards.first, spec_folder)
+        if named is not None:
+            return named
+    from pipegen.cli.init.records import first_records
+
+    return first_records(shards, spec_folder)
+
+
+def _entered(path: str) -> str:
+    """Goes down while a folder holds one folder and nothing else: what is stored may lie below."""
+    for _ in range(_DEPTH):
+        names = _visible(path)
+        if len(names) != 1 or not os.path.isdir(os.path.join(path, names[0])) or _is_group(path) or is_saved(path):
+            break
+        path = os.path.join(path, names[0])
+    return path
+
+
+def _visible(path: str) -> list[str]:
+    return [name for name in os.listdir(path) if not name.startswith(".")] if os.path.isdir(path) else []
+
+
+def _is_group(folder: str) -> bool:
+    return any(os.path.isfile(os.path.join(folder, mark)) for mark in Zarr.marks)
+
+
+def _all_end(path: str, endings: tuple[str, ...]) -> bool:
+    """Tells whether a folder holds files of these endings and nothing else."""
+    names = _visible(path)
+    return bool(names) and all(name.lower().endswith(endings) for name in names)
 
 
 def _next(target: str, schema: str) -> list[str]:
@@ -147,10 +186,9 @@ def _next(target: str, schema: str) -> list[str]:
 
 def _check_folder(folder: str) -> None:
     extension = os.path.splitext(folder)[1].lower()
-    if os.path.isdir(folder) or (extension in _FILES and os.path.isfile(folder)):
+    known = extension in _FILES and extension != ".gz"
+    if os.path.isdir(folder) or (os.path.isfile(folder) and (known or shards_in(folder) is not None)):
         return
-    if extension in _LATER:
-        raise CannotRun(f"{folder}: pipegen does not read {_LATER[extension]} yet", "for now, point `init` at a folder of images")
     if os.path.exists(folder):
         raise CannotRun(f"{folder} is no folder", "`pipegen init` looks at a folder of images")
     raise CannotRun(f"there is no {'file' if extension in _FILES else 'folder'} {folder}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,13 +14,14 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.archives import class_folders, first_archive
 from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.spec import PARTS, RESCALE, batch_for, beside, spec_text
-from pipegen.cli.init.stores import ENDINGS, IMAGE, LOOKS, of_example
+from pipegen.cli.init.stores import IMAGE, LOOKS, of_example
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.shards import shards_of
 from pipegen.ops.sources.mds import read_columns
+from pipegen.ops.sources.records.inflated import index_inflated
 from pipegen.ops.sources.records.paths import find_shards
 from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.tf_example import read_example
@@ -29,15 +32,12 @@ from pipegen.spec.scalars import flow_scalar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pipegen.cli.init.shards import Shards
     from pipegen.cli.init.stores import Held
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.source import RecordSource
 
-FILES = {
-    ".tfrecord": "tfrecord", ".tfrecords": "tfrecord", ".tfrec": "tfrecord", ".tar": "webdataset", ".zip": "zip", ".mds": "mds", **ENDINGS,
-}  # fmt: skip
-"""By the ending of a file, the source that reads it."""
 _OF_SPLIT = re.compile(r"(train|validation|val|test)-\d+-of-\d+\b")
 _SPLITS = {"val": "validation"}
 _TEXTS = ("cls", "class", "label", "id", "index", "txt", "text")
@@ -50,17 +50,7 @@ _SIZE = 224
 Features = dict[str, dict[str, Any]]
 
 
-def source_of(path: str) -> str | None:
-    """Returns the source that reads a file, or a folder that holds such files and no others of records; `None` where there is none."""
-    if not os.path.isdir(path):
-        return FILES.get(os.path.splitext(path)[1].lower())
-    names = [entry.name for entry in os.scandir(path) if entry.is_file() and not entry.name.startswith(".")]
-    found = {FILES.get(os.path.splitext(name)[1].lower()) for name in names} - {None}
-    images = any(os.path.splitext(name)[1].lower().lstrip(".") in IMAGE_EXTENSIONS for name in names)
-    return found.pop() if len(found) == 1 and not images else None
-
-
-def first_records(path: str, op: str, spec_folder: str) -> tuple[str, str]:
+def first_records(asked: Shards, spec_folder: str) -> tuple[str, str]:
     """Writes the spec of files of records, with paths relative to the spec's folder.
 
     Returns:
@@ -69,13 +59,15 @@ def first_records(path: str, op: str, spec_folder: str) -> tuple[str, str]:
     Raises:
         CannotRun: When they cannot be read, or hold no images.
     """
-    classes = class_folders(os.path.abspath(path)) if op in ("zip", "webdataset") and os.path.isfile(path) else None
-    if classes is not None:
-        return first_archive(classes, path, spec_folder)
+    path, op = asked.path, asked.op
     try:
         _, shards = find_shards(os.getcwd(), os.path.abspath(path), cast("type[RecordSource]", sources()[op]).suffixes)
+        only = shards[0].path if len(shards) == 1 and op in ("zip", "webdataset") else None
+        classes = class_folders(only) if only is not None else None
+        if only is not None and classes is not None:
+            return first_archive(classes, only, spec_folder)
         shard = next((shard for shard in shards if shard.size), shards[0])
-        held, whole, own = _look(op, shard)
+        held, whole, own = _look(op, shard, asked.options)
         features, remarks = _chosen(op, shard, held, whole, own)
         read = {feature.get("key", name) for name, feature in features.items()}
         others = [f"{json.dumps(key)} ({what})" for key, what in held.items() if key not in read and (what != IMAGE or not features)]
@@ -96,7 +88,7 @@ def first_records(path: str, op: str, spec_folder: str) -> tuple[str, str]:
     if splits:
         lines = ["source:", "  by_split:"]
         for split, pattern in splits.items():
-            where = beside(os.path.join(path, pattern), spec_folder)
+            where = beside(asked.beside(pattern), spec_folder)
             lines += [f"    {split}:", f"      {op}:", f"        path: {where}", *(f"        {line}" for line in about)]
     else:
         written = [f"path: {beside(path, spec_folder)}", *about]
@@ -134,12 +126,12 @@ def _value(value: Any) -> str:
     return str(value) if isinstance(value, int) else flow_scalar(str(value))
 
 
-def _look(op: str, shard: Found) -> Held:
-    """Reads what the keys of the first record hold."""
+def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
+    """Reads what the keys of the first record hold; `options` are arguments of the source."""
     if op in LOOKS:
         return LOOKS[op](shard.path)
     if op == "tfrecord":
-        return _example(shard)
+        return _example(shard, options)
     if op == "mds":
         with Opened(shard.path) as stream:
             columns, _ = read_columns(stream, shard.size)
@@ -152,16 +144,16 @@ def _look(op: str, shard: Found) -> Held:
     return (*_members(members.names), {})
 
 
-def _example(shard: Found) -> Held:
-    index = index_tfrecord(shard.path, shard.size)
+def _example(shard: Found, options: dict[str, Any]) -> Held:
+    index = (index_inflated if options else partial(index_tfrecord, size=shard.size))(shard.path)
     if not len(index.offsets):
         raise ValueError(index.damage or "the file holds no record")
-    with open(shard.path, "rb") as stream:
+    with gzip.open(shard.path) if options else open(shard.path, "rb") as stream:
         stream.seek(int(index.offsets[0, 0]))
         record = stream.read(int(index.lengths[0, 0]))
     if sniff(record) is not None:
-        return {"image": IMAGE}, set(), {"content": "bytes"}
-    return (*of_example(read_example(record)), {})
+        return {"image": IMAGE}, set(), {**options, "content": "bytes"}
+    return (*of_example(read_example(record)), options)
 
 
 def _members(names: Iterable[str]) -> tuple[dict[str, str], set[str]]:
@@ -183,6 +175,7 @@ def _members(names: Iterable[str]) -> tuple[dict[str, str], set[str]]:
 def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own: Mapping[str, Any]) -> tuple[Features, list[str]]:
     """From what each key holds, and the keys that may be labels, to features, and comments on the choice."""
     images = [key for key, what in held.items() if what == IMAGE]
+    images = [key for key in images if key.rpartition(".")[0] not in images]  # of a struct that is an image, not its bytes, too
     if not images:
         return {}, []
     image, remarks = image_among(images)

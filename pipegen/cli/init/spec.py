@@ -121,7 +121,12 @@ def relative(folder: str, spec_folder: str) -> str:
 
 def beside(path: str, spec_folder: str) -> str:
     """A file, or a folder, as the spec names it: relative to its own folder."""
-    return flow_scalar(os.path.relpath(os.path.abspath(path), os.path.abspath(spec_folder)).replace(os.sep, "/"))
+    return flow_scalar(relative_to(path, spec_folder))
+
+
+def relative_to(path: str, spec_folder: str) -> str:
+    """Returns the path from a folder, with slashes."""
+    return os.path.relpath(os.path.abspath(path), os.path.abspath(spec_folder)).replace(os.sep, "/")
 
 
 def plain(text: str) -> str:

@@ -28,7 +28,7 @@ _VALIDATION = ("validation", "val", "valid", "dev", "test")
 
 
 def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of a Parquet file, with paths relative to the spec's folder.
+    """Writes the spec of a Parquet file, or of a folder of them, with paths relative to the spec's folder.
 
     Returns:
         The text of the spec, and what was found in a few words.
@@ -36,10 +36,13 @@ def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
     Raises:
         CannotRun: When it cannot be read, or has no pictures.
     """
+    from pipegen.ops.sources.records.paths import find_shards
+    from pipegen.ops.sources.tables.parquet import SUFFIXES
     from pipegen.ops.sources.tables.parquet_files import read_parquet
 
     try:
-        table = read_parquet([os.path.abspath(file)])
+        root, found = find_shards(os.getcwd(), os.path.abspath(file), SUFFIXES)
+        table = read_parquet([one.path for one in found], None if os.path.isfile(file) else root)
         names = table.names or ()
         pictures = [i for i in range(table.width) if table.holds_bytes(i, "")]
         texts = {i: tuple(map(text_of, table.columns(i))) for i in range(table.width) if i not in pictures}
@@ -53,8 +56,8 @@ def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
     if pictures:
         reader = table.reader({"image": names.index(column)})
         sample = sample_of_bytes(reader.take("image", row) for row in spread(table.num_rows, _SAMPLE))
-    values = {names[i]: set(cells) for i, cells in texts.items() if i not in paths}
-    seen = {name: Values(len(found), table.num_rows, not all(map(_is_number, found))) for name, found in values.items() if "" not in found}
+    cells_of = {names[i]: set(cells) for i, cells in texts.items() if i not in paths}
+    seen = {name: Values(len(own), table.num_rows, not all(map(_is_number, own))) for name, own in cells_of.items() if "" not in own}
     label, more = _label(seen, "column")
     about = f"{table.num_rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else "")
     columns = {"image": column, "label": label}
@@ -62,14 +65,20 @@ def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
 
 
 def first_zarr(folder: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of a Zarr group; as `first_parquet`."""
+    """Writes the spec of a Zarr group, or of a folder of groups; as `first_parquet`."""
     import numpy as np
 
+    from pipegen.ops.sources.records.paths import find_shards
     from pipegen.ops.sources.stores.base import StoreError
     from pipegen.ops.sources.stores.zarr_arrays import ZarrArrays
+    from pipegen.ops.sources.zarr import Zarr
 
     try:
-        store = ZarrArrays(os.path.abspath(folder))
+        _, groups = find_shards(os.getcwd(), os.path.abspath(folder), Zarr.suffixes, Zarr.marks)
+        stores = [ZarrArrays(group.path) for group in groups]
+        store, rows = stores[0], sum(one.rows for one in stores)
+    except OpError as error:
+        raise CannotRun(error.message, *error.lines) from None
     except StoreError as error:
         raise CannotRun(f"{folder} cannot be read: {error}") from None
     columns = store.columns()
@@ -87,8 +96,8 @@ def first_zarr(folder: str, spec_folder: str) -> tuple[str, str]:
         sample.formats["arrays"] += 1
     else:
         sample = sample_of_bytes(store.read((image,), np.array(spread(store.rows, _SAMPLE)))[0])
-    about = f"{store.rows:,} records"
-    return _text("zarr", folder, spec_folder, {"image": image, "label": label}, "key", sample, store.rows, about, [*remarks, *more]), about
+    about = f"{rows:,} records"
+    return _text("zarr", folder, spec_folder, {"image": image, "label": label}, "key", sample, rows, about, [*remarks, *more]), about
 
 
 def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:

@@ -131,8 +131,3 @@ def _pixels(dtype: str, shape: Iterable[int]) -> bool:
 
 LOOKS = {"array_record": array_record, "arrow": arrow, "hdf5": hdf5, "lmdb": lmdb, "sqlite": sqlite}
 """By the source, what looks into a file of it."""
-ENDINGS = {
-    ".array_record": "array_record", ".arrayrecord": "array_record", ".arrow": "arrow", ".feather": "arrow", ".h5": "hdf5",
-    ".hdf5": "hdf5", ".hdf": "hdf5", ".lmdb": "lmdb", ".mdb": "lmdb", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite",
-}  # fmt: skip
-"""By the ending of a file, the source that reads it."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.columns import LABELS, columns_of, unused
 from pipegen.cli.failures import CannotRun
+from pipegen.cli.init.databases import database_tables
 from pipegen.cli.init.image_pairs import classes_of
 from pipegen.cli.init.numbers import number_lines, numbers_in
 from pipegen.cli.init.pairing import is_called_mask, masks_of
-from pipegen.cli.init.spec import OUTPUT, PARTS, RESCALE, batch_for, beside, pixels_of, size_for, spec_text
+from pipegen.cli.init.spec import OUTPUT, PARTS, RESCALE, batch_for, beside, pixels_of, relative_to, size_for, spec_text
 from pipegen.cli.init.survey import sample_of
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
@@ -22,6 +23,8 @@ from pipegen.ops.sources.tables.table import WHITESPACE, as_text, read_table
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipegen.cli.init.pairing import Levels
     from pipegen.ops.sources.tables.table import TextTable
 
@@ -33,6 +36,7 @@ _OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {
 """Tables that are no text, by extension: the source, and what reads them."""
 _DUE = "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF, or several of numbers"
 _MOST_FOLDERS = 200
+_MOST_TABLES = 8
 _MOST_COLUMNS = 8
 """Columns of files among which masks are looked for."""
 
@@ -60,6 +64,34 @@ def first_table(file: str, spec_folder: str) -> tuple[str, str]:
     return spec_text(summary, [], [*lines, *after]), summary
 
 
+def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> tuple[str, str] | None:
+    """Writes the spec of the one table among files in a folder of images which names images that are there and has labels of them; `None`
+    where there is none, or several."""
+    found = []
+    for name in names[:_MOST_TABLES]:
+        file = os.path.join(folder, name)
+        try:
+            _, table, _, _, images = _look_at(file)
+        except CannotRun:
+            continue
+        if images and os.path.isfile(_paths(table, images[0])[0]) and _label_column(table, images) is not None:
+            found.append(file)
+    return first_table(found[0], spec_folder) if len(found) == 1 else None
+
+
+def first_database(file: str, spec_folder: str) -> tuple[str, str] | None:
+    """Writes the spec of the first table of an SQLite file that names images which are there, as `first_table`; `None` where none does."""
+    for query, table in database_tables(file):
+        images = [i for i in range(table.width) if table.rows and all(_is_image(row[i]) for row in table.rows)]
+        if not images or not os.path.isfile(_paths(table, images[0])[0]):
+            continue
+        features, after, summary = _image_lines(table, images, spec_folder, rooted=True)
+        lines = ["source:", "  sql:", f"    url: {flow_scalar('sqlite:///' + relative_to(file, spec_folder))}"]
+        lines += [f"    query: {flow_scalar(query)}", "    features:", *features, *after]
+        return spec_text(summary, [], lines), summary
+    return None
+
+
 def _look_at(file: str) -> tuple[str, TextTable, str | None, bool, list[int]]:
     """Reads the table by what its extension says.
 
@@ -80,8 +112,9 @@ def _look_at(file: str) -> tuple[str, TextTable, str | None, bool, list[int]]:
     return source, table, None, True, images
 
 
-def _image_lines(table: TextTable, columns: list[int], spec_folder: str) -> tuple[list[str], list[str], str]:
-    """Writes the lines of `features`, those after the source, and a few words on what was found; `columns` name images."""
+def _image_lines(table: TextTable, columns: list[int], spec_folder: str, *, rooted: bool = False) -> tuple[list[str], list[str], str]:
+    """Writes the lines of `features`, those after the source, and a few words on what was found; `columns` name images. Paths are relative
+    to the table's folder, or, of a source that is `rooted`, to the spec's."""
     image, mask, levels = _with_mask(table, columns)
     label = _label_column(table, columns) if mask is None else None
     rows = len(table.rows)
@@ -90,6 +123,8 @@ def _image_lines(table: TextTable, columns: list[int], spec_folder: str) -> tupl
 
     def feature(kind: str, column: int, more: str = "") -> str:
         root = _root(table, column) if kind != "label" else None
+        if rooted and root is None and kind != "label" and not os.path.samefile(os.path.dirname(table.file), spec_folder):
+            root = os.path.dirname(table.file)
         called = flow_scalar(table.names[column]) if table.names is not None else str(column)
         placed = f", root: {beside(root, spec_folder)}" if root is not None else ""
         return f"      {kind}: {{kind: {kind}, column: {called}{placed}{more}}}"
