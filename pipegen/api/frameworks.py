@@ -10,11 +10,14 @@ from pipegen.untraced import untraced
 
 if TYPE_CHECKING:
     import jax
+    import keras
     import tensorflow as tf
 
     from pipegen.backend.datasets.arrays import NumpyBatches
+    from pipegen.backend.datasets.device_stage import DeviceStage
     from pipegen.backend.datasets.distributed import DistributedBatches
     from pipegen.backend.datasets.jax_batches import JaxBatches
+    from pipegen.backend.datasets.on_device import OnDevice
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.datasets.torch_batches import TorchBatches
 
@@ -55,6 +58,31 @@ class Feeds:
 
         self._require(split)
         return DistributedBatches(self, split, strategy)  # type: ignore[arg-type] # a Pipeline
+
+    def device_stage(self, split: str = "train") -> DeviceStage:
+        """Returns a split cut in two: the host hands over features as they are stored, and an accelerator runs the kernels on them.
+
+        `stage.dataset(epoch=0)` gives `(features, params)`, and `stage.apply(features, params)`, inside of a `tf.function`, what
+        `pipe.dataset` would have given: the same bits on a CPU, and within rounding (E1) on an accelerator. `on_device` does both for
+        Keras. Where training has stages, the stage is that of the current one.
+
+        Raises:
+            ValueError: Where no step can run on a device; which stands in the way is said.
+        """
+        from pipegen.backend.datasets.device_stage import DeviceStage
+
+        self._require(split)
+        return DeviceStage(self, split)  # type: ignore[arg-type] # a Pipeline
+
+    def on_device(self, model: keras.Model) -> OnDevice:
+        """Returns a compiled Keras model with this pipeline's data, whose kernels its steps run: `pipe.on_device(model).fit(epochs=3)`.
+
+        Raises:
+            ValueError: Where Keras does not run on TensorFlow, the model is not compiled, or no step can run on a device.
+        """
+        from pipegen.backend.datasets.on_device import OnDevice
+
+        return OnDevice(self, model)  # type: ignore[arg-type] # a Pipeline
 
     def torch(self, split: str) -> TorchBatches:
         """Returns a split as an `IterableDataset` of PyTorch tensors on the CPU; keeps TensorFlow off the GPU.

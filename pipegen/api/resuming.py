@@ -42,9 +42,9 @@ class Resumes:
             raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {steps} steps")
         return extent.counted(epoch, step, origin, shift)
 
-    def _from(self, split: str, at: Position, shard: tuple[int, int] | None = None) -> PipelineDataset:
-        """Returns what is left of an epoch of a split."""
-        return self._at(split, at.epoch)._engine.fixed(split, at, shard, None)
+    def _from(self, split: str, at: Position, shard: tuple[int, int] | None = None, *, sends: bool = False) -> PipelineDataset:
+        """Returns what is left of an epoch of a split; what `sends` leaves the last kernels to a device."""
+        return self._at(split, at.epoch)._engine.fixed(split, at, shard, None, sends=sends)
 
     def state(self) -> dict[str, Any]:
         """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
+from pipegen.physical.device import crossing, device_kernels, obstacle
 from pipegen.physical.extent import Extent
 from pipegen.physical.verify import verify
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
@@ -71,7 +72,7 @@ def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
     Raises:
         InternalError: When there is no such form of the plan.
     """
-    if plan.buckets:
+    if plan.buckets and not form.sends:
         made = _for_buckets(plan, form, setting)
         for number in range(len(plan.buckets)):
             verify(made.of_bucket(number))
@@ -102,7 +103,10 @@ def _for_buckets(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
 
 def decide_forms(plan: Plan, setting: p.Setting, *, every: bool) -> list[p.Physical]:
     """Decides what runs for a plan in its usual form, or in `every` one."""
-    return [decide(plan, form, setting) for form in p.forms_of(plan)[: None if every else 1]]
+    forms = p.forms_of(plan)
+    if every and device_kernels(plan, widened(plan, setting.extent)):
+        forms = (*forms, forms[0].sending())
+    return [decide(plan, form, setting) for form in forms[: None if every else 1]]
 
 
 class _Choice:
@@ -134,6 +138,9 @@ class _Choice:
         # What is derived from a dataset may run on another machine, where the variables of this process are not.
         several = bool(plan.index.buckets)  # whose batches would each need memory of their own
         self.depth = 0 if form.derived or several else setting.threads + prefetched + HANDED_OVER
+        self.on_device = device_kernels(plan, self.wide) if form.sends else ()
+        if form.sends and not self.on_device:
+            raise InternalError(f"{form.name}: {obstacle(plan)}")
 
     # Records by themselves
 
@@ -182,7 +189,7 @@ class _Choice:
                 case Kernel():
                     functions += self._kernel(node, entry)
                 case Emit():
-                    functions.append(p.Emit(node, self.extent.pads))
+                    functions.append(self._emit(node))
             entry = node.out
         yield p.Map(tuple(functions), "step", self._threads(self.plan.nodes))
         yield from self._handed_over()
@@ -223,7 +230,7 @@ class _Choice:
             elif isinstance(node, Kernel):
                 yield p.Map(tuple(self._kernel(node, entry)), "batch", self._threads([node]))
             elif isinstance(node, Emit):
-                yield p.Map((p.Emit(node, self.extent.pads),), "batch")
+                yield p.Map((self._emit(node),), "batch")
             entry = node.out
         yield from self._handed_over()
 
@@ -324,11 +331,18 @@ class _Choice:
 
     def _kernel(self, node: Kernel, entry: ElementType) -> list[p.Function]:
         """Until examples are mixed, a batch has the rows of whole groups."""
+        if node in self.on_device:
+            return [p.Prepare(node, entry, self.on_device.index(node))]
         nodes = self.plan.nodes
         before = self.mixing is not None and nodes.index(node) <= nodes.index(self.mixing)
         kernel = p.Kernel(node, entry, self.rows if before else self.extent.local_batch, self.depth if node.compiled else 0)
         own = node is self.mixing and self.wide is not None
         return [kernel, p.Own(None if self.extent.ends_short else self.extent.local_batch)] if own else [kernel]
+
+    def _emit(self, node: Emit) -> p.Emit | p.Send:
+        if not self.form.sends:
+            return p.Emit(node, self.extent.pads)
+        return p.Send(node, tuple(crossing(self.plan, self.on_device)), self.extent.pads)
 
     def _handed_over(self) -> Iterator[p.Operation]:
         form = self.form

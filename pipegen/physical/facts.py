@@ -71,9 +71,10 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             own = facts(part.examples, plan) if inside(part) else Facts()
             variables = dict.fromkeys((kept, *(looked_up if labelled else ()), *own.variables))
             return Facts(tuple(variables), (*files, *own.python), own.asserts)
-        case p.Kernel():
-            reuses = (f"memory of earlier batches of {' and '.join(part.reuses)}",) if part.reuses else ()
-            return Facts(reuses, compiled=part.node.compiled, device=part.node.compiled)
+        case p.Kernel() | p.Prepare():
+            names = part.reuses if isinstance(part, p.Kernel) else ()
+            reuses = (f"memory of earlier batches of {' and '.join(names)}",) if names else ()
+            return Facts(reuses, compiled=part.node.compiled, device=part.node.compiled and isinstance(part, p.Kernel))
         case Element():
             called = {ref.step.calls_python: ref.step.op for stage in part.stages for ref in stage.uses()}
             # What is served reads no rare kinds of files: an assertion says so.

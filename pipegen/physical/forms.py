@@ -22,6 +22,7 @@ class Form:
         numbered: Whether batches are handed over with their epoch and step.
         tells: Whether a batch says if all of its records are whole, in place of failing where one is damaged.
         device: Which device they are handed over on, or `None` for this host's memory.
+        sends: Whether the last kernels are left to a device, which gets what enters them, and their parameters.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Form:
     numbered: bool = True
     tells: bool = False
     device: str | None = None
+    sends: bool = False
 
     @property
     def single(self) -> bool:
@@ -40,6 +42,10 @@ class Form:
     def built_on(self) -> Form:
         """The form of the datasets that are built on this one's."""
         return replace(self, name=f"{self.name}, for datasets built on it", derived=True, numbered=False)
+
+    def sending(self) -> Form:
+        """The form that leaves the last kernels to a device."""
+        return replace(self, name=f"{self.name}, for a device stage", sends=True)
 
     def bare(self, device: str | None = None) -> Form:
         """The form that hands over batches alone, perhaps on a device."""

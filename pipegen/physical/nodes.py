@@ -251,6 +251,21 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepare:
+    """Computes the parameters of a kernel that a device runs.
+
+    Attributes:
+        node: What the device does.
+        entry: The type of what enters.
+        number: Its place among the kernels on the device.
+    """
+
+    node: logical.Kernel
+    entry: ElementType
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Own:
     """Leaves the examples of other hosts out of a batch that was widened to whole mix groups.
 
@@ -270,6 +285,21 @@ class Emit:
     """
 
     node: logical.Emit
+    weighs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Puts together what a device makes a batch of, with its epoch and step in front.
+
+    Attributes:
+        node: What the device arranges at last.
+        features: What goes to it, beside the parameters of its kernels.
+        weighs: Whether what fills up the last batch weighs nothing.
+    """
+
+    node: logical.Emit
+    features: tuple[str, ...]
     weighs: bool
 
 
@@ -300,7 +330,27 @@ class Choose:
 
 
 Function = Union[
-    Index, Ahead, Draw, Fill, Cut, Examples, Each, Keep, Fetch, Sort, Join, Trim, Settle, Rows, Kernel, Own, Choose, Emit, Deliver
+    Index,
+    Ahead,
+    Draw,
+    Fill,
+    Cut,
+    Examples,
+    Each,
+    Keep,
+    Fetch,
+    Sort,
+    Join,
+    Trim,
+    Settle,
+    Rows,
+    Kernel,
+    Prepare,
+    Own,
+    Choose,
+    Emit,
+    Send,
+    Deliver,
 ]
 
 
@@ -407,7 +457,7 @@ class Physical:
         for operation in self.operations:
             first = operation.functions[0] if isinstance(operation, Map) else operation
             first = first.functions[0][0] if isinstance(first, Choose) else first
-            whole = isinstance(operation, Map) and isinstance(first, Index) and isinstance(operation.functions[-1], Emit)
+            whole = isinstance(operation, Map) and isinstance(first, Index) and isinstance(operation.functions[-1], (Emit, Send))
             name = "whole_batch" if whole else type(first).__name__.lower()
             seen[name] = seen.get(name, 0) + 1
             yield f"{name}_{seen[name]}" if seen[name] > 1 else name, operation

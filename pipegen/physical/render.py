@@ -99,7 +99,7 @@ def _operation(operation: p.Operation) -> str:
 def _functions(function: p.Function, plan: p.Physical) -> list[dict[str, Any]]:
     """A function; what it runs on single examples is described below it, node by node."""
     entry = {"function": type(function).__name__.lower(), "text": _function(function), **_facts(function, plan)}
-    if isinstance(function, p.Kernel):
+    if isinstance(function, (p.Kernel, p.Prepare)):
         entry["stages"] = [stage_text(stage) for stage in function.node.stages]
     if isinstance(function, p.Choose):  # they differ in sizes alone, or nearly
         return [entry, *(described for own in function.functions[0] for described in _functions(own, plan))]
@@ -150,12 +150,19 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
             )
         case p.Kernel():
             return f"{function.batch} rows" if function.batch else "any number of rows"
+        case p.Prepare():
+            return "parameters of what the device does:"
         case p.Own():
             return "rows of this host alone"
         case p.Choose():
             return f"the functions of the bucket, of {len(function.sizes)}; those of {times(function.sizes[0])}:"
         case p.Emit():
             return emit_text(function.node) + (", what pads weighs nothing" if function.weighs else "")
+        case p.Send():
+            names = ", ".join(function.features)
+            return (
+                f"{names} and the parameters" + (", with the weights" if function.weighs else "") + f"; there: {emit_text(function.node)}"
+            )
         case p.Deliver():
             what = "the batch, its epoch and step" if function.numbered else "the batch alone"
             return what + (", which are noted" if function.notes else "")

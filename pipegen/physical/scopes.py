@@ -21,7 +21,7 @@ _OF_FUNCTIONS = {
     **dict.fromkeys(("index", "draw", "fill", "cut", "sort"), INDEX),
     **dict.fromkeys(("read", "rows"), READ),
     **dict.fromkeys(("keep", "fetch"), CACHE),
-    **dict.fromkeys(("join", "trim", "settle", "own", "emit", "deliver"), BATCH),
+    **dict.fromkeys(("join", "trim", "settle", "own", "prepare", "emit", "send", "deliver"), BATCH),
 }
 """By the scope of a function of the physical plan, what it is a part of."""
 _OWN = re.compile(r"(?:^|/)([a-z_]+\.\d+)(?:_\d+)?(?=[/:]|$)")

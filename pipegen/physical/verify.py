@@ -36,7 +36,7 @@ def _grains_follow(plan: p.Physical) -> str | None:
                 grain = "step"
             case p.Map() if operation.grain == grain:
                 cut = any(isinstance(f, p.Cut) for f in operation.functions)
-                grain = "batch" if isinstance(operation.functions[-1], p.Emit) else "example" if grain == "record" else grain
+                grain = "batch" if isinstance(operation.functions[-1], (p.Emit, p.Send)) else "example" if grain == "record" else grain
             case p.Unbatch() if grain in ("epoch", "step"):
                 grain = "chunk" if cut else "example"
             case p.Filter() if grain == "example":
@@ -123,12 +123,29 @@ def _everything_runs_once(plan: p.Physical) -> str | None:
                 run += f.nodes
             case p.Keep():
                 run += [*f.examples.nodes, f.cache]
-            case p.Rows() | p.Kernel() | p.Emit():
+            case p.Rows() | p.Kernel() | p.Prepare() | p.Emit() | p.Send():
                 run.append(f.node)
     all_kinds = (Read, Element, Cache, Kernel, Emit)
     kinds = {"record": (Read, Element), "batch": (Element, Kernel, Emit)}.get(plan.form.takes, all_kinds)
     wanted = [n for n in plan.plan.nodes if isinstance(n, kinds)]
     return None if run == wanted else f"{[type(n).__name__ for n in run]} run."
+
+
+def _what_is_sent_is_whole(plan: p.Physical) -> str | None:
+    """Requires that a plan for a device prepares its kernels in their order, and that nothing works on what they will have changed."""
+    prepared = [f for f in plan.functions if isinstance(f, p.Prepare)]
+    sends = any(isinstance(f, p.Send) for f in plan.functions)
+    if sends != plan.form.sends or bool(prepared) != sends or [f.number for f in prepared] != list(range(len(prepared))):
+        return f"{len(prepared)} kernels are prepared, and {'sent' if sends else 'not sent'}."
+    changed: set[str] = set()
+    for f in plan.functions:
+        if isinstance(f, p.Prepare):
+            changed |= {stage.feature for stage in f.node.stages}
+        if isinstance(f, p.Kernel):
+            read = {name for stage in f.node.stages for name in (*stage.touches(), *stage.needs())} & changed
+            if read:
+                return f"a kernel on the host works on {' and '.join(sorted(read))}."
+    return None
 
 
 RULES: tuple[Rule, ...] = (
@@ -141,4 +158,5 @@ RULES: tuple[Rule, ...] = (
     _caches_are_filled_first,
     _guards_see_single_records,
     _everything_runs_once,
+    _what_is_sent_is_whole,
 )

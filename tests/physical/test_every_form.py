@@ -16,7 +16,8 @@ from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.shard_before_read import SHARD_BEFORE_READ
 from pipegen.passes.shuffle_before_read import SHUFFLE_BEFORE_READ
 from pipegen.physical import nodes as p
-from pipegen.physical.decide import chunk_size, decide, extent_of
+from pipegen.physical.decide import chunk_size, decide, extent_of, widened
+from pipegen.physical.device import device_kernels
 from pipegen.physical.facts import needs
 from pipegen.physical.render import physical_json, render_physical
 from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Read, Shard, Shuffle
@@ -102,8 +103,38 @@ def decide_all(stride: int) -> int:
             except Exception as error:
                 raise AssertionError(f"{said}; share {share}, {form.name}, {examples} examples") from error
             count += 1
+        count += decide_sending(said, spec, plan)
         for form in (p.SHOWN, p.PROBED):
             look_at_records(decide(plan, form, p.Setting(extent_of(spec, plan, 101), 2, replaces=spec.errors.skip is not None)))
+            count += 1
+    return count
+
+
+def decide_sending(said: str, spec: PipelineSpec, plan: Plan) -> int:
+    """Decides what runs for a device stage on every share: the host prepares the kernels from some one on, and sends what enters them."""
+    count = 0
+    if any(isinstance(n, Shuffle) for n in plan.nodes) and any(isinstance(n, Cache) for n in plan.nodes):
+        return 0
+    for share, form in product(SHARES, (p.TRAINING, p.FIXED)):
+        if spec.batch.size % share[1]:
+            continue
+        setting = p.Setting(extent_of(spec, plan, 101, share), 2, replaces=spec.errors.skip is not None)
+        wide = widened(plan, setting.extent)
+        if any(isinstance(n, Cache) for n in plan.nodes) and any(isinstance(n, Shard) for n in plan.nodes):
+            continue
+        for sending in (form.sending(), form.sending().built_on()):
+            if not device_kernels(plan, wide):
+                with pytest.raises(InternalError, match="unless each host has whole groups"):
+                    decide(plan, sending, setting)
+                continue
+            made = decide(plan, sending, setting)
+            kernels = [n for n in plan.nodes if isinstance(n, Kernel)]
+            prepared = [f.node for f in made.functions if isinstance(f, p.Prepare)]
+            assert prepared == list(device_kernels(plan, wide)) == kernels[len(kernels) - len(prepared) :], said
+            assert not any(stage.mixes and wide is not None for node in prepared for stage in node.stages), said
+            assert sorted(only(made, p.Send).features) == ["image", "label"], said
+            assert only(made, p.Emit) is None
+            assert "the parameters" in render_physical(made)
             count += 1
     return count
 

@@ -53,6 +53,15 @@ def unguarded(plan: p.Physical) -> p.Physical:
     return changed(plan, p.Examples, guard="none")
 
 
+def worked_on_later(plan: p.Physical) -> p.Physical:
+    """The plan with a kernel on the host behind the same one for the device."""
+    made = []
+    for o in plan.operations:
+        prepared = [f for f in o.functions if isinstance(f, p.Prepare)] if isinstance(o, p.Map) else []
+        made += [replace(o, functions=(*o.functions, p.Kernel(f.node, f.entry, 16, 0))) for f in prepared] or [o]
+    return replace(plan, operations=tuple(made))
+
+
 BROKEN: dict[Callable[[p.Physical], str | None], list[Callable[[], p.Physical]]] = {
     rules._grains_follow: [
         lambda: without(decided(), p.Unbatch),
@@ -86,6 +95,12 @@ BROKEN: dict[Callable[[p.Physical], str | None], list[Callable[[], p.Physical]]]
     rules._everything_runs_once: [
         lambda: without(decided(), p.Kernel),
         lambda: without(decided(cache="memory", **MIXING), p.Keep),
+    ],
+    rules._what_is_sent_is_whole: [
+        lambda: replace(decided(p.FIXED.sending()), form=p.FIXED),
+        lambda: changed(decided(p.FIXED.sending()), p.Prepare, number=1),
+        lambda: without(decided(p.FIXED.sending()), p.Prepare),
+        lambda: worked_on_later(decided(p.FIXED.sending())),
     ],
 }
 

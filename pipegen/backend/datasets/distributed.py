@@ -33,12 +33,13 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         pipe: The pipeline.
         split: The split.
         strategy: The strategy.
+        sends: Whether the last kernels are left to the replicas.
 
     Raises:
         ValueError: For a strategy whose replicas take no steps together, or whose workers get batches that their replicas do not divide.
     """
 
-    def __init__(self, pipe: Pipeline, split: str, strategy: tf.distribute.Strategy) -> None:
+    def __init__(self, pipe: Pipeline, split: str, strategy: tf.distribute.Strategy, *, sends: bool = False) -> None:
         self._first, share = _workers(strategy)
         self._strategy, self._devices = strategy, strategy.extended.worker_devices
         size, replicas = pipe.spec.model.batch.size, strategy.num_replicas_in_sync
@@ -47,9 +48,9 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
                 f"a batch of {size} does not divide among the {replicas} replicas of {share[1]} workers of {type(strategy).__name__}: "
                 f"use a multiple of {replicas}"
             )
-        self._loop = OwnLoop(pipe, split, share)
+        self._loop = OwnLoop(pipe, split, share, sends=sends)
         self._whole = share is None
-        whole = pipe._from(split, FIRST, share)
+        whole = pipe._from(split, FIRST, share, sends=sends)
         examples = examples_of_epoch(pipe.spec.model, pipe._manifest, split)
         locate = pipe.spec.loaded.locate.label
         for finding in unequal_parts(pipe.spec.model, split, examples, replicas, f"replicas of {type(strategy).__name__}", locate):

@@ -77,7 +77,7 @@ class Engine:
         self._locate = bound.spec.loaded.locate.label
         self._executors: dict[tuple[str, tuple[int, int], bool], Executor] = {}
         self._unlayered: dict[tuple[str, tuple[int, int], bool], Executor] = {}
-        self._datasets: dict[str, PipelineDataset] = {}
+        self._datasets: dict[tuple[str, bool], PipelineDataset] = {}
         self._shared = shared
         self._stores: dict[str, Store] = {} if shared is None else shared.stores
         self._requested: dict[str, RequestedBatches] = {}
@@ -208,18 +208,20 @@ class Engine:
                 self.progress = Progress(self.executor("train").order, self.spec.stretch, whole)
             return self.progress
 
-    def dataset(self, split: str) -> PipelineDataset:
-        """The dataset of a split, the same object each time."""
+    def dataset(self, split: str, *, sends: bool = False) -> PipelineDataset:
+        """The dataset of a split, the same object each time; one that `sends` leaves the last kernels to a device."""
         with self._once():
-            if split not in self._datasets:
+            key = split, sends
+            if key not in self._datasets:
                 executor = self.executor(split)
                 device = self._device(executor.plan)
                 if split == "train":
                     other = self._moved if last_mixing(executor.plan.nodes) is not None else None
-                    self._datasets[split] = training_dataset(executor, self.train_progress(), device, other, self._feed(executor))
+                    feed = None if sends else self._feed(executor)
+                    self._datasets[key] = training_dataset(executor, self.train_progress(), device, other, feed, sends=sends)
                 else:
-                    self._datasets[split] = fixed_dataset(executor, device=device)
-            return self._datasets[split]
+                    self._datasets[key] = fixed_dataset(executor, device=device, sends=sends)
+            return self._datasets[key]
 
     def _moved(self) -> tuple[Executor, Feed | None]:
         """Returns what makes epochs of the training split that were begun with batches of another size."""
@@ -244,8 +246,8 @@ class Engine:
         counts = [vars(feed.fed) for feed in self._feeds.values()]
         return Fed(**{name: sum(count[name] for count in counts) for name in vars(Fed())})
 
-    def fixed(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
-        """One epoch of a split from a position on, without a variable.
+    def fixed(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None, *, sends: bool = False) -> PipelineDataset:
+        """One epoch of a split from a position on, without a variable; see `fixed_dataset`.
 
         Raises:
             ValueError: For an unknown share or device.
@@ -253,7 +255,7 @@ class Engine:
         if shard is not None:
             check_given_share(self.spec, shard)
         with self._once():
-            return fixed_dataset(self.executor_at(split, at, shard), at, resolve_device(device) if device else None)
+            return fixed_dataset(self.executor_at(split, at, shard), at, resolve_device(device) if device else None, sends=sends)
 
     def fixed_unlayered(
         self, plan: Plan, split: str, at: Position, shard: tuple[int, int] | None = None, device: str | None = None

@@ -25,11 +25,12 @@ class OwnLoop:
         pipe: The pipeline.
         split: The split.
         share: Which share of each batch, in place of the spec's.
+        sends: Whether the last kernels are left to a device.
     """
 
-    def __init__(self, pipe: Pipeline, split: str, share: tuple[int, int] | None = None) -> None:
+    def __init__(self, pipe: Pipeline, split: str, share: tuple[int, int] | None = None, *, sends: bool = False) -> None:
         pipe._require(split)
-        self.pipe, self.split, self.share = pipe, split, share
+        self.pipe, self.split, self.share, self._sends = pipe, split, share, sends
         self._begin = self._step = 0
 
     def __len__(self) -> int:
@@ -45,7 +46,7 @@ class OwnLoop:
         else:
             at, note = Position(0, self._begin), self._note
             self._begin = 0  # an epoch that is left is begun anew
-        for step, batch in enumerate(pipe._from(self.split, at, self.share), at.step):
+        for step, batch in enumerate(pipe._from(self.split, at, self.share, sends=self._sends), at.step):
             yield batch, partial(note, at._replace(step=step))
 
     def _note(self, at: Position) -> None:

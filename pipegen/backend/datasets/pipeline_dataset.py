@@ -220,6 +220,8 @@ def training_dataset(
     device: str | None,
     other: Callable[[], tuple[Executor, Feed | None]] | None = None,
     feed: Feed | None = None,
+    *,
+    sends: bool = False,
 ) -> PipelineDataset:
     """The training split: finite, re-iterable, each time the epoch that `progress` says.
 
@@ -229,34 +231,43 @@ def training_dataset(
         device: Where batches are handed over.
         other: Gives the executor for epochs that were begun with batches of another size, of a plan that mixes examples, and its feed.
         feed: Has the batches made by other machines.
+        sends: Whether the last kernels are left to a device.
     """
-    form = TRAINING if device is None else TRAINING.bare(device)
+    form = _form(TRAINING, device, sends=sends)
 
     def moved() -> PipelineDataset:
         assert other is not None  # noqa: S101 - given to the dataset only where there is another one
         executor, feed = other()
-        return training_dataset(executor, progress, device, None, feed)
+        return training_dataset(executor, progress, device, None, None if sends else feed, sends=sends)
 
     again = None if other is None else moved
     given = executor, form, progress.head, progress.next_start, executor.steps
     return PipelineDataset(*given, progress=progress, moved=again, feed=feed)
 
 
-def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None = None) -> PipelineDataset:
-    """One epoch from one step on; holds no variable, so it may be iterated anywhere and any number of times."""
+def _form(form: Form, device: str | None, *, sends: bool) -> Form:
+    form = form.sending() if sends else form
+    return form if device is None else form.bare(device)
+
+
+def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None = None, *, sends: bool = False) -> PipelineDataset:
+    """One epoch from one step on; holds no variable, so it may be iterated anywhere and any number of times.
+
+    With `sends` the last kernels are left to a device.
+    """
 
     def entering() -> tf.data.Dataset:
         epoch, step, *since = (tf.constant(number, tf.int64) for number in at)
         return tf.data.Dataset.from_tensors((epoch, step, tf.stack(since)))
 
-    form = FIXED if device is None else FIXED.bare(device)
+    form = _form(FIXED, device, sends=sends)
 
     def iterators() -> BareIterator:
         return MovableIterator(lambda entering: executor.delivered(executor.batches(entering, form), form).repeat())
 
     # An executor may well have this dataset alone, as in prediction: then another graph would cost more than it saves.
-    shared = (iterators, executor.idle) if executor.ran_once else ()
-    executor.ran_once = True
+    shared = (iterators, executor.idle) if executor.ran_once and not sends else ()
+    executor.ran_once = executor.ran_once or not sends
     steps = max(executor.order.steps_from(at.origin) - at.step, 0)
     return PipelineDataset(executor, form, entering, lambda: at, steps, *shared)
 

@@ -115,6 +115,18 @@ def mix_params(stage: s.Mix, features: Features) -> Params:
     return partner, step.shares(chosen, height, width) if stage.label else chosen
 
 
+def near_partners(params: Params, rows: tf.Tensor) -> Params:
+    """Returns the parameters of a mixing step with how far each partner's row is from one's own."""
+    partner, how = params
+    return partner - rows[:, None], how
+
+
+def partners_at(params: Params, rows: tf.Tensor) -> Params:
+    """Returns the parameters with the partners' rows, from how far they are."""
+    distance, how = params
+    return distance + rows[:, None], how
+
+
 def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
     """The mixed feature: a pure function."""
     partner, how = params

@@ -55,7 +55,7 @@ def lower_kernel(
     if not node.compiled or jit == "never" or (jit == "auto" and not available()):
         return _plain(node, scope)
     say_compiling()
-    chain = _Chain(node, entry)
+    chain = Chain(node, entry)
     if chain.memories:  # how large they are is known where the kernel is called
         return _with_memories(chain, batch, jit, reuse, _plain(node, scope))
     work = _compiled(chain, batch, jit, reuse)
@@ -66,7 +66,7 @@ _Work = Callable[[tf.Tensor | None, "Features", tf.Tensor, tuple[Params, ...]], 
 """From the number of the call, the inputs of a kernel, the draws and the parameters to its results."""
 
 
-def _compiled(chain: _Chain, batch: int, jit: str, reuse: Reuse | None, memories: Features | None = None) -> _Work | None:
+def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories: Features | None = None) -> _Work | None:
     """Compiles a chain for one batch size, and for `memories` like these; `None` where XLA cannot.
 
     Raises:
@@ -91,7 +91,7 @@ def _compiled(chain: _Chain, batch: int, jit: str, reuse: Reuse | None, memories
     return work
 
 
-def _of_batch(chain: _Chain, batch: int, reuse: Reuse | None, work: _Work) -> KernelFunction:
+def _of_batch(chain: Chain, batch: int, reuse: Reuse | None, work: _Work) -> KernelFunction:
     """Returns a function of the features that fills up a smaller batch, works, and cuts its results again."""
 
     def kernel(features: Features) -> Features:
@@ -108,7 +108,7 @@ def _of_batch(chain: _Chain, batch: int, reuse: Reuse | None, work: _Work) -> Ke
     return kernel
 
 
-def _with_memories(chain: _Chain, batch: int, jit: str, reuse: Reuse | None, plain: KernelFunction) -> KernelFunction:
+def _with_memories(chain: Chain, batch: int, jit: str, reuse: Reuse | None, plain: KernelFunction) -> KernelFunction:
     """Returns a kernel that is compiled when it is first called, once for each size of what it reads from."""
     made: dict[tuple[int, ...], KernelFunction] = {}
 
@@ -129,7 +129,7 @@ def _with_memories(chain: _Chain, batch: int, jit: str, reuse: Reuse | None, pla
 
 def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
     """A function of a batch of any size, for a graph that a file holds: XLA compiles it there for each size that it meets."""
-    chain = _Chain(node, entry)
+    chain = Chain(node, entry)
     drawn, body, *phases = (tf.function(f, jit_compile=True, autograph=False) for f in (chain.drawn, chain.body, *chain.phases()))
 
     def kernel(features: Features) -> Features:
@@ -159,7 +159,7 @@ def _plain(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
 _Functions = tuple[Callable[..., Any] | None, list[Callable[..., Any]], Callable[..., Any]]
 
 
-class _Chain:
+class Chain:
     """The stages of a kernel, with what they read."""
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:

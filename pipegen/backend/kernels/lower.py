@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found, Params, Phase
-from pipegen.backend.index.mixing import mix, mix_params, paste
+from pipegen.backend.index.mixing import mix, mix_params, near_partners, partners_at, paste
 from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.branches import apply_branch
@@ -49,6 +49,8 @@ class Lowering:
         quantised: Whether it rounds its parameters from float64 to far fewer bits, so that XLA may compute them: what differs in the
             last bit of a float64 is the same afterwards. A table is not among these, since it may round what lies just between
             two numbers.
+        sent: Says parameters for a device, where each may get a part of the batch: rows by how far they are from the example's own.
+        received: The same back; both get the numbers of the rows, int32 `(n,)`.
         batch: Changes the features of a batch.
         example: Changes the features of one example.
         surveyed: The same, with what a survey says of the example, if there was one.
@@ -59,6 +61,8 @@ class Lowering:
     memory: Callable[[Any, Features], tf.Tensor] | None = None
     phases: Callable[[Any], tuple[Phase, ...]] = lambda _stage: ()
     quantised: bool = False
+    sent: Callable[[Params, tf.Tensor], Params] = lambda params, _rows: params
+    received: Callable[[Params, tf.Tensor], Params] = lambda params, _rows: params
     batch: Callable[[Any, Features], None] | None = None
     example: Callable[[Any, Features], None] | None = None
     surveyed: Callable[[Any, Features, Found | None], None] | None = None
@@ -177,7 +181,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
-    s.Mix: Lowering(mix, mix_params),
+    s.Mix: Lowering(mix, mix_params, sent=near_partners, received=partners_at),
     s.Paste: Lowering(batch=paste),
     s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),
     s.ChannelsFirst: Lowering(lambda _stage, value, _params: tf.transpose(value, [0, 3, 1, 2])),

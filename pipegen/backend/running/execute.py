@@ -18,6 +18,7 @@ from pipegen.backend.index.order import Order, window_size
 from pipegen.backend.index.part_draws import MixedDraws
 from pipegen.backend.kernels.branches import apply_branch
 from pipegen.backend.kernels.chain import lower_kernel
+from pipegen.backend.kernels.device import DeviceKernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.process.options import make_options
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from pipegen.data.sampling.epochs import Epochs
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.stage import Stage
-    from pipegen.physical.nodes import Form, Physical
+    from pipegen.physical.nodes import Form, Physical, Prepare
     from pipegen.physical.position import Position
     from pipegen.spec.models import PipelineSpec
 
@@ -125,6 +126,7 @@ class Executor:
         self.tensors = tensors_of(records)
         self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
+        self._device_kernels: dict[int, DeviceKernel] = {}
         self._traced: list[tuple[object, Traced]] = []
         self.idle: list[Any] = []
         """Holds the iterator over single epochs that waits for the next one to run."""
@@ -223,6 +225,14 @@ class Executor:
             made = lower_kernel(node, entry, batch or self.order.local_batch, self.spec.runtime.jit, reuse, self.scope)
             self._kernels[key] = self._scoped(node, made)
         return self._kernels[key]
+
+    def device_kernel(self, prepared: Prepare) -> DeviceKernel:
+        """The two halves of a kernel that a device runs, made once."""
+        key = id(prepared.node)
+        if key not in self._device_kernels:
+            with tf.init_scope():  # it may be asked for while a training step is traced
+                self._device_kernels[key] = DeviceKernel(prepared.node, prepared.entry)
+        return self._device_kernels[key]
 
     def traced(self, key: object, trace: Callable[[], Traced]) -> Traced:
         """Returns what was traced for an equal key, or else traces it: an epoch that is asked for by its number costs no tracing again."""

@@ -19,6 +19,8 @@ from pipegen.plan.nodes import Element, Kernel
 from pipegen.plan.stages import Decodes, Stage
 from pipegen.types import ElementType, FeatureType
 
+WEIGHT = "@weight"
+"""What each example of a batch weighs: nothing where it fills up the last one."""
 _AT_ONCE = 16
 """Examples of a request that are worked on at a time, where there are as many threads."""
 _READ = {"GIF": 1, "BMP": 2, "WebP": 3}
@@ -38,6 +40,21 @@ def served(plan: p.Physical) -> Callable[[Features], Any]:
         return done
 
     return serve
+
+
+def batch_of(emit: p.Emit | p.Send, features: Features) -> Any:
+    """Returns a batch as the model takes it; several inputs alone in a tuple of their own, since Keras takes the second of two tensors for
+    targets."""
+    output = emit.node.output
+    parts: list[Any] = [arrange(output.x, features)]
+    if output.y is not None:
+        parts.append(arrange(output.y, features))
+        weight = features[output.sample_weight] if output.sample_weight else None
+        if emit.weighs:
+            weight = features[WEIGHT] if weight is None else tf.cast(weight, tf.float32) * features[WEIGHT]
+        if weight is not None:
+            parts.append(weight)
+    return parts[0] if len(parts) == 1 and not isinstance(output.x, list) else tuple(parts)
 
 
 def arrange(wanted: str | list[str] | dict[str, str], features: Features) -> Any:

@@ -23,7 +23,7 @@ from pipegen.backend.reading.cache import fill_all
 from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.records import files_of
 from pipegen.backend.running import chunks
-from pipegen.backend.running.requests import arrange, each
+from pipegen.backend.running.requests import WEIGHT, batch_of, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
@@ -31,7 +31,12 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
+    from pipegen.backend.kernels.device import DeviceKernel
     from pipegen.backend.running.execute import Executor
+
+
+_PREPARED = "@prepared/"
+"""What the names of parameters for a device begin with."""
 
 
 class Run:
@@ -143,10 +148,14 @@ class Run:
                 return lambda f: f | self.x.tensors.locate(f["@record"], function.node.out, function.in_place)
             case p.Kernel():
                 return self.x.kernel(function.node, function.entry, function.batch, function.depth)
+            case p.Prepare():
+                return partial(_prepared, self.x.device_kernel(function), function.number)
             case p.Own():
                 return lambda f: mixing.own_rows(guard.all_whole(f), function.size)
             case p.Emit():
                 return lambda f: self._emit(f, function)
+            case p.Send():
+                return lambda f: self._send(f, function)
             case p.Deliver():
                 return self._deliver(function)
 
@@ -276,23 +285,26 @@ class Run:
         return tf.logical_and(row >= low, row < high)
 
     def _emit(self, features: Features, emit: p.Emit) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """Returns the epoch, the step and the batch as the model takes it; several inputs alone in a tuple of their own, since Keras
-        takes the second of two tensors for targets. Where the form tells of damaged records, a batch with one has the step -1 - step.
-        """
-        output = emit.node.output
-        epoch = features["@epoch"][0]
+        """Returns the epoch, the step and the batch as the model takes it."""
+        return *self._numbers(features), batch_of(emit, features)
+
+    def _send(self, features: Features, send: p.Send) -> tuple[tf.Tensor, tf.Tensor, Any]:
+        """Returns the epoch, the step, and of the batch its features and the parameters of the kernels on the device, one after another."""
+        names = (*send.features, WEIGHT) if send.weighs else send.features
+        prepared = tuple(features[name] for name in sorted(features) if name.startswith(_PREPARED))
+        return *self._numbers(features), ({name: features[name] for name in names}, prepared)
+
+    def _numbers(self, features: Features) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the epoch and the step of a batch. Where the form tells of damaged records, one with one has the step -1 - step."""
         step = features["@step"][0] if "@step" in features else features["@slot"][0] // self.x.order.batch
         if self.plan.form.tells:
             step = tf.where(tf.reduce_all(features.get(guard.WHOLE, tf.constant(True))), step, -1 - step)
-        parts: list[Any] = [arrange(output.x, features)]
-        if output.y is not None:
-            parts.append(arrange(output.y, features))
-            weight = features[output.sample_weight] if output.sample_weight else None
-            if emit.weighs:
-                weight = features["@weight"] if weight is None else tf.cast(weight, tf.float32) * features["@weight"]
-            if weight is not None:
-                parts.append(weight)
-        return epoch, step, parts[0] if len(parts) == 1 and not isinstance(output.x, list) else tuple(parts)
+        return features["@epoch"][0], step
+
+
+def _prepared(kernel: DeviceKernel, number: int, features: Features) -> Features:
+    """The features, and beside them the parameters of a kernel on the device."""
+    return features | {f"{_PREPARED}{number:03}/{i:03}": leaf for i, leaf in enumerate(kernel.parameters(features))}
 
 
 def counted_from(numbers: tf.Tensor | None) -> From:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
+from pipegen.ops.lowering.products import product
 
 Tiles: TypeAlias = "tuple[int, int]"
 """Rows and columns of tiles."""
@@ -132,6 +133,6 @@ def _running(counts: tf.Tensor) -> tf.Tensor:
     shape = tf.shape(counts)
     lower = tf.linalg.band_part(tf.ones([_RUN, _RUN]), 0, -1)
     runs = tf.reshape(tf.cast(counts, tf.float32), [-1, _RUN])
-    within = tf.reshape(tf.linalg.matmul(runs, lower), [-1, _RUN, _RUN])
-    before = tf.linalg.matmul(tf.reduce_sum(tf.reshape(runs, [-1, _RUN, _RUN]), -1), lower - tf.eye(_RUN))
+    within = tf.reshape(product(runs, lower), [-1, _RUN, _RUN])
+    before = product(tf.reduce_sum(tf.reshape(runs, [-1, _RUN, _RUN]), -1), lower - tf.eye(_RUN))
     return tf.reshape(within + before[..., None], shape)

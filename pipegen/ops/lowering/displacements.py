@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.filters import gaussian_radius
+from pipegen.ops.lowering.products import product
 from pipegen.ops.lowering.threefry import half_words
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def smooth_field(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> t
     """
     rows, columns = _points(height, sigma), _points(width, sigma)
     noise = tf.reshape(_noise(key, 2 * rows * columns), [-1, 2, rows, columns])
-    down = tf.linalg.matmul(_weights(height, sigma), noise)  # (n, 2, height, columns)
-    return tf.linalg.matmul(tf.round(down * (1.0 / _NOISE)), _weights(width, sigma), transpose_b=True)
+    down = product(_weights(height, sigma), noise)  # (n, 2, height, columns)
+    return product(tf.round(down * (1.0 / _NOISE)), tf.transpose(_weights(width, sigma)))
 
 
 def _noise(key: tf.Tensor, count: Whole) -> tf.Tensor:

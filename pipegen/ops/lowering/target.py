@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Target = Literal["process", "file", "converter"]
-"""`process`: this one. `file`: any process with TensorFlow. `converter`: another runtime, which has the ordinary operations alone."""
+Target = Literal["process", "file", "converter", "device"]
+"""`process`: this one. `file`: any process with TensorFlow. `converter`: another runtime, which has the ordinary operations alone.
+`device`: XLA on an accelerator, perhaps."""
 
 _target: ContextVar[Target] = ContextVar("target", default="process")
 

@@ -10,6 +10,7 @@ from pipegen.errors import DataError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.whitening import Whitening
 from pipegen.ops.lowering.floats import as_float32, working
+from pipegen.ops.lowering.products import product
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -120,7 +121,7 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
         return tf.fill(tf.shape(images), tf.constant(float("nan")))
     shift, matrix, rest = (tf.cast(part, working(images)) for part in _tensors(numbers))
     rows = tf.reshape(tf.cast(images, working(images)), [-1, len(numbers.mean)])
-    return as_float32(tf.reshape(tf.matmul(rows - shift, matrix) + rest, [-1, *images.shape[1:]]))
+    return as_float32(tf.reshape(product(rows - shift, matrix) + rest, [-1, *images.shape[1:]]))
 
 
 def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:

@@ -1,0 +1,81 @@
+"""A kernel in two halves: the host computes its parameters, and a device does the rest, on its part of a batch or on all of it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from pipegen.backend.kernels.chain import Chain
+from pipegen.backend.kernels.lower import LOWERINGS
+from pipegen.ops.lowering.target import made_for
+
+if TYPE_CHECKING:
+    from pipegen.backend.features import Features, Params
+    from pipegen.plan.nodes import Kernel
+    from pipegen.types import ElementType
+
+_ROWS = 11
+"""Rows that parameters are traced for, to see which have one entry for each example: a number that no other dimension has by chance."""
+
+
+class DeviceKernel:
+    """A compiled kernel whose parameters come from the host, as tensors `(n, ...)` that can be cut along their first axis.
+
+    Args:
+        node: The kernel.
+        entry: The type of what enters.
+    """
+
+    def __init__(self, node: Kernel, entry: ElementType) -> None:
+        self._chain = chain = Chain(node, entry)
+        self._lowerings = [LOWERINGS[type(stage)] for stage in chain.stages]
+        compiled = [tf.function(f, jit_compile=True, autograph=False) for f in (chain.drawn, *chain.phases(), chain.body)]
+        self._drawn, *self._phases = compiled
+        self._structure = self._traced()
+        self._single = [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self._structure)]
+        """Which parameters are those of all examples together: they go to the device once for each."""
+
+    def parameters(self, features: Features) -> list[tf.Tensor]:
+        """The parameters of a batch, one tensor `(n, ...)` after another."""
+        draws = features["@draws"]
+        params: tuple[Params, ...] = self._chain.parameters(features)
+        if any(self._chain.quantised):
+            params = tuple(map(operator.add, params, self._drawn(self._chain.own(draws))))
+        rows = tf.range(tf.shape(draws)[0])
+        sent = tuple(how.sent(own, rows) for how, own in zip(self._lowerings, params, strict=True))
+        leaves = zip(tf.nest.flatten(sent), self._single, strict=True)
+        return [tf.repeat(leaf[None], tf.size(rows), axis=0) if single else leaf for leaf, single in leaves]
+
+    @property
+    def count(self) -> int:
+        """Returns how many tensors its parameters are."""
+        return len(self._single)
+
+    def apply(self, features: Features, leaves: Sequence[tf.Tensor]) -> Features:
+        """The features after the kernel, which XLA compiles for whatever device it is called on; products of matrices are exact float32."""
+        flat = [leaf[0] if single else leaf for leaf, single in zip(leaves, self._single, strict=True)]
+        given: tuple[Params, ...] = tf.nest.pack_sequence_as(self._structure, flat)
+        inputs = {name: features[name] for name in self._chain.inputs}
+        rows = tf.range(tf.shape(next(iter(inputs.values())))[0])
+        params = tuple(how.received(own, rows) for how, own in zip(self._lowerings, given, strict=True))
+        *phases, body = self._phases
+        with made_for("device"):
+            for phase in phases:
+                params = phase(inputs, params)
+            done: Features = body(inputs, params)
+        return features | done
+
+    def _traced(self) -> Any:
+        """Returns the types of the parameters of `_ROWS` examples, nested as the kernel takes them."""
+        chain = self._chain
+
+        def parameters() -> tuple[Params, ...]:
+            draws = tf.zeros([_ROWS, chain.width + 1], tf.float64)
+            features = {name: tf.zeros([_ROWS, *t.shape], tf.as_dtype(t.dtype)) for name, t in chain.entry.items()}
+            return tuple(map(operator.add, chain.parameters(features | {"@draws": draws}), chain.drawn(chain.own(draws))))
+
+        traced: Callable[[], Any] = tf.function(parameters, autograph=False).get_concrete_function()
+        return traced.structured_outputs  # type: ignore[attr-defined]

@@ -1,0 +1,122 @@
+"""Chooses the kernels of a plan that an accelerator can run, on what the host hands over: features as they are stored, and parameters."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from pipegen.ops.families.mixing import GROUP
+from pipegen.plan.cost import Circumstances, plan_cost
+from pipegen.plan.nodes import Kernel, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipegen.plan.stages import Stage
+    from pipegen.types import ElementType
+
+US_PER_BYTE = 1e-4
+"""Microseconds that a byte takes on its way to an accelerator: 10 GB/s."""
+
+
+def device_kernels(plan: Plan, wide: int | None = None) -> tuple[Kernel, ...]:
+    """Returns the kernels that are dearest to leave on the host: the end of the plan, from whichever of its kernels costs least.
+
+    What the host pays for a cut is the time of the kernels before it and that of the bytes that cross there. Kernels that are not compiled
+    run on the host, whichever work on features that no kernel on the device has changed, such as boxes.
+
+    Args:
+        plan: The plan of a split.
+        wide: The rows of a batch that is widened to whole mix groups, or `None`: such a batch is cut to the host's own on the host.
+
+    Returns:
+        In their order; none where nothing can run on a device: `obstacle` says why.
+    """
+    if plan.buckets:
+        return ()
+    costs = plan_cost(plan, Circumstances()).nodes
+    behind = [(n, entry.out, cost.us) for (entry, n), cost in zip(pairwise(plan.nodes), costs[1:], strict=True) if isinstance(n, Kernel)]
+    best: tuple[float, tuple[Kernel, ...]] = 0.0, ()
+    for cut in range(len(behind)):
+        chosen = tuple(node for node, _, _ in behind[cut:] if node.compiled)
+        if not chosen or not behind[cut][0].compiled or not _possible([node for node, _, _ in behind[cut:]], wide):
+            continue
+        host = sum(us for node, _, us in behind if node not in chosen)
+        cost = host + US_PER_BYTE * sum(size for _, size in crossing_bytes(plan, chosen))
+        if not best[1] or cost < best[0]:
+            best = cost, chosen
+    return best[1]
+
+
+def crossing(plan: Plan, kernels: Sequence[Kernel]) -> dict[str, ElementType]:
+    """Returns the features that go to the device, each with the edge that it is taken from: where the first of the kernels on the device
+    that change it reads it, or else as the output has it."""
+    found: dict[str, ElementType] = {}
+    for entry, node in pairwise(plan.nodes):
+        if node in kernels and isinstance(node, Kernel):
+            for stage in node.stages:
+                found.setdefault(stage.feature, entry.out)
+    return found | {name: plan.emit.out for name in output_features(plan) if name not in found}
+
+
+def crossing_bytes(plan: Plan, kernels: Sequence[Kernel]) -> Iterator[tuple[str, int]]:
+    """Yields the bytes of one example of each feature that goes to the device; of those whose size nobody knows, none."""
+    for name, edge in crossing(plan, kernels).items():
+        yield name, edge[name].num_bytes or 0
+
+
+def output_features(plan: Plan) -> tuple[str, ...]:
+    """Returns the features that the model takes."""
+    output = plan.emit.output
+    parts = (output.x, output.y, output.sample_weight)
+    named = [part if isinstance(part, list) else [*part.values()] if isinstance(part, dict) else [part] for part in parts if part]
+    return tuple(dict.fromkeys(name for names in named for name in names))
+
+
+def obstacle(plan: Plan) -> str:
+    """Says in words why no kernel of a plan can run on a device, with the steps that stand in the way."""
+    if plan.buckets:
+        return "with `batch: {buckets: …}` each batch has a program of its own"
+    kernels = [node for node in plan.nodes if isinstance(node, Kernel)]
+    if not kernels:
+        return "nothing is done to whole batches"
+    if not any(node.compiled for node in kernels):
+        said = "`runtime: {jit: never}` leaves its steps to plain TensorFlow"
+        return said if any(stage.compilable for stage in _stages(kernels)) else f"{_named(kernels[-1])} is not for XLA"
+    last = next(node for node in reversed(kernels) if node.compiled)
+    if any(stage.from_memory for stage in last.stages):
+        return f"{_named(last)} reads images from the memory of the host"
+    behind = [node for node in kernels[kernels.index(last) + 1 :] if _meets(node, last)]
+    if behind:
+        return f"{_named(behind[-1])} is not for XLA, and works on what {_named(last)} gives"
+    mixing = ", ".join(dict.fromkeys(f"`{ref.step.op}`" for stage in last.stages if stage.mixes for ref in stage.uses()))
+    return f"{mixing}: examples are mixed, of which some are other hosts', unless each host has whole groups of {GROUP}"
+
+
+def _possible(tail: Sequence[Kernel], wide: int | None) -> bool:
+    """Returns whether the compiled kernels of the end of a plan can run apart from the others."""
+    device: list[Kernel] = []
+    for node in tail:
+        if node.compiled:
+            if any(stage.from_memory or (stage.mixes and wide is not None) for stage in node.stages):
+                return False
+            device.append(node)
+        elif any(_meets(node, earlier) for earlier in device):
+            return False
+    return True
+
+
+def _meets(node: Kernel, earlier: Kernel) -> bool:
+    """Returns whether a kernel works on a feature that an earlier one has changed."""
+    changed = {stage.feature for stage in earlier.stages}
+    return any(not changed.isdisjoint((*stage.touches(), *stage.needs())) for stage in node.stages)
+
+
+def _stages(kernels: Sequence[Kernel]) -> Iterator[Stage]:
+    for node in kernels:
+        yield from node.stages
+
+
+def _named(node: Kernel) -> str:
+    steps = dict.fromkeys(ref.step.op for stage in node.stages for ref in stage.uses())
+    return " and ".join(f"`{name}`" for name in steps) or node.stages[-1].says()
