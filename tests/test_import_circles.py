@@ -12,7 +12,7 @@ NAMED_BY_WHAT_THEY_MAKE = {
     ("pipegen.backend.datasets.callback", "pipegen.api.pipeline"),
     *(
         (f"pipegen.backend.datasets.{module}", "pipegen.api.pipeline")
-        for module in ("distributed", "jax_batches", "own_loops", "torch_batches")
+        for module in ("device_stage", "distributed", "jax_batches", "on_device", "own_loops", "torch_batches")
     ),
     ("pipegen.backend.datasets.stage_callback", "pipegen.api.stages"),
     ("pipegen.backend.datasets.derived", "pipegen.backend.datasets.pipeline_dataset"),
