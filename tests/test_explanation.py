@@ -124,12 +124,13 @@ def test_json_has_what_runs_in_every_form() -> None:
     shown = json.loads(json.dumps(explain_json(SPEC, DONE, physical=plans)))["splits"]
     forms = {split: [plan["form"] for plan in shown[split]["physical"]] for split in shown}
     derived = ", for datasets built on it"
-    rest = ["one epoch", f"one epoch{derived}", "requested batches", "export", "preview", "records tried one by one"]
+    served = "workers of the tf.data service"
+    rest = ["one epoch", f"one epoch{derived}", "requested batches", served, "export", "preview", "records tried one by one"]
     sent = ", for a device stage"
     assert forms == {"train": ["training", f"training{derived}", *rest, f"training{sent}"], "validation": [*rest, f"one epoch{sent}"]}
     assert [f["function"] for f in shown["train"]["physical"][-1]["operations"][-3]["functions"]] == ["send"]
     for plan in shown["train"]["physical"][:-1]:
-        assert plan["portable"] == (plan["form"] == f"one epoch{derived}"), "no variable, and Python for rare kinds of files alone"
+        assert plan["portable"] == (plan["form"] in (f"one epoch{derived}", served)), "no variable, and Python for rare kinds of files alone"
         functions = [f for operation in plan["operations"] for f in operation.get("functions", ())]
         assert any(f["device"] for f in functions if f["function"] == "kernel") == (plan["form"] not in rest[-2:])
         assert all(set(f) >= {"text", "variables", "python", "asserts", "compiled", "portable"} for f in functions)
