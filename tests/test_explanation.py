@@ -130,7 +130,8 @@ def test_json_has_what_runs_in_every_form() -> None:
     assert forms == {"train": ["training", f"training{derived}", *rest, f"training{sent}"], "validation": [*rest, f"one epoch{sent}"]}
     assert [f["function"] for f in shown["train"]["physical"][-1]["operations"][-3]["functions"]] == ["send"]
     for plan in shown["train"]["physical"][:-1]:
-        assert plan["portable"] == (plan["form"] in (f"one epoch{derived}", served)), "no variable, and Python for rare kinds of files alone"
+        alone = f"one epoch{derived}", served
+        assert plan["portable"] == (plan["form"] in alone), "no variable, and Python for rare kinds of files alone"
         functions = [f for operation in plan["operations"] for f in operation.get("functions", ())]
         assert any(f["device"] for f in functions if f["function"] == "kernel") == (plan["form"] not in rest[-2:])
         assert all(set(f) >= {"text", "variables", "python", "asserts", "compiled", "portable"} for f in functions)
