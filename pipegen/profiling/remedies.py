@@ -97,10 +97,10 @@ def _caches(pipe: Pipeline, found: Recording, parts: list[Part], given: Circumst
         size = example_bytes(node.out) * sum(manifest.num_examples(name) for name in pipe.splits)
         if wanted == "memory" and size > budget:
             continue
-        alone = found.trace.alone
-        before = alone * sum(part.us for part in parts)
+        stays = found.trace.undisturbed
+        before = stays * sum(part.us for part in parts)
         hidden = _hidden_us(found, before)
-        after = alone * predict_us(plan, parts, given) + _STAYS * hidden
+        after = stays * predict_us(plan, parts, given) + _STAYS * hidden
         times = _bounded(found, (before + hidden) / max(after, 1e-9))
         yield Remedy("cache: memory" if wanted == "memory" else "cache: {disk: FOLDER}", times, size)
         return

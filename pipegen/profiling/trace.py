@@ -53,6 +53,12 @@ class Trace:
         """The share of the time in which threads could run that no other program took from them."""
         return self.cpu / (self.cpu + self.queued) if self.cpu else 1.0
 
+    @property
+    def undisturbed(self) -> float:
+        """The share of its parts' time that would stay without other programs: these prolong work, but no sleep and no wait for storage."""
+        busy = sum(self.busy.values())
+        return max(self.alone, 1 - self.queued / busy) if busy else self.alone
+
 
 class Tracing:
     """Runs the profiler from `start` to `stop`, once; `known` are the scopes of the plan's stages and kernels."""
