@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.families.mixing import GROUP
 from pipegen.plan.cost import Circumstances, plan_cost
@@ -120,3 +121,66 @@ def _stages(kernels: Sequence[Kernel]) -> Iterator[Stage]:
 def _named(node: Kernel) -> str:
     steps = dict.fromkeys(ref.step.op for stage in node.stages for ref in stage.uses())
     return " and ".join(f"`{name}`" for name in steps) or node.stages[-1].says()
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Says what crosses to a device of each batch, in either form.
+
+    Attributes:
+        rows: Examples of a full batch.
+        finished: Bytes of a finished batch; `None` where sizes are not known, as for texts.
+        features: Bytes of the features that a device stage is sent, or `None` likewise.
+        kernels: How many kernels it runs; their parameters, a few numbers for each example, go with the features.
+        host: How many kernels stay on the host.
+        obstacle: Why it could run none; empty where it runs some.
+    """
+
+    rows: int
+    finished: int | None
+    features: int | None
+    kernels: int
+    host: int
+    obstacle: str = ""
+
+    def text(self) -> str:
+        """Returns a line."""
+        of = f"a batch of {self.rows}"
+        said = f"to a device: {_bytes(self.finished)} {of} as it is"
+        if self.obstacle:
+            return f"{said}; `pipe.device_stage` would leave nothing to it: {self.obstacle}"
+        kernels = f"{self.kernels} kernel{'s' if self.kernels > 1 else ''}"
+        left = f", {self.host} on the host before" if self.host else ""
+        return f"{said}, or {_bytes(self.features)} and the parameters of {kernels} by `pipe.device_stage`{left}"
+
+    def json(self) -> dict[str, Any]:
+        """Returns the same as plain values."""
+        return {"batch_bytes": self.finished, "device_stage_bytes": self.features, **_counts(self)}
+
+
+def sent(plan: Plan) -> Sent:
+    """Returns what crosses to a device of each batch of a plan; where there are buckets, of the first."""
+    if plan.buckets:
+        return replace(sent(plan.buckets[0]), features=None, kernels=0, obstacle=obstacle(plan))
+    rows, weights = plan.batch.size, 4 if plan.batch.remainder == "pad" else 0
+    finished = _total([plan.emit.out[name].num_bytes for name in output_features(plan)], weights, rows)
+    kernels = device_kernels(plan)
+    host = sum(isinstance(n, Kernel) for n in plan.nodes) - len(kernels)
+    if not kernels:
+        return Sent(rows, finished, None, 0, host, obstacle(plan))
+    return Sent(
+        rows, finished, _total([edge[name].num_bytes for name, edge in crossing(plan, kernels).items()], weights, rows), len(kernels), host
+    )
+
+
+def _total(sizes: Sequence[int | None], weights: int, rows: int) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return (sum(known) + weights) * rows if len(known) == len(sizes) else None
+
+
+def _bytes(count: int | None) -> str:
+    return f"{count:,} bytes" if count is not None else "bytes that depend on the data"
+
+
+def _counts(found: Sent) -> dict[str, Any]:
+    return {"kernels": found.kernels, "kernels_on_host": found.host, "obstacle": found.obstacle or None}

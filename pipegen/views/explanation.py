@@ -10,6 +10,7 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.hosts import share_line
 from pipegen.phases.machine import machine
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
+from pipegen.physical.device import sent
 from pipegen.physical.nodes import Setting
 from pipegen.physical.render import physical_json, render_physical
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
@@ -75,7 +76,7 @@ def explain_text(
             parts.append("passes\n" + _passes(done) + "\n")
         if given is not None and physical is None:
             dearest = None if more is None else _DEAREST
-            parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest))
+            parts.append(render_cost(done.plan, plan_cost(done.plan, given[split]), dearest=dearest) + f"{sent(done.plan).text()}\n")
     if tuned:
         parts.append(f"{tuned}\n")
     if share := share_line(spec.runtime):
@@ -208,6 +209,7 @@ def explain_json(
                     for r in done.records
                 ],
                 **({"physical": [physical_json(plan) for plan in physical[split]]} if physical is not None else {}),
+                "to_device": sent(done.plan).json(),
                 **({"cost": cost_json(done.plan, plan_cost(done.plan, given[split]))} if given is not None else {}),
             }
             for split, done in compiled.items()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.page import bar, element, folded, page, picture, table
+from pipegen.physical.device import sent
 from pipegen.physical.render import render_physical
 from pipegen.plan.cost import plan_cost
 from pipegen.plan.nodes import Cache
@@ -119,6 +120,7 @@ def plan_page(
             element("h2", f"Split {split}", id=str(number)),
             element("p", _lead(done, cost, (counts or {}).get(split)), class_="lead"),
             *(element("p", line.strip()) for line in remarks(spec, split, (visits or {}).get(split)).splitlines()),
+            element("p", f"{sent(done.plan).text()}.".replace("to a", "To a", 1), class_="quiet"),
             *([element("p", seen.caption, class_="quiet")] if seen is not None else []),
             element("ol", *_plan(done, cost, seen if seen is not None and seen.edges else None), class_="plan"),
             *(folded("What runs", element("pre", render_physical(run))) for run in (physical or {}).get(split, ())),
