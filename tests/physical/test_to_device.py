@@ -31,8 +31,8 @@ SAID: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "boxes, of any number": (
         {"source": COCO, "output": {"x": "image", "y": {"boxes": "boxes"}}},
-        "to a device: bytes that depend on the data a batch of 64 as it is, or bytes that depend on the data and the parameters of "
-        "1 kernel by `pipe.device_stage`, 1 on the host before",
+        "to a device: bytes that depend on the data a batch of 64 as it is, or bytes that depend on the data and the "
+        "parameters of 1 kernel by `pipe.device_stage`, 1 on the host before",
     ),
     "none compiled": (
         {"runtime": {"jit": "never"}},
