@@ -36,8 +36,8 @@ SAID: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "none compiled": (
         {"runtime": {"jit": "never"}},
-        "to a device: 38,535,680 bytes a batch of 64 as it is; `pipe.device_stage` would leave nothing to it: `runtime: {jit: never}` leaves "
-        "its steps to plain TensorFlow",
+        "to a device: 38,535,680 bytes a batch of 64 as it is; `pipe.device_stage` would leave nothing to it: `runtime: {jit: never}` "
+        "leaves its steps to plain TensorFlow",
     ),
     "nothing to do": (
         {"transforms": STEPS[:1], "output": {"dtype": "uint8"}},
