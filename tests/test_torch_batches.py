@@ -83,6 +83,16 @@ def test_torchdata_saves_and_restores_where_it_stands(pipe: Any) -> None:
     check_same(arrays(again), arrays(pipe.dataset("train", epoch=1)))
 
 
+def test_large_tensors_take_over_the_memory_of_a_batch() -> None:
+    from pipegen.backend.datasets.torch_batches import tensors
+
+    tf = pytest.importorskip("tensorflow")
+    with tf.device("CPU:0"):
+        batch = tf.random.uniform([1 << 20])
+    place = np.asarray(memoryview(batch)).__array_interface__["data"][0]
+    assert tensors(batch).data_ptr() == place
+
+
 def test_what_torch_cannot_take_is_said(pipe: Any, photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pipegen.backend.datasets.torch_batches import tensors
 
