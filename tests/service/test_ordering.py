@@ -19,7 +19,7 @@ def after(at: Position) -> Position:
 
 def arrivals(patience: float = 20, window: int = 8) -> tuple[Arrivals, Fed]:
     fed = Fed()
-    return Arrivals(Position(0), after, patience, window, fed), fed
+    return Arrivals(Position(0), Position(0), after, patience, window, fed), fed
 
 
 def put(into: Arrivals, *steps: int, epoch: int = 0) -> None:
@@ -75,10 +75,21 @@ def test_a_batch_that_comes_after_its_turn_is_late() -> None:
     one, fed = arrivals(patience=0.01)
     one.take()
     put(one, 0)
-    assert one.behind
+    assert one.behind()
+    assert not one.behind(60)
     assert fed.late == 1
     put(one, 1)
-    assert not one.behind
+    assert not one.behind()
+
+
+def test_what_comes_before_a_job_begins_is_made_here_at_once() -> None:
+    fed = Fed()
+    one = Arrivals(Position(0), Position(0, 2), after, 20, 8, fed)
+    assert [one.take(), one.take()] == [None, None]
+    assert fed.waited < 10
+    assert one.alone == 2
+    put(one, 2)
+    assert one.take() == "0.2"
 
 
 def test_a_batch_that_cannot_be_used_is_made_here_at_once() -> None:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 _JOBS = 2
 """Iterators that may go through the split at a time, each with a job of its own, before one takes the other's."""
 _AGAIN_S = 10.0
-"""Seconds after which a dispatcher that was lost is looked for again."""
+"""Seconds after which a dispatcher that was lost is looked for again, and after which a job that is behind is given up."""
+_MOST_AHEAD = 10_000
+"""Steps that a job begins ahead at most."""
 _CONNECT_S = 2.0
 _MANY = 8
 """Batches of which not all hold a damaged record by chance."""
@@ -42,7 +44,7 @@ class Feed:
     """Gives the batches of a split by position, as `Executor.batches` does, made by workers wherever they come in time.
 
     A job of the service makes all batches from a position on; a request that follows no other begins one. A job that was lost, or that
-    has fallen behind when an epoch begins, is followed by another.
+    stays behind, is followed by another: that one begins as many steps ahead as the trainer takes while workers get ready.
 
     Args:
         executor: The split's executor.
@@ -90,12 +92,12 @@ class Feed:
             job = self._job(at)
         if self._checked or job is None or not job.arrivals.wait_for_first():
             return
-        self._checked = True
         if job.unlike and not job.accepted and not job.damaged:
             raise StateError(
                 f"batches of the workers at {self._service.address} would differ from those made here in the last bits: "
                 f"{'; '.join(job.unlike)}. Run workers of the same version on the same type of processor, or leave `runtime.service` out"
             )
+        self._checked = True
 
     def close(self) -> None:
         """Lets everybody go who waits."""
@@ -117,36 +119,45 @@ class Feed:
 
     def _job(self, at: Position) -> _Job | None:
         """Returns the job whose turn a position is, perhaps a new one; `None` while there is none to be had."""
-        job = next((job for job in self._jobs if job.arrivals.next == at), None)
-        if job is not None and not job.arrivals.ended and not (at.step == 0 and job.arrivals.behind):
+        job, lead = next((job for job in self._jobs if job.arrivals.next == at), None), 0
+        if job is not None and not job.arrivals.ended and not job.arrivals.behind(0 if at.step == 0 else self._soon):
             return job
         if job is not None:
+            lead = 0 if job.lost else min(job.arrivals.alone, _MOST_AHEAD)
             job.arrivals.end()
             self._jobs.remove(job)
             if job.lost:
-                self._not_before = max(self._not_before, job.lost + max(_AGAIN_S, self._service.patience))
+                self._not_before = max(self._not_before, job.lost + self._soon)
         if time.monotonic() < self._not_before:
             return None
         while len(self._jobs) >= _JOBS:
             self._jobs.pop(0).arrivals.end()
-        self._jobs.append(_Job(self._executor, self._service, at, self._name, self.fed))
+        self._jobs.append(_Job(self._executor, self._service, at, lead, self._name, self.fed))
         return self._jobs[-1]
+
+    @property
+    def _soon(self) -> float:
+        """The seconds after which something is tried again."""
+        return max(_AGAIN_S, self._service.patience)
 
 
 class _Job:
     """Reads what the workers make from a position on, in a thread of its own."""
 
-    def __init__(self, executor: Executor, service: Service, at: Position, name: str, fed: Fed) -> None:
+    def __init__(self, executor: Executor, service: Service, at: Position, lead: int, name: str, fed: Fed) -> None:
         self._service, self._name = service, name
+        begin, after = at, executor.order.after
+        for _ in range(lead):
+            begin = after(begin)
         with tf.init_scope():
-            made = steps_dataset(executor, at)
-        self.arrivals = Arrivals(at, executor.order.after, service.patience, service.window, fed)
+            made = steps_dataset(executor, begin)
+        self.arrivals = Arrivals(at, begin, after, service.patience, service.window, fed)
         self.accepted = self.damaged = 0
         self.unlike: dict[str, None] = {}
         """How workers differ whose batches are not taken."""
         self.lost = 0.0
         """When the service was lost, by `time.monotonic`; 0 if it was not."""
-        threading.Thread(target=self._run, args=(made, at), name="pipegen-service", daemon=True).start()
+        threading.Thread(target=self._run, args=(made, begin), name="pipegen-service", daemon=True).start()
 
     def _run(self, made: tf.data.Dataset, at: Position) -> None:
         try:

@@ -52,21 +52,23 @@ class Arrivals:
 
     Args:
         first: The position that is taken first.
+        begin: The position that comes first. Those before are to be made here, at once.
         after: Says what follows a position.
         patience: Seconds to wait for a batch.
         window: Later batches that end the wait.
         fed: Counts.
     """
 
-    def __init__(self, first: Position, after: After, patience: float, window: int, fed: Fed) -> None:
-        self._after, self._patience, self._window, self._fed = after, patience, window, fed
+    def __init__(self, first: Position, begin: Position, after: After, patience: float, window: int, fed: Fed) -> None:
+        self._begin, self._after, self._patience, self._window, self._fed = begin, after, patience, window, fed
         self._turn = threading.Condition()
         self._held: dict[Position, Any] = {}
         self._ended = False
         self._came = 0
         self._quiet_since = -1
-        self.behind = False
-        """Whether the latest batch that came was late."""
+        self._behind_since: float | None = None
+        self.alone = 0
+        """Batches that were taken before any had come."""
         self.next = first
         """The position that is taken next."""
 
@@ -79,11 +81,12 @@ class Arrivals:
                 self._turn.wait()
             if self._ended:
                 return False
-            self.behind = at < self.next
-            if self.behind or at in self._held:
+            if at < self.next:
                 self._fed.late += 1
+                self._behind_since = self._behind_since or time.monotonic()
             else:
                 self._held[at] = batch
+                self._behind_since = None
             self._turn.notify_all()
             return True
 
@@ -95,7 +98,7 @@ class Arrivals:
         """
         with self._turn:
             begun, came = time.monotonic(), self._came
-            while self.next not in self._held and not self._ended and self._came != self._quiet_since:
+            while self._awaits(self.next) and self._came != self._quiet_since:
                 later = sum(at > self.next for at in self._held)
                 left = begun + self._patience - time.monotonic()
                 if left <= 0 and self._came == came:
@@ -103,6 +106,7 @@ class Arrivals:
                 if later >= self._window or left <= 0:
                     break
                 self._turn.wait(left)
+            self.alone += not self._came
             batch = self._held.pop(self.next, None)
             self.next = self._after(self.next)
             self._turn.notify_all()
@@ -112,6 +116,14 @@ class Arrivals:
         self._fed.damaged += batch is Unusable.DAMAGED
         self._fed.refused += batch is Unusable.REFUSED
         return None
+
+    def _awaits(self, at: Position) -> bool:
+        return at not in self._held and not self._ended and at >= self._begin
+
+    def behind(self, seconds: float = 0.0) -> bool:
+        """Returns whether all that came lately was late, for so long."""
+        since = self._behind_since
+        return since is not None and time.monotonic() - since >= seconds
 
     def wait_for_first(self) -> bool:
         """Waits until anything has come, as long as the patience; returns whether it has."""
