@@ -33,7 +33,7 @@ WARM_UP = 12
 STEPS = 400
 _IMAGENET: list[Any] = [{"random_resized_crop": {"size": 224}}, "random_flip", {"normalize": {"preset": "torch"}}]
 _TURNS = {"rotation": {"degrees": 20}, "translation": {"x": 0.1, "y": 0.1}, "shear": {"degrees": 10}, "zoom": {"factor": [0.8, 1.2]}}
-_GEOMETRIC: list[Any] = [
+GEOMETRIC: list[Any] = [
     {"resize": {"size": 224}},
     *({f"random_{name}": arguments} for name, arguments in _TURNS.items()),
     "random_flip",
@@ -71,7 +71,7 @@ def pipelines(folder: Path, stores: Path, console: Console) -> dict[str, dict[st
     """The pipeline of each system by recipe, with the stores that it needs."""
     import pipegen
 
-    imagenet, geometric = spec(folder, _IMAGENET), spec(folder, _GEOMETRIC)
+    imagenet, geometric = spec(folder, _IMAGENET), spec(folder, GEOMETRIC)
     found: dict[str, dict[str, Any]] = {"ImageNet": {"originals": imagenet}, "geometric": {"originals": geometric}}
     wanted = [("ImageNet", form, imagenet, {"format": form, "shorter_side": SIDE}) for form in ("raw", "jpeg")]
     wanted.append(("geometric", "raw", geometric, {"format": "raw"}))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -74,7 +76,7 @@ def worker(
 
     say(f"worker {reached}: looking for the dispatcher at {to}")
     server = _started(lambda: servers.worker(to, port, reached))
-    _run(f"worker {reached} of {to}", server, lambda: _counted(server._num_tasks(), "job"))
+    _run(f"worker {reached} of {to}", server, lambda: _counted(server._num_tasks(), "job"), to)
 
 
 def _started(start: Callable[[], Any]) -> Any:
@@ -86,14 +88,16 @@ def _started(start: Callable[[], Any]) -> Any:
         raise CannotRun(f"the server does not start: {error.message.splitlines()[0]}") from None
 
 
-def _run(what: str, server: Any, load: Callable[[], str]) -> None:
+def _run(what: str, server: Any, load: Callable[[], str], needs: str | None = None) -> None:
     from pipegen.backend.service import servers
 
     say(f"ready: {what}, {servers.origin_line()}")
     name = servers.run_until_told(lambda: f"health: {what}, {load()}", say)
     say(f"stopping: {what}, {name}")
-    server.stop()
+    servers.stop(server, needs)
     say(f"stopped: {what}")
+    sys.stdout.flush()
+    os._exit(0)  # an orderly end would wait for what the server waits for
 
 
 def _counted(number: int, what: str) -> str:

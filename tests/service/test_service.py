@@ -31,6 +31,7 @@ def test_epochs_made_by_a_worker_are_those_of_one_process(photos: Path, fleet: F
     same(stream(there.validation), stream(here.validation))
 
 
+@pytest.mark.nightly
 def test_examples_that_are_mixed_and_shared_among_hosts_are_the_same(photos: Path, fleet: Fleet) -> None:
     spec = {"transforms": MIXED, "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
     share = {"shard": {"index": 1, "count": 3}}
@@ -89,3 +90,16 @@ def test_servers_say_that_they_are_ready_and_stop_when_told(fleet: Fleet) -> Non
     told = other.end(signal.SIGTERM)
     assert "stopping: " in told
     assert told.rstrip().splitlines()[-1].startswith("stopped: worker 127.0.0.1:")
+
+
+def test_bench_tells_what_workers_made(photos: Path, fleet: Fleet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from pipegen.cli.measure import measure
+
+    pipe = pipeline(photos, fleet.runtime())
+    figures = measure(pipe, "train", 8, lambda _: None)
+    assert figures.service is not None
+    assert figures.service["there"] >= 7
+    assert figures.as_json(50)["service"] == figures.service
+    lines = dict(line.split(None, 2)[1:] for line in figures.as_text(50).splitlines() if line.startswith("made "))
+    assert lines["by"].startswith("workers")
+    assert lines["here"].endswith("batches")

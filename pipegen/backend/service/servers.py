@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ _JOB_TIMEOUT_MS = 60_000
 """Milliseconds after which a job is forgotten whose trainer is gone."""
 _RECONNECT_MS = 3_600_000
 """Milliseconds that a worker waits for a dispatcher that does not answer."""
+_GRACE_S = 10
+"""Seconds in which a server may stop by itself, before the system ends it."""
+_CONNECT_S = 1.0
 _HEALTH_S = 5.0
 """Seconds between two looks at what a server has to do."""
 
@@ -76,3 +80,29 @@ def run_until_told(health: Callable[[], str], say: Callable[[str], None]) -> str
             say(line)
             last = line
     return name
+
+
+def stop(server: Any, needs: str | None) -> None:
+    """Stops a server before the process ends.
+
+    Args:
+        server: The server.
+        needs: The address of the dispatcher that a worker says goodbye to. Where nobody is there, TensorFlow would wait for it, and let no
+            other thread of Python run: then the worker just ends.
+    """
+    if needs is not None and not answers(needs):
+        return
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_GRACE_S)
+    server.stop()
+    signal.alarm(0)
+
+
+def answers(address: str) -> bool:
+    """Returns whether anybody listens at `host:port`."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+    except OSError:
+        return False
+    return True
