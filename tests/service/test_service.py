@@ -96,9 +96,9 @@ def test_bench_tells_what_workers_made(photos: Path, fleet: Fleet, tmp_path: Pat
     from pipegen.cli.measure import measure
 
     pipe = pipeline(photos, fleet.runtime())
-    figures = measure(pipe, "train", 8, lambda _: None)
+    figures = measure(pipe, "train", 16, lambda _: None)
     assert figures.service is not None
-    assert figures.service["there"] >= 7
+    assert figures.service["there"] >= 8
     assert figures.as_json(50)["service"] == figures.service
     lines = dict(line.split(None, 2)[1:] for line in figures.as_text(50).splitlines() if line.startswith("made "))
     assert lines["by"].startswith("workers")
