@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import ratio
-from benchmarks.written_sources import SOURCES
+from benchmarks.written_sources import SOURCES, output_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,12 +55,9 @@ class Measured:
         (folder / "photos").mkdir(parents=True)
         source.write(folder / "photos", photos)
         self.index = self._indexed(source, folder, photos)
-        spec = {
-            "pipegen": 1,
-            "source": source.spec(folder / "photos"),
-            "transforms": [{"resize": {"size": SIZE}}],
-            "output": {"dtype": "uint8"},
-        }
+        reads = source.spec(folder / "photos")
+        output = {"dtype": "uint8", **output_of(reads)}
+        spec = {"pipegen": 1, "source": reads, "transforms": [{"resize": {"size": SIZE}}], "output": output}
         own = {"batch": {"size": BATCH}, "runtime": {"cache": "none"}}
         start = time.process_time()
         pipe = pipegen.build(spec | own)

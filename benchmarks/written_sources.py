@@ -244,6 +244,14 @@ def _read_prepared(folder: Path) -> dict[str, Any]:
     return {"prepared": source.model_dump(mode="json", exclude_unset=True) | {"path": str(folder / "store")}}
 
 
+def output_of(source: dict[str, Any]) -> dict[str, Any]:
+    """Returns the features that make a batch of what a source reads: images, and labels or boxes."""
+    from pipegen.ops.registry import sources
+
+    ((op, arguments),) = source.items()
+    return {"x": "image", "y": "boxes"} if "boxes" in sources()[op].model_validate(arguments).infer() else {}
+
+
 def records_of(op: str) -> Callable[[Path], dict[str, Any]]:
     """Returns the source of a folder of shards whose records have the keys `image` and `label`."""
     return lambda folder: {

@@ -1,4 +1,4 @@
-"""Writes photographs as files that a table names, in archives, in pairs and in parts: forms in which images stay files."""
+"""Writes photographs as files that a table names, and in archives: forms in which images stay files."""
 
 from __future__ import annotations
 
@@ -104,42 +104,3 @@ def write_tar_folder(folder: Path, photos: Sequence[Photo]) -> None:
 
 def _in_classes(photos: Sequence[Photo]) -> Iterable[tuple[str, bytes]]:
     return ((f"photos/class_{label:03}/{i:06}.jpg", content) for i, (content, label) in enumerate(photos))
-
-
-def write_pairs(folder: Path, photos: Sequence[Photo]) -> None:
-    """Image files, and beside each its class as an array."""
-    import numpy as np
-
-    for name, label in write_images(folder, photos):
-        np.save((folder / name).with_suffix(".npy"), np.array([label], np.float32))
-
-
-def read_pairs(folder: Path) -> dict[str, Any]:
-    """The source of these pairs."""
-    target = {"kind": "array", "path": str(folder / "images" / "*.npy"), "shape": [1]}
-    return {"files": {"features": {"image": {"kind": "image", "path": str(folder / "images" / "*.jpg")}, "target": target}}}
-
-
-def write_parts(folder: Path, photos: Sequence[Photo]) -> None:
-    """The odd ones and the even ones in folders of their own, both in class folders."""
-    for part in range(2):
-        for name, content in _in_classes(photos[part::2]):
-            path = folder / str(part) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-
-
-def read_by_split(folder: Path) -> dict[str, Any]:
-    """The source of two splits."""
-    first, second = ({"image_folder": {"path": str(folder / str(part) / "photos")}} for part in range(2))
-    return {"by_split": {"train": first, "validation": second}}
-
-
-def read_mix(folder: Path) -> dict[str, Any]:
-    """The source that mixes them, half and half."""
-    splits = {"parts": {"train": 0.5, "validation": 0.5}, "seed": 1}
-    parts = {
-        name: {"weight": 1, "source": {"image_folder": {"path": str(folder / str(part) / "photos")}}, "splits": splits}
-        for part, name in enumerate(("first", "second"))
-    }
-    return {"mix": {"parts": parts}}

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from record_files import png
 
-from benchmarks.written_sources import SOURCES
+from benchmarks.written_sources import SOURCES, output_of
 
 pytestmark = [pytest.mark.tf, pytest.mark.nightly]
 
@@ -52,11 +52,8 @@ def read(source: dict[str, Any]) -> str:
     """Reads everything, and says what came of it."""
     import pipegen
     from pipegen.errors import DataError, SpecError
-    from pipegen.ops.registry import sources
 
-    ((op, arguments),) = source.items()
-    target = {"x": "image", "y": "boxes"} if "boxes" in sources()[op].model_validate(arguments).infer() else {}
-    spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 2}}], "output": {"dtype": "uint8", **target}}
+    spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 2}}], "output": {"dtype": "uint8", **output_of(source)}}
     spec |= {"batch": {"size": 4, "remainder": "keep"}, "runtime": {"cache": "none"}}
     try:
         found = [pixel for x, _ in pipegen.build(spec).dataset("train") for pixel in x.numpy()[:, 0, 0].tolist()]

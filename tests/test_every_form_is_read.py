@@ -9,9 +9,8 @@ import pytest
 from record_files import png
 
 import pipegen
-from benchmarks.written_sources import SOURCES
+from benchmarks.written_sources import SOURCES, output_of
 from pipegen.errors import DataError
-from pipegen.ops.registry import sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,10 +33,8 @@ def built(form: str, folder: Path, damaged: bool = False, **sections: Any) -> pi
     photographs = [(b"\x89PNG no more" if damaged and i == BAD else png(i, i % 3, 9), i % 3) for i in range(COUNT)]
     SOURCES[form].write(folder, photographs)
     source = SOURCES[form].spec(folder)
-    ((op, arguments),) = source.items()
-    boxes = "boxes" in sources()[op].model_validate(arguments).infer()
     spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 2}}], "runtime": {"cache": "none"}}
-    spec["output"] = {"dtype": "uint8", **({"x": "image", "y": "boxes"} if boxes else {})}
+    spec["output"] = {"dtype": "uint8", **output_of(source)}
     return pipegen.build(spec | {"batch": {"size": BATCH, "remainder": "keep"}} | sections)
 
 

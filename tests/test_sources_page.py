@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+
+import pipegen
+from pipegen.ops.registry import sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +30,13 @@ def sections() -> Iterator[pytest.param]:  # type: ignore[valid-type]
         blocks = FENCE.findall(text)
         assert blocks, f"{name} has no example"
         yield pytest.param(blocks, id=name, marks=() if name == DEFAULT else pytest.mark.nightly)
+
+
+def test_every_source_has_an_example() -> None:
+    blocks = [block for one in sections() for block in one.values[0]]
+    shown = {pipegen.load(yaml.safe_load(content)).model.source.op for kind, _, content in blocks if kind == "yaml"}
+    shown |= {"prepared" for kind, _, content in blocks if kind == "text" and "by the source prepared" in content}  # `prepare` writes it
+    assert shown == set(sources())
 
 
 @pytest.mark.parametrize("blocks", list(sections()))
