@@ -22,6 +22,7 @@ from skimage import data
 
 import pipegen
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.families.item_crops import ItemCrop
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.families.references import ReferenceTransform
@@ -77,15 +78,15 @@ def spec(step: type[Transform], folder: Path) -> dict[str, Any]:
     size = {"resize": {"size": list(PATCH) if folder.name == "patches" else [2 * HEIGHT, wide]}}
     any_size, varies = step.examples[0].given.height is None, "?" in step.examples[0].then
     steps = [*([] if any_size else [size]), example, *([size] if any_size and varies else [])]
-    pastes = issubclass(step, PastingTransform)
+    masked = (folder / "mask").is_dir()
     features = {"image": {"kind": "image", "path": str(folder / "photo")}, "mask": {"kind": "mask", "path": str(folder / "mask")}}
     return {
         "pipegen": 1,
-        "source": {"files": {"features": features}} if pastes else {"image_folder": {"path": str(folder)}},
+        "source": {"files": {"features": features}} if masked else {"image_folder": {"path": str(folder)}},
         "transforms": steps,
         "shuffle": "none",
         "batch": {"size": 8},
-        "output": {"y": "mask"} if pastes else {"encode": {"label": "one_hot"}},
+        "output": {"y": "mask"} if masked else {"encode": {"label": "one_hot"}},
         "runtime": {"cache": "none", "jit": "never"},
     }
 
@@ -119,16 +120,21 @@ def main(argv: list[str] | None = None) -> None:
     logging.getLogger("pipegen").setLevel(logging.ERROR)  # that photographs are not shuffled is meant
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        alike, different, masked, pieces = (Path(scratch, name) for name in ("alike", "different", "masked", "patches"))
+        names_of = ("alike", "different", "masked", "objects", "patches")
+        alike, different, masked, objects, pieces = (Path(scratch, name) for name in names_of)
         patches(pieces)
         photographs(alike, alike=True)
         photographs(different, alike=False)
         photographs(masked, alike=False)
         masks(masked)
+        photographs(objects, alike=True)
+        masks(objects)
         for name in names:
             step = transforms()[name]
             folders = {PastingTransform: masked, MixingTransform: different, FittedTransform: pieces}
             folder = next((f for family, f in folders.items() if issubclass(step, family)), alike)
+            if issubclass(step, ItemCrop) and "pixels" in step.led_by:
+                folder = objects
             picture(step, folder).save(PICTURES / f"{name}.jpg", quality=80)
             print(name, flush=True)
 

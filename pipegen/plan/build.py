@@ -6,6 +6,7 @@ order written. The passes make it fast.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pipegen.diagnostics.catalog import make
@@ -80,7 +81,8 @@ class Builder(Assembly):
         self._start()
         self.doubts.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
         for run, mixing in self.lanes.runs(self._features):
-            self._apart(run)
+            for acts in self._led(run):
+                self._apart(acts)
             if mixing is not None:
                 (ref, features), later = mixing
                 self._mixing(ref, features, later)
@@ -117,10 +119,32 @@ class Builder(Assembly):
             self.nodes.append(Element(self.type, (fork,)))
         self.edge = self.type
 
+    def _led(self, acts: list[Act]) -> Iterator[list[Act]]:
+        """Yields a run of steps in parts, in each of which the crops of an image choose their windows by the same feature: that one is
+        worked on first."""
+        part: list[Act] = []
+        leading: dict[str, str | None] = {}
+        for ref, features in acts:
+            own = self._leaders(ref, features)
+            if any(leading.get(image, feature) != feature for image, feature in own.items()):
+                yield part
+                part, leading = [], {}
+            part.append((ref, features))
+            leading |= own
+        yield part
+
+    def _leaders(self, ref: StepRef, features: tuple[str, ...]) -> dict[str, str | None]:
+        """Returns for each image that a crop cuts the feature by which it chooses its window, if it does."""
+        if not isinstance(ref.step, ItemCrop):
+            return {}
+        images = dict.fromkeys(followers.anchor(self.type, feature) for feature in features)
+        return {image: followers.leader(ref.step, self.type, image, self.lanes.home) for image in images}
+
     def _apart(self, acts: list[Act]) -> None:
         """Runs steps on one feature after another, since none looks at two; an aligned feature takes the draws of its image."""
         found: dict[str, list[Diagnostic]] = {}
-        for feature in followers.in_order(self.type):
+        leading = {name for ref, features in acts for name in self._leaders(ref, features).values() if name is not None}
+        for feature in followers.in_order(self.type, leading):
             anchor = followers.anchor(self.type, feature)
             together = {name for name, _ in self.type.items() if followers.anchor(self.type, name) == anchor}
             near = [(self.lanes.own(ref, anchor), feature in features) for ref, features in acts if together & set(features)]
@@ -201,10 +225,7 @@ class Builder(Assembly):
 
     def _move(self, ref: StepRef, feature: str) -> None:
         """A step that moves items with their image."""
-        if isinstance(ref.step, ItemCrop) and kind_of(self.type[feature]).leads and window_name(ref) not in self.windows:
-            self._close()
-            self.windows.add(window_name(ref))
-            self._emit(ChooseWindow(feature, ref.of(ItemCrop), self.images.canvas(feature)), feature, self.type[feature])
+        self._choose(ref, feature)
         try:
             run = self.images.moved(self.segment, ref, feature, self.type)
         except OpError as error:
@@ -218,6 +239,16 @@ class Builder(Assembly):
         if odd is not None:
             self._report(ref, odd)
 
+    def _choose(self, ref: StepRef, feature: str) -> None:
+        """Adds what chooses the window of a crop, if that is done by a feature."""
+        if window_name(ref) in self.windows or feature not in self._leaders(ref, (feature,)).values():
+            return
+        self._close()
+        self.windows.add(window_name(ref))
+        x = self.type[feature]
+        canvas = self.images.canvas(feature) if kind_of(x).ragged else (x.height, x.width)
+        self._emit(ChooseWindow(feature, ref.of(ItemCrop), canvas, x.kind, x.ignore, x.beside), feature, x)
+
     def _step(self, written: StepRef, feature: str, following: StepRef | None) -> None:
         x = self.type[feature]
         if kind_of(x).ragged:
@@ -227,6 +258,7 @@ class Builder(Assembly):
         y = self._inferred(ref, feature)
         if y is None:
             return
+        self._choose(ref, feature)
         if isinstance(ref.step, ItemCrop) and window_name(ref) not in self.windows:
             self._report(ref, nothing_chooses(ref, feature))
         self.fills.note(ref, feature, x)

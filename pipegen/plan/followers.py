@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from pipegen.errors import OpError
@@ -10,6 +10,7 @@ from pipegen.ops.acting import acted_on as acted_on
 from pipegen.ops.acting import anchor as anchor
 from pipegen.ops.base import GeometricTransform, Transform
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.item_crops import ItemCrop
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.plan.outputs import meant_feature
 from pipegen.plan.stages import StepRef
@@ -41,18 +42,51 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
     return next((name for name, _ in type_.items() if name != step.feature and anchor(type_, name) == home), None)
 
 
-def in_order(type_: ElementType) -> tuple[str, ...]:
-    """Returns every feature, aligned ones first: its file is still at hand then. Of these, items by which a step can choose its window
-    come before what is cut to that."""
-    return tuple(
-        sorted((name for name, _ in type_.items()), key=lambda name: (anchor(type_, name) == name, not kind_of(type_[name]).leads))
-    )
+def in_order(type_: ElementType, leading: Collection[str] = ()) -> tuple[str, ...]:
+    """Returns every feature, aligned ones first: its file is still at hand then. Of these, those by which a step chooses its window come
+    before what is cut to that, and boxes before what else there is."""
+
+    def place(name: str) -> tuple[bool, bool, bool]:
+        return anchor(type_, name) == name, name not in leading, kind_of(type_[name]).leads != "boxes"
+
+    return tuple(sorted((name for name, _ in type_.items()), key=place))
+
+
+def leader(step: ItemCrop, type_: ElementType, image: str, home: Callable[[str], str]) -> str | None:
+    """Returns the feature on an image that a crop chooses its window by; `None` where there is none.
+
+    Args:
+        step: The crop.
+        type_: The type of an example.
+        image: The feature that it crops.
+        home: Names the feature of a record that one is a view of.
+    """
+    wanted = step.leader()
+    able = [n for n, t in type_.items() if anchor(type_, n) == image and kind_of(t).leads in step.led_by and wanted in (None, home(n))]
+    return min(able, key=lambda name: step.led_by.index(kind_of(type_[name]).leads), default=None)
+
+
+def _wrong_leader(step: Transform, type_: ElementType) -> OpError | None:
+    """Returns what is wrong with the feature that a crop is to choose its window by."""
+    wanted = step.leader() if isinstance(step, ItemCrop) else None
+    if wanted is None or not isinstance(step, ItemCrop):
+        return None
+    if wanted not in type_:
+        return OpError("PG217", f"there is no feature `{wanted}`", field="around", help=meant_feature(wanted, type_))
+    if kind_of(type_[wanted]).leads in step.led_by:
+        return None
+    able = sorted(kind.name for kind in kinds() if kind.leads in step.led_by)
+    message = f"`{step.op}` has no window around `{wanted}`, which is a feature of kind `{type_[wanted].kind}`"
+    return OpError("PG203", message, field="around", help=f"name one of kind {', '.join(f'`{name}`' for name in able)}, or none")
 
 
 def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tuple[tuple[str, ...], OpError | None]:
     """Returns the features that a use of a step acts on, of those that enter it, and what is wrong with that; `written` are the spec's
     steps."""
     step = ref.step
+    wrong = _wrong_leader(step, type_)
+    if wrong is not None:
+        return (), wrong
     if step.feature is not None:
         if step.feature not in type_:
             help_ = meant_feature(step.feature, type_)

@@ -13,7 +13,8 @@ from pipegen.errors import OpError
 from pipegen.ops.acting import anchor
 from pipegen.ops.base import CropTransform, Family, Fill, GeometricTransform
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.families.item_crops import ItemCrop
+from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Kernel
 from pipegen.plan.stages import Stage, StepRef
@@ -120,8 +121,11 @@ class Images:
 
 def nothing_chooses(ref: StepRef, feature: str) -> OpError:
     """Returns the lint on a crop that has no items to choose its window by."""
-    message = f"`{ref.step.op}` chooses its window by boxes, and there are none on `{feature}`, so it leaves every image whole"
-    return OpError("PG590", message, help="give the boxes as a feature of the source, or use `random_resized_crop`")
+    named = [kind.plural for kind in kinds() if kind.leads in ref.of(ItemCrop).step.led_by]
+    whole = None in ref.of(ItemCrop).step.output_size()
+    other, then = ("random_resized_crop", "it leaves every image whole") if whole else ("random_crop", "its windows lie anywhere")
+    message = f"`{ref.step.op}` chooses its window by {' or '.join(sorted(named))}, and there are none on `{feature}`, so {then}"
+    return OpError("PG590", message, help=f"give the {' or '.join(sorted(named))} as a feature of the source, or use `{other}`")
 
 
 def limits(type_: ElementType) -> Iterator[s.Limit]:

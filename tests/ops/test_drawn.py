@@ -41,6 +41,7 @@ OWN_NAMES = {
     "random_d4",
     "random_flip",
     "random_crop",
+    "random_crop_around",
     "random_resized_crop",
     "random_rotate_90",
     "random_transpose",

@@ -91,6 +91,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "random_advanced_blur": [{"sigma": [0.1, 3], "beta": [0.2, 16]}, {"degrees": [-180, 180], "probability": 0.5}, {"probability": 0}],
     "random_box_blur": [{"reach": [0, 15]}, {"reach": 0}, {"reach": [0, 1], "probability": 0.5}],
     "random_grid_shuffle": [{"cells": [1, 16], "probability": 0.5}, {"cells": 1}, {"cells": 16}],
+    "random_crop_around": [{"size": [9, 11]}, {"size": 7, "background": [0, 3]}],
     "random_box_crop": [{"probability": 0}, {"shift": 2}],
     "random_chromatic_aberration": [{"factor": [0.8, 1.25], "fill": "wrap"}, {"factor": [1, 1]}, {"probability": 0.5}],
     "random_fourier_adaptation": [{"references": "styles/", "beta": [0.5, 0.5]}, {"references": "styles/", "probability": 0}],

@@ -107,12 +107,19 @@ def enter(stage: s.Enter, features: Features) -> None:
 
 
 def choose_window(stage: ChooseWindow, features: Features) -> None:
-    """Chooses the window of a crop by the boxes of one example, and leaves out, in place, those that are not to stay."""
+    """Chooses the window of a crop by the items of one example, or by its mask, and leaves out, in place, boxes that are not to stay."""
+    step, u = step_of(stage.ref, features["@draws"]), own_draws(stage.ref, features["@draws"])
+    if not stage.by_items():
+        classes = tf.cast(features[stage.feature][..., 0], tf.int32)
+        features[window_name(stage.ref)] = step.choose_by_pixels(u, classes, classes != stage.ignore)
+        return
     height, width = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
-    valid = valid_name(stage.feature)
-    items, there = tf.cast(features[stage.feature], tf.float64), features[valid]
-    window, stays = step_of(stage.ref, features["@draws"]).choose(own_draws(stage.ref, features["@draws"]), items, there, height, width)
-    features[window_name(stage.ref)], features[valid] = window, there & stays
+    kind, valid = kind_named(stage.kind), valid_name(stage.home or stage.feature)
+    boxes, there = kind.around(features[stage.feature], features[valid])
+    window, stays = step.choose(u, boxes, there, height, width)
+    features[window_name(stage.ref)] = window
+    if kind.leads == "boxes":
+        features[valid] = there & stays
 
 
 def mix_items(stage: s.MixItems, features: Features) -> None:

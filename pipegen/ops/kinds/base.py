@@ -60,7 +60,8 @@ class FeatureKind:
         each: The kind of it where each item of another feature has one, such as the class of each box; empty where there is none.
         formats: The forms that an output can have its items in, by name; the first is the one that steps work on.
         bends: Whether `bend` can move its items along a field.
-        leads: Whether crops can choose their window by its items.
+        leads: What crops get to choose their window by: its items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's
+            `pixels`; empty where they cannot.
         enters: Whether `enter` has to bring its items into the form that steps work on.
     """
 
@@ -82,7 +83,7 @@ class FeatureKind:
     each: ClassVar[str] = ""
     formats: ClassVar[tuple[str, ...]] = ()
     enters: ClassVar[bool] = False
-    leads: ClassVar[bool] = False
+    leads: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
     bends: ClassVar[bool] = False
 
     @property
@@ -148,6 +149,18 @@ class FeatureKind:
 
         Returns:
             The items, and which of them are kept: bool `(n, most)`.
+        """
+        raise NotImplementedError
+
+    def around(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the boxes that crops choose their window by, for a kind of items that `leads`.
+
+        Args:
+            items: `(n, most, ...)`.
+            there: Which of them there are, bool `(n, most)`.
+
+        Returns:
+            Left, top, right and bottom edge of each box in pixels, float64 `(n, k, 4)`, and which of them there are, bool `(n, k)`.
         """
         raise NotImplementedError
 

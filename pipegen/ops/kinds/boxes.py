@@ -36,7 +36,8 @@ class Boxes(FeatureKind):
     lives = True
     output = "output: {{y: {}}}"
     formats = get_args(BoxFormat)
-    enters = leads = bends = True
+    enters = bends = True
+    leads = "boxes"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)
@@ -101,6 +102,9 @@ class Boxes(FeatureKind):
         if details.format.startswith("rel_"):
             boxes *= tf.stack([width, height, width, height])
         return _kept(boxes, height, width, details)
+
+    def around(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return tf.cast(items, tf.float64), there
 
     def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         height, width = (tf.cast(side, tf.float64) for side in after)

@@ -35,6 +35,7 @@ class Keypoints(FeatureKind):
     lives = True
     output = "output: {{y: {}}}"
     enters = True
+    leads = "points"
 
     def check(self, name: str, feature: Any) -> None:
         names, pairs = feature.names or (), feature.mirror_pairs or ()
@@ -98,6 +99,12 @@ class Keypoints(FeatureKind):
     def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         points = tf.cast(items, tf.float64)
         return _kept(points[..., :2], items[..., 2] > 0, items[..., 2], size, details)
+
+    def around(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        shape = tf.shape(items)
+        own = tf.reshape(there, tf.concat([tf.shape(there), [1] * (items.shape.rank - 3)], 0)) & (items[..., 2] > 0)
+        first = tf.reshape(tf.floor(tf.cast(items[..., :2], tf.float64) + 0.5), [shape[0], -1, 2])
+        return tf.concat([first, first + 1.0], -1), tf.reshape(own, [shape[0], -1])
 
     def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         m = tf.reshape(matrix, [-1, *([1] * (items.shape.rank - 2)), 3, 3])

@@ -24,6 +24,7 @@ class Mask(FeatureKind):
     picture_arguments = ("ignore", "values")
     storage = "encoded"
     pictured = categorical = lives = True
+    leads = "pixels"
     output = "output: {{y: {}}}"
 
     def check(self, name: str, feature: Any) -> None:

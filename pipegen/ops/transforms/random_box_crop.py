@@ -8,12 +8,12 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.base import ANY_IMAGE, Example
-from pipegen.ops.families.item_crops import ItemCrop
+from pipegen.ops.families.item_crops import WholeOrItemCrop
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import place
 
 
-class RandomBoxCrop(ItemCrop):
+class RandomBoxCrop(WholeOrItemCrop):
     """Cuts out a window around one of the boxes of the image, each as likely: Albumentations' `RandomCropNearBBox`.
 
     Each edge of the window is that of the box, moved outwards or inwards by a share of the box's side that is drawn uniformly, and rounded

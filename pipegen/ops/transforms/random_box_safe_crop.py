@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pipegen.lazy import tf
 from pipegen.ops.base import ANY_IMAGE, Example
-from pipegen.ops.families.item_crops import ItemCrop
+from pipegen.ops.families.item_crops import WholeOrItemCrop
 from pipegen.ops.lowering.windows import place
 
 
-class RandomBoxSafeCrop(ItemCrop):
+class RandomBoxSafeCrop(WholeOrItemCrop):
     """Cuts out a random window that holds every box of the image whole: Albumentations' `BBoxSafeRandomCrop`.
 
     On each side a share of the room between the image's edge and the nearest box is cut off; the four shares are drawn uniformly, and

@@ -9,7 +9,7 @@ from pydantic import Field
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Range, check_range, checked
 from pipegen.ops.base import ANY_IMAGE, Example
-from pipegen.ops.families.item_crops import ItemCrop
+from pipegen.ops.families.item_crops import WholeOrItemCrop
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import pick, place
 
@@ -17,7 +17,7 @@ TRIES = 50
 """How many windows are drawn before the image stays whole."""
 
 
-class RandomIouCrop(ItemCrop):
+class RandomIouCrop(WholeOrItemCrop):
     """Cuts out a window whose overlap with some box is at least a number drawn from a list: the crop that SSD is trained with (Liu et
     al. 2016).
 
