@@ -132,8 +132,8 @@ def bends(plan: Any) -> bool:
 def nearest(box: Any, image: Any, seen: Any) -> Any:
     """Of what is painted to a fifth and what is painted to the half, and what lies between, that which is nearest to a box.
 
-    A field can stretch a part of the image: what is blended with black at an edge is stretched likewise, so that the fifth lies a pixel and more
-    beyond the edge itself, which is at the half.
+    A field can stretch a part of the image: what is blended with black at an edge is stretched likewise, so that the fifth lies a pixel
+    and more beyond the edge itself, which is at the half.
     """
     half = image[..., 0] > 255 * 0.5
     if not half.any():
