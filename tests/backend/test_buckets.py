@@ -19,7 +19,7 @@ pytestmark = pytest.mark.tf
 
 SIZES = [[32, 32], [24, 40], [40, 24]]
 SHAPES = [(50, 52), (44, 80), (90, 50), (40, 70)]
-COUNT = 31
+COUNT, BATCH = 31, 2
 LATER = ["random_flip", {"random_rotation": {"degrees": 9, "fill": {"constant": 0}}}]
 STEPS = [{"random_resized_crop": {"size": "bucket", "area": [0.5, 1]}}, *LATER]
 RESIZED = [{"resize": {"size": "bucket"}}]
@@ -61,7 +61,7 @@ def build(folder: Path, steps: Any = STEPS, *, buckets: Any = {}, boxes: bool = 
         "source": coco if boxes else {"image_folder": {"path": str(folder)}},
         "splits": {"parts": {"train": 24, "validation": 7}},
         "transforms": steps,
-        "batch": {"size": 4, **({"buckets": {"sizes": SIZES, **buckets}} if buckets is not None else {}), **batch},
+        "batch": {"size": BATCH, **({"buckets": {"sizes": SIZES, **buckets}} if buckets is not None else {}), **batch},
         "output": {"x": "image", "y": {"boxes": "boxes", "there": "boxes_valid"} if boxes else "label"},
         "runtime": {"jit": "never"},
     }
@@ -91,15 +91,15 @@ def test_every_batch_has_one_size_and_every_example_its_own(pipe: Any) -> None:
     found, named = batches(pipe), records(pipe)
     counts = pipe._engine.executor("train").buckets.counts
     assert sum(counts) == 24
-    assert Counter(x.shape[1:3] for x, _ in found) == {tuple(size): n // 4 for size, n in zip(SIZES, counts, strict=True)}
-    assert pipe.steps("train") == len(found) == sum(n // 4 for n in counts)
+    assert Counter(x.shape[1:3] for x, _ in found) == {tuple(size): n // BATCH for size, n in zip(SIZES, counts, strict=True)}
+    assert pipe.steps("train") == len(found) == sum(n // BATCH for n in counts)
     keys = pipe._manifest.keys("train")
     for (x, _), own in zip(found, named, strict=True):
         assert all(nearest_size(int(keys[i][-6:-4])) == list(x.shape[1:3]) for i in own)
     every = [i for own in named for i in own]
     assert len(every) == len({*every})
     later = records(pipe, epoch=1)
-    assert [len(own) for own in later] == [4] * len(named)
+    assert [len(own) for own in later] == [BATCH] * len(named)
     # Neither the order of batches nor who is in one is that of the epoch before.
     assert {tuple(sorted(own)) for own in later} != {tuple(sorted(own)) for own in named}
 
@@ -142,8 +142,8 @@ def test_training_goes_on_where_it_stood_and_a_changed_batch_waits_for_the_next_
     seen += [x.numpy() for x, _ in again.train]
     for a, (b, _) in zip(seen, batches(pipe, epoch=1), strict=True):
         np.testing.assert_array_equal(a, b)
-    other = build(folder, batch={"size": 2})
-    with pytest.raises(pipegen.StateError, match="ends with them, and not with 2; or begin the next epoch with it"):
+    other = build(folder, batch={"size": 4})
+    with pytest.raises(pipegen.StateError, match="ends with them, and not with 4; or begin the next epoch with it"):
         other.restore(state)
     other.restore({**state, "step": 0, "examples": 0})
     assert other.state()["epoch"] == 1
@@ -156,7 +156,7 @@ def test_evaluation_has_each_example_once_in_the_order_of_its_files(pipe: Any, f
     assert [list(x.shape[:2]) for x in shown] == [nearest_size(int(Path(file).stem)) for file in files]
     padded = build(folder, batch={"remainder": {"validation": "pad"}})
     given = [(x.numpy(), weight.numpy()) for x, _, weight in padded["validation"]]
-    assert {len(x) for x, _ in given} == {4}
+    assert {len(x) for x, _ in given} == {BATCH}
     assert sum(weight.sum() for _, weight in given) == 7
     kept = padded.trim("validation", np.array([float(x.mean()) for xs, _ in given for x in xs]))
     np.testing.assert_allclose(kept, [x.mean() for x in shown], rtol=1e-6)
@@ -211,7 +211,7 @@ def test_the_nearest_proportions_count_and_of_several_sizes_the_largest_that_fit
 def test_it_is_drawn_exported_explained_and_looked_at(pipe: Any, tmp_path: Path) -> None:
     assert pipe.preview("train", rows=3, draws=2).width > 100
     written = pipe.export(tmp_path / "out", "train", examples=None)
-    assert len(written.files) == 4 * pipe.steps("train")
+    assert len(written.files) == BATCH * pipe.steps("train")
     sizes = Counter(Image.open(tmp_path / "out" / file).size[::-1] for file in written.files)
     assert sizes == Counter(x.shape[:2] for xs, _ in batches(pipe) for x in xs)
     told = str(pipe.explain())

@@ -95,12 +95,13 @@ def test_what_leaves_the_image_is_dropped(plain: Any) -> None:
 @pytest.mark.parametrize(
     "runtime",
     [
-        pytest.param({"jit": "always"}, marks=pytest.mark.nightly),
+        {"jit": "always"},
         {"cache": "memory"},
-        pytest.param({"cache": {"disk": "kept"}}, marks=pytest.mark.nightly),
+        {"cache": {"disk": "kept"}},
     ],
     ids=str,
 )
+@pytest.mark.nightly
 def test_every_plan_gives_the_same_points(plain: Any, runtime: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipegen
 

@@ -79,11 +79,12 @@ def test_a_batch_is_as_long_as_its_items_need(bucketed: Any, plain: Any) -> None
     "runtime",
     [
         {"cache": "memory"},
-        pytest.param({"cache": {"disk": "kept"}}, marks=pytest.mark.nightly),
-        pytest.param({"jit": "always", "cache": "none"}, marks=pytest.mark.nightly),
+        {"cache": {"disk": "kept"}},
+        {"jit": "always", "cache": "none"},
     ],
     ids=str,
 )
+@pytest.mark.nightly
 def test_every_plan_gives_the_same_lengths(plain: Any, runtime: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipegen
 
