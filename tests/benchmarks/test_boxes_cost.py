@@ -1,0 +1,27 @@
+"""The cost of boxes and keypoints on few images: it proves that the script works, and measures nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the harness is not part of the installed package
+
+from benchmarks import boxes
+
+pytestmark = pytest.mark.tf
+
+
+def test_all_see_the_same_images_and_each_has_a_time(capsys: Any) -> None:
+    data = boxes.made(4)
+    batches = [next(iter(boxes.built(name, data, 2).dataset("train", epoch=0))) for name in boxes.FEATURES]
+    seen = [batch[0] if isinstance(batch, tuple) else batch for batch in batches]
+    for other in seen[1:]:
+        np.testing.assert_array_equal(other, seen[0])
+    boxes.main(["--images", "4", "--batch", "2", "--turns", "1"])
+    said = capsys.readouterr().out
+    assert all(name in said for name in boxes.FEATURES)
