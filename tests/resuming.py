@@ -67,7 +67,8 @@ def with_small_graph(pipe: Any) -> Any:
 
     handed = {"explain": lambda error, at: error, "delivered": real.delivered, "waiting": real.waiting, "order": real.order}
     small = SimpleNamespace(spec=real.spec, records=real.records, steps=steps, batches=batches, **handed)
-    engine._datasets["train"] = training_dataset(small, engine.train_progress(), None)
+    made = engine._datasets["train", False] = training_dataset(small, engine.train_progress(), None)
+    assert engine.dataset("train") is made, "it is what `pipe.train` is made of"
     return pipe
 
 
