@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
+from hypothesis import HealthCheck, given, reject, settings
 from processes import in_process
+from strategies import recipes
 
 import pipegen
+from pipegen.physical.device import sent
 
 pytestmark = pytest.mark.tf
 
@@ -45,7 +49,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-def compiled(folder: Path, runtime: dict[str, Any] | None = None, **own: Any) -> Any:
+def compiled(folder: Path, runtime: dict[str, Any] | None = None, allow_code: tuple[str, ...] = (), **own: Any) -> Any:
     """A pipeline whose kernels XLA compiles."""
     spec = {
         "pipegen": 1,
@@ -54,7 +58,7 @@ def compiled(folder: Path, runtime: dict[str, Any] | None = None, **own: Any) ->
         "batch": {"size": 8},
         **own,
     }
-    return pipegen.build(spec, runtime={"cache": "none", **(runtime or {})})
+    return pipegen.build(spec, runtime={"cache": "none", **(runtime or {})}, allow_code=allow_code)
 
 
 def masked(transforms: list[Any], **output: Any) -> Any:
@@ -296,8 +300,8 @@ def test_keras_and_strategies_run_the_kernels_in_their_steps(photo_folder: Path)
         assert got[name]["epoch"] == 2
         np.testing.assert_allclose(got[name]["history"]["loss"], host["history"]["loss"], rtol=1e-5)
         np.testing.assert_allclose(got[name]["history"]["val_loss"], host["history"]["val_loss"], rtol=1e-5)
-        for given, expected in zip(got[name]["weights"], host["weights"], strict=True):
-            np.testing.assert_allclose(given, expected, atol=1e-5)
+        for fitted, expected in zip(got[name]["weights"], host["weights"], strict=True):
+            np.testing.assert_allclose(fitted, expected, atol=1e-5)
     assert got["left"] == []
     assert got["evaluated"] < 1e-6
     assert got["predicted"] < 1e-6
@@ -324,3 +328,23 @@ def test_under_keras_on_jax_it_says_that_it_is_not_there(photo_folder: Path) -> 
     pytest.importorskip("jax")
     said = in_process(photo_folder, ELSEWHERE, KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
     assert "Keras runs on jax: there, train on `pipe.train`, `pipe.numpy` or `pipe.jax`" in said
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(recipe=recipes())
+def test_any_recipe_is_bit_for_bit_that_of_the_host_or_says_why_not(photo_folder: Path, recipe: str) -> None:
+    sections = yaml.safe_load(recipe)
+    batch = {"size": 8, **{k: v for k, v in sections.pop("batch", {}).items() if k == "remainder"}}
+    try:
+        pipe = compiled(photo_folder, batch=batch, allow_code=("my_pkg",), **sections)
+    except pipegen.SpecError:
+        reject()
+    for split in ("train", "validation"):
+        if sent(pipe._engine.executor(split).plan).obstacle:
+            with pytest.raises(ValueError, match="has nothing that a device could do"):
+                pipe.device_stage(split)
+            continue
+        stage = pipe.device_stage(split)
+        alike(applied(stage, stage.dataset(epoch=1)), batches(pipe.dataset(split, epoch=1)))
