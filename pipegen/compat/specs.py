@@ -162,8 +162,8 @@ def _as_installed(interpolation: str) -> str | dict[str, Any]:
 
 def write_spec(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write a spec as YAML."""
-    import yaml
+    from pipegen.spec.writing import to_yaml
 
-    text = yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+    text = to_yaml(spec, default_flow_style=None, width=120)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)

@@ -31,9 +31,10 @@ class _Line(list[Any]):
 
 def lock_text(lock: Lock) -> str:
     """The lock as YAML: sections in one order, names sorted, a line for each small thing."""
-    import yaml
+    from pipegen.spec.writing import Dumper as Plain
+    from pipegen.spec.writing import to_yaml
 
-    class Dumper(yaml.SafeDumper):
+    class Dumper(Plain):
         """Writes what a person reads line by line as blocks, and what belongs together on a line."""
 
     Dumper.add_representer(_Lines, lambda dumper, value: dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=False))
@@ -41,7 +42,7 @@ def lock_text(lock: Lock) -> str:
     git = {place: _plain(pin) for place, pin in sorted(lock.git.items())}
     specs = {name: _plain(entry) for name, entry in sorted(lock.specs.items())}
     values: dict[str, Any] = {"pipegen_lock": lock.pipegen_lock, **({"git": git} if git else {}), "specs": specs}
-    return _HEAD + yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=140, default_flow_style=None)
+    return _HEAD + to_yaml(values, Dumper, width=140, default_flow_style=None)
 
 
 def _plain(part: Pin | Entry) -> dict[str, Any]:

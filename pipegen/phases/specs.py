@@ -102,13 +102,12 @@ class Spec:
 
 def step_texts(model: PipelineSpec) -> list[str]:
     """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
-    import yaml
-
     from pipegen.ops.wording import step_kwargs
+    from pipegen.spec.writing import to_yaml
 
     def arguments(step: Transform) -> str:
         given = step_kwargs(step)
-        written = yaml.safe_dump(given, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000).strip()
+        written = to_yaml(given, default_flow_style=True, width=10_000).strip()
         return f": {written}" if given else ""
 
     return [f"- {step.op}{arguments(step)}" for step in model.transforms]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from pipegen.errors import InternalError, SpecError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.wording import step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.spec.steps import ids_of
+from pipegen.spec.writing import Dumper, to_yaml
 from pipegen.types import INTEGER_RANGES
 
 if TYPE_CHECKING:
@@ -121,11 +120,10 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
 
 def as_text(values: dict[str, Any], about: tuple[str, ...]) -> str:
     """The spec as YAML, with comments before it."""
-    text = yaml.dump(values, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=120)
-    return "".join(f"# {line}\n" for line in about) + str(text)
+    return "".join(f"# {line}\n" for line in about) + to_yaml(values, _Plain, width=120)
 
 
-class _Plain(yaml.SafeDumper):
+class _Plain(Dumper):
     """Writes short lists and maps in one line."""
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:

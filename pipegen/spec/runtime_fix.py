@@ -77,9 +77,9 @@ def _lines(settings: Mapping[str, Any]) -> list[str]:
 
 def _text(value: Any) -> str:
     """Returns a value as YAML on one line."""
-    import yaml
+    from pipegen.spec.writing import to_yaml
 
-    return yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000).removesuffix("...\n").strip()
+    return to_yaml(value, default_flow_style=True, width=10_000).removesuffix("...\n").strip()
 
 
 def _point(file: str, line: int, column: int) -> Span:

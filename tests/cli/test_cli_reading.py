@@ -256,7 +256,7 @@ def test_help_prints_a_section_with_its_keys_and_an_example(cli: Cli, section: s
     assert "\n    pipegen: 1\n" in result.stdout
     for marker in re.findall(r"<!-- keys: (.+) -->", source_text(section)):
         for key in keys_named(marker):
-            assert f"\n  {key.path}: {key.accepts}; {key.default}\n" in result.stdout
+            assert f" {key.path}: {key.accepts}; {key.default} " in " ".join(result.stdout.split())
     for left_over in ("```", "<!--", "\n#", "](", "\n\n\n"):
         assert left_over not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 130

@@ -109,7 +109,8 @@ def _filled(prose: str) -> str:
 def key_lines(key: Key) -> list[str]:
     """Returns a key as lines of text: what it accepts and its default, then what it means, indented."""
     text = textwrap.wrap(key.text, _WIDTH - 6, break_on_hyphens=False)
-    return [f"{key.path}: {key.accepts}; {key.default}", *(f"    {line}" for line in text)]
+    head = textwrap.wrap(f"{key.path}: {key.accepts}; {key.default}", 120, subsequent_indent="  ", break_on_hyphens=False)
+    return [*head, *(f"    {line}" for line in text)]
 
 
 def find_keys(wanted: str) -> list[tuple[str, Key]]:
