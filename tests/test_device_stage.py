@@ -48,6 +48,9 @@ RECIPES: dict[str, dict[str, Any]] = {
     "two views": {"transforms": [RESIZE, "random_flip", {"random_brightness": {"factor": 0.3}}], "views": 2},
 }
 
+BY_DAY = ("geometry and colour, two kernels", "mixing", "a displacement")
+"""Several kernels, groups of examples that are mixed, and products of matrices; the rest repeats the proof by night."""
+
 
 def compiled(folder: Path, runtime: dict[str, Any] | None = None, allow_code: tuple[str, ...] = (), **own: Any) -> Any:
     """A pipeline whose kernels XLA compiles."""
@@ -86,7 +89,7 @@ def alike(given: list[tuple[Array, ...]], expected: list[tuple[Array, ...]]) -> 
         same(one, other)
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", [name if name in BY_DAY else pytest.param(name, marks=pytest.mark.nightly) for name in RECIPES])
 def test_every_recipe_is_bit_for_bit_that_of_the_host(name: str, photo_folder: Path) -> None:
     pipe = compiled(photo_folder, **RECIPES[name])
     stage = pipe.device_stage("train")
@@ -109,6 +112,7 @@ def test_within_a_compiled_function_the_bits_are_the_same(photo_folder: Path) ->
         alike(applied(stage, stage.dataset(epoch=1), jit=True), batches(pipe.dataset("train", epoch=1)))
 
 
+@pytest.mark.nightly
 def test_masks_go_with_their_image() -> None:
     pipe = masked(COLOUR)
     stage = pipe.device_stage("train")
@@ -163,6 +167,7 @@ def test_a_share_of_a_batch_is_made_on_the_device_too(photo_folder: Path) -> Non
         mixed.device_stage("train")
 
 
+@pytest.mark.nightly
 def test_cached_records_and_rows_of_arrays_go_as_they_are(photo_folder: Path) -> None:
     cached = compiled(photo_folder, {"cache": "memory"}, transforms=COLOUR)
     data = {"image": np.random.default_rng(0).integers(0, 256, (24, 32, 32, 3), np.uint8), "label": np.arange(24) % 3}
@@ -324,6 +329,7 @@ except ValueError as error:
 """
 
 
+@pytest.mark.nightly
 def test_under_keras_on_jax_it_says_that_it_is_not_there(photo_folder: Path) -> None:
     pytest.importorskip("jax")
     said = in_process(photo_folder, ELSEWHERE, KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")

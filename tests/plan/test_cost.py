@@ -121,7 +121,7 @@ def test_explain_shows_the_cost_when_it_is_told_the_circumstances() -> None:
     done = {"train": compiled(built({"transforms": [RESIZE]}, classes=3), spec)}
     given = {"train": Circumstances(threads=2)}
     text = explain_text(spec, done, given=given)
-    assert text.rstrip().endswith(render_cost(done["train"].plan, plan_cost(done["train"].plan, given["train"])).rstrip())
+    assert render_cost(done["train"].plan, plan_cost(done["train"].plan, given["train"])).rstrip() in text
     assert "expected cost" not in explain_text(spec, done)
     document = explain_json(spec, done, given)["splits"]["train"]
     assert [n["node"] for n in document["cost"]["nodes"]] == [n["node"] for n in document["plan"]["nodes"]]
