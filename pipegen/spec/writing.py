@@ -13,10 +13,8 @@ class Dumper(yaml.SafeDumper):
 
 
 _FIRST = list("-+.0123456789")
-Dumper.add_implicit_resolver(  # type: ignore[no-untyped-call]
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z"), _FIRST
-)
-Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"0o[0-7]+\Z"), _FIRST)  # type: ignore[no-untyped-call]
+Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z"), _FIRST)
+Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"0o[0-7]+\Z"), _FIRST)
 
 
 def to_yaml(value: Any, dumper: type[Dumper] = Dumper, **style: Any) -> str:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tf
 
 def test_all_see_the_same_images_and_each_has_a_time(capsys: Any) -> None:
     data = boxes.made(4)
-    with_boxes, without = ([*boxes.built(name, data, 2).dataset("train", epoch=0).take(1)][0] for name in ("boxes", "nothing"))
+    with_boxes, without = (next(iter(boxes.built(name, data, 2).dataset("train", epoch=0).take(1))) for name in ("boxes", "nothing"))
     np.testing.assert_array_equal(with_boxes[0], without)
     boxes.main(["--images", "4", "--batch", "2", "--turns", "1"])
     said = capsys.readouterr().out
