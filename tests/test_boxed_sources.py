@@ -163,3 +163,8 @@ def test_it_is_drawn_exported_and_checked(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(np.unique(drawn.reshape(-1, 3), axis=0)) > 30, "boxes and names on plain photos"
     rows = [json.loads(line) for line in pipe.export("out").table.read_text().splitlines()]
     assert [row["labels"] for row in rows] == [[name for name, *_ in boxes_on(i)] for i in range(COUNT)]
+
+
+def test_whoever_asks_for_a_label_is_told_of_those_of_the_boxes(tmp_path: Path) -> None:
+    with pytest.raises(pipegen.SpecError, match="did you mean `labels`"):
+        pipegen.build({"pipegen": 1, "source": write(tmp_path, "coco"), "output": {"x": "image", "y": "label"}})

@@ -72,7 +72,7 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
             plan.failed = True
         elif name not in type_:
             help_ = meant_feature(name, type_)
-            if name == "label" and not spec.source.has_labels():
+            if name == "label" and not spec.source.has_labels() and "labels" not in type_:  # which boxes have
                 help_ = "the source has no labels (`labels: none`), so leave `y` out"
             plan.fail("PG217", f"there is no feature `{name}` to output", (key,), help_)
         else:
