@@ -23,7 +23,7 @@ def verdict(comparison: Comparison) -> str:
     if counts["numbers"]:
         return "The model sees other numbers."
     if counts["perhaps"]:
-        return "The model sees the same numbers if the data is the same."
+        return "The model may see other numbers: that depends on the data."
     if counts["speed"]:
         return "The model sees the same numbers; only speed differs."
     return "The model sees the same numbers." if comparison.changes else "Nothing differs."

@@ -94,7 +94,9 @@ def path_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
             continue
         what = f"{_shown(old.get(path))} → {_shown(new.get(path))}"
         if path[-1] == "exclude":
-            yield Change("perhaps", path, what, "the same numbers if the lists name the same records")
+            both = path in old and path in new
+            same = "the same numbers if the lists name the same records" if both else "other numbers, unless the list names no record"
+            yield Change("perhaps", path, what, same)
         elif path[:1] == ("source",):
             if path in old and path in new:
                 same = "rows are there" if path[-1] == ADDRESS else "files lie there"

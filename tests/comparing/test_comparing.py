@@ -317,3 +317,9 @@ def test_views_and_parts_are_told_by_their_places() -> None:
         "an epoch has other shares of the parts",
         "other steps act on the examples of this part",
     ]
+
+
+def test_a_list_that_is_new_leaves_examples_out_unless_it_is_empty() -> None:
+    found = changed("validation: 0.2}", "validation: 0.2}, exclude: copies.txt")
+    assert [change.effect for change in found.changes] == ["other numbers, unless the list names no record"]
+    assert verdict(found) == "The model may see other numbers: that depends on the data."
