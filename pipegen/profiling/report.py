@@ -25,6 +25,8 @@ STARVED = 0.05
 """The share of its time that a model may wait without anybody minding."""
 _SHOWN = 0.005
 """A part with a smaller share has no line of its own."""
+_IDLE = 0.5
+"""Threads that are busy for less of the time are not what a model waits for: handing batches over takes the rest."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,9 @@ class Profile:
             return str(self.remedies[0])
         if self.blocked:
             return "no setting of `runtime:` would help by much"
+        if self._occupied < _IDLE:
+            rest = f"{1 - self._occupied:.0%}"
+            return f"the threads rest {rest} of the time, so neither a setting of `runtime:` nor more cores would help by much"
         return "no setting of `runtime:` would help by much, more cores would"
 
     def text(self) -> str:

@@ -81,6 +81,17 @@ def test_sleeps_promise_the_same_however_busy_the_machine_is(slept: tuple[Any, P
     assert times == pytest.approx({"cache: memory": 4, "threads: 16": 8}, rel=0.05), "150 of 200 ms are the same in every epoch"
 
 
+@pytest.mark.parametrize(("busy", "more"), [(0.2, False), (0.95, True)])
+def test_more_cores_are_advised_only_where_all_are_busy(slept: tuple[Any, Profile], busy: float, more: bool) -> None:
+    """What a cached pipeline leaves to do, on threads that work, and whose time no setting shortens."""
+    pipe, made = slept
+    trace = Trace(1.0, {"index": 2 * busy}, cpu=2 * busy, queued=0.0)
+    found = replace(made.recording, examples=64, seconds=1.0, waited=1.0, traced_examples=64, traced_batches=16, trace=trace)
+    said = replace(analyse(pipe, found, {}), remedies=[]).sentence
+    assert (", more cores would" in said) is more, said
+    assert ("the threads rest 80% of the time, so neither" in said) is not more, said
+
+
 def test_every_form_says_the_same(slept: tuple[Any, Profile]) -> None:
     _, made = slept
     content = json.loads(json.dumps(made.as_json()))
