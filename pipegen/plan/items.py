@@ -121,10 +121,10 @@ class Images:
 
 def nothing_chooses(ref: StepRef, feature: str) -> OpError:
     """Returns the lint on a crop that has no items to choose its window by."""
-    named = [kind.plural for kind in kinds() if kind.leads in ref.of(ItemCrop).step.led_by]
-    whole = None in ref.of(ItemCrop).step.output_size()
-    other, then = ("random_resized_crop", "it leaves every image whole") if whole else ("random_crop", "its windows lie anywhere")
-    message = f"`{ref.step.op}` chooses its window by {' or '.join(sorted(named))}, and there are none on `{feature}`, so {then}"
+    step = ref.of(ItemCrop).step
+    named = [kind.plural for kind in kinds() if kind.leads in step.led_by]
+    other, then = step.without_items
+    message = f"`{step.op}` chooses its window by {' or '.join(sorted(named))}, and there are none on `{feature}`, so {then}"
     return OpError("PG590", message, help=f"give the {' or '.join(sorted(named))} as a feature of the source, or use `{other}`")
 
 

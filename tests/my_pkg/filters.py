@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from os import system as system  # what a module imports is not its own to lend
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 TABLE = {"a": 1}
-_SHARED = np.zeros((24, 24, 3), np.uint8)
+_OWN = threading.local()
 
 
 def denoise(image: Array) -> Array:
@@ -35,9 +36,11 @@ def trim(image: Array) -> Array:
 
 
 def shared(image: Array) -> Array:
-    """An array that the function keeps, and fills anew at every call."""
-    _SHARED[...] = image
-    return _SHARED
+    """An array that the function keeps for its thread, and fills anew at every call."""
+    if not hasattr(_OWN, "array"):
+        _OWN.array = np.zeros((24, 24, 3), np.uint8)
+    _OWN.array[...] = image
+    return _OWN.array  # type: ignore[no-any-return]
 
 
 def doubles(image: Array) -> Array:

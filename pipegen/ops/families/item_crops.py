@@ -28,10 +28,12 @@ class ItemCrop(CropTransform):
 
     Class attributes:
         led_by: The forms of what it can choose by, as kinds of feature say (`FeatureKind.leads`); the first that an image has is taken.
+        without_items: For images that have none of those, the step that serves better, and what this one does then, in words.
     """
 
     random = True
     led_by: ClassVar[tuple[str, ...]] = ("boxes",)
+    without_items: ClassVar[tuple[str, str]] = ("random_crop", "its windows lie anywhere")
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, crops=True, chosen=True)
@@ -72,6 +74,7 @@ class ItemCrop(CropTransform):
 class WholeOrItemCrop(ItemCrop):
     """A window of any size; without items it is the whole image."""
 
+    without_items = ("random_resized_crop", "it leaves every image whole")
     handles_probability = True
 
     probability: Probability = 1.0

@@ -22,7 +22,8 @@ class Python(CustomTransform):
 
     The function gets a NumPy array `(height, width, channels)` of its own and returns one. Its dtype and its shape are those of the
     image that it gets, unless the step declares others; both are checked at every call, and so is `range`. It has to give the same
-    for the same image; what draws random numbers is a `random_python` step.
+    for the same image; what draws random numbers is a `random_python` step. Several threads call it, and one may begin while another is
+    in the middle of it: an array that it fills anew at each call has to be the thread's own.
 
     A spec runs no code by itself. Whoever builds the pipeline allows the function's package: `pipegen.build(spec,
     allow_code=["my_pkg"])`, or `--allow-code my_pkg` on the command line; that covers the modules below it. A function of a
