@@ -165,7 +165,7 @@ def night(*case: Any) -> Any:
 
 @pytest.mark.parametrize(("kind", "remainder", "before", "step", "after", "hosts"), [
     ("turns", "keep", 8, 1, 12, 2),
-    night("mixes", "drop", 12, 1, 8, 1),
+    night("mixes", "drop", 12, 1, 8, 1),  # by day the stream of steps below mixes, too
     night("mixes", "drop", 12, 1, 8, 2),
     night("turns", "drop", 12, 1, 16, 4),
     night("turns", "pad", 12, 1, 24, 4),

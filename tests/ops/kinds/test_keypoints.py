@@ -155,7 +155,8 @@ def test_a_mirror_swaps_pairs_and_half_a_turn_does_not() -> None:
 
 @pytest.mark.tf
 @pytest.mark.parametrize("steps", [
-    MOVES, *(pytest.param(s, marks=pytest.mark.nightly) for s in (["mosaic", {"random_flip": FILL}], [{"cutmix": {}}], [{"mixup": {}}])),
+    MOVES,  # by day boxes alone are mixed
+    *(pytest.param(s, marks=pytest.mark.nightly) for s in (["mosaic", {"random_flip": FILL}], [{"cutmix": {}}], [{"mixup": {}}])),
 ], ids=["moves", "mosaic", "cutmix", "mixup"])  # fmt: skip
 def test_the_keypoints_of_boxes_stay_with_them(steps: list[Any]) -> None:
     """Boxes that are lost or sorted take theirs along, and in mixed images the colour says whose they are."""

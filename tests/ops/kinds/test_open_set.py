@@ -101,7 +101,7 @@ def test_what_leaves_the_image_is_dropped(plain: Any) -> None:
     ],
     ids=str,
 )
-@pytest.mark.nightly
+@pytest.mark.nightly  # by day boxes go through a cache: they are of any number, too
 def test_every_plan_gives_the_same_points(plain: Any, runtime: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipegen
 

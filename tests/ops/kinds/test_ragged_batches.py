@@ -84,7 +84,7 @@ def test_a_batch_is_as_long_as_its_items_need(bucketed: Any, plain: Any) -> None
     ],
     ids=str,
 )
-@pytest.mark.nightly
+@pytest.mark.nightly  # by day boxes go through a cache: they are of any number, too
 def test_every_plan_gives_the_same_lengths(plain: Any, runtime: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipegen
 
