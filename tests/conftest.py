@@ -1,4 +1,5 @@
-"""What every test can use: `--update-golden`, and Hypothesis profiles (`HYPOTHESIS_PROFILE=ci` for more examples)."""
+"""What every test can use: `--update-golden`, and Hypothesis profiles (`HYPOTHESIS_PROFILE=ci` for more examples). By day examples are the same
+each time, so that a change alone decides whether it lands; by night they are new ones."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import re
 import signal
 import sys
 import time
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,9 +34,9 @@ _ALL_TF = re.compile(r"^pytestmark = \[?pytest\.mark\.tf\b", re.MULTILINE)
 _NIGHT_S = 3600
 """Seconds that a test may take which runs by night, where it says nothing of its own: a machine may be busy."""
 
-settings.register_profile("dev", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("night", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("ci", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,7 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
     there are, once a thread; threads end with their pipeline. That was a fifth of the suite's processor time. By night all is as users
     have it, and `test_onednn.py` repeats what is proven here by day.
     """
-    if "nightly" not in config.getoption("markexpr"):
+    by_night = "nightly" in config.getoption("markexpr")
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "night" if by_night else "dev"))
+    if not by_night:
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 
@@ -147,6 +151,13 @@ def signals_as_usual() -> Iterator[None]:
     yield
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.fixture(autouse=True)
+def chance(request: pytest.FixtureRequest) -> None:
+    """What a test leaves to chance is the same each time it runs: a flow without a seed takes one of NumPy's global generator, as Keras does."""
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(zlib.crc32(request.node.nodeid.encode()))
 
 
 @pytest.fixture

@@ -78,8 +78,8 @@ def test_a_batch_is_standardised_image_by_image(theirs: Any) -> None:
 
 def test_channel_shift_in_a_flow_is_not_clipped_to_the_image() -> None:
     """Keras clips to the range of the image at hand, so that an even one never changes; a flow clips to what an image can hold."""
-    even = np.full((200, 4, 4, 3), 100, np.uint8)
-    shifted = whole(ImageDataGenerator(channel_shift_range=150.0).flow(even, batch_size=50))
+    even = np.full((1000, 4, 4, 3), 100, np.uint8)
+    shifted = whole(ImageDataGenerator(channel_shift_range=150.0).flow(even, batch_size=250))
     assert (shifted == shifted[:, :1, :1, :1]).all(), "one amount for the whole image"
     assert (shifted.min(), shifted.max()) == (0, pytest.approx(250, abs=5))
 
