@@ -1,5 +1,5 @@
-"""What every test can use: `--update-golden`, and Hypothesis profiles (`HYPOTHESIS_PROFILE=ci` for more examples). By day examples are the same
-each time, so that a change alone decides whether it lands; by night they are new ones."""
+"""What every test can use: `--update-golden`, and Hypothesis profiles (`HYPOTHESIS_PROFILE=ci` for more examples). By day
+examples are the same each time, so that a change alone decides whether it lands; by night they are new ones."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def signals_as_usual() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def chance(request: pytest.FixtureRequest) -> None:
-    """What a test leaves to chance is the same each time it runs: a flow without a seed takes one of NumPy's global generator, as Keras does."""
+    """What a test leaves to chance is the same each time: a flow without a seed takes one of NumPy's global generator, as Keras does."""
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(zlib.crc32(request.node.nodeid.encode()))
 

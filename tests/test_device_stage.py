@@ -48,8 +48,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     "two views": {"transforms": [RESIZE, "random_flip", {"random_brightness": {"factor": 0.3}}], "views": 2},
 }
 
-BY_DAY = ("geometry and colour, two kernels", "mixing", "a displacement")
-"""Several kernels, groups of examples that are mixed, and products of matrices; the rest repeats the proof by night."""
+BY_DAY = ("geometry and colour, two kernels", "mixing")
+"""Several kernels, and groups of examples that are mixed; the rest repeats the proof by night."""
 
 
 def compiled(folder: Path, runtime: dict[str, Any] | None = None, allow_code: tuple[str, ...] = (), **own: Any) -> Any:
@@ -120,6 +120,7 @@ def test_masks_go_with_their_image() -> None:
     alike(applied(stage, stage.dataset(epoch=1)), batches(pipe.dataset("train", epoch=1)))
 
 
+@pytest.mark.nightly  # by day other features are left on the host
 def test_boxes_stay_on_the_host_and_the_image_goes() -> None:
     rng = np.random.default_rng(1)
     corner = rng.uniform(0, 20, (16, 3, 2))
@@ -139,6 +140,7 @@ def test_boxes_stay_on_the_host_and_the_image_goes() -> None:
     alike(applied(stage, stage.dataset(epoch=2)), batches(pipe.dataset("train", epoch=2)))
 
 
+@pytest.mark.nightly  # by day two kernels are divided
 def test_what_is_not_for_xla_stays_on_the_host_with_what_comes_before() -> None:
     pipe = masked([*GEOMETRY, "copy_paste", {"random_contrast": {"factor": 0.2}}])
     stage = pipe.device_stage("train")
@@ -149,6 +151,7 @@ def test_what_is_not_for_xla_stays_on_the_host_with_what_comes_before() -> None:
         last.device_stage("train")
 
 
+@pytest.mark.nightly  # by day whole batches are
 def test_a_share_of_a_batch_is_made_on_the_device_too(photo_folder: Path) -> None:
     shared = {"shard": {"index": 1, "count": 2}}
     mixing = [RESIZE, "random_flip", {"mixup": {"alpha": 0.4}}, {"random_gaussian_blur": {"sigma": 1}}]
@@ -296,6 +299,7 @@ print(json.dumps(results))
 """
 
 
+@pytest.mark.nightly  # by day a compiled function does
 def test_keras_and_strategies_run_the_kernels_in_their_steps(photo_folder: Path) -> None:
     got = in_process(photo_folder, FITTED)
     host = got["host"]

@@ -239,6 +239,7 @@ def test_epochs_of_steps_go_on_in_the_same_stream(photo_folder: Path, kind: str)
     same(flat(rest(other, 1)), given)
 
 
+@pytest.mark.nightly  # by day one stage does
 def test_stages_go_on_with_batches_of_other_sizes(photo_folder: Path) -> None:
     one, other = made(photo_folder, "staged", 12), made(photo_folder, "staged", 8)
     state = moved_to(one, 1, 1)

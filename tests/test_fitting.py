@@ -118,6 +118,7 @@ def test_what_comes_before_and_other_data_are_measured_anew(photo_folder: Path, 
     assert len(list(kept.iterdir())) == 4
 
 
+@pytest.mark.nightly  # by day other files are
 def test_files_of_the_same_names_and_sizes_with_other_pixels_are_measured_anew(kept: Path, tmp_path: Path) -> None:
     import os
 
@@ -145,6 +146,7 @@ def test_files_of_the_same_names_and_sizes_with_other_pixels_are_measured_anew(k
     assert not kept.exists() or not list(kept.glob("*.json"))
 
 
+@pytest.mark.nightly  # by day images of one size, and one step that learns
 def test_images_of_many_sizes_an_evaluation_form_and_two_that_learn(photo_folder: Path, kept: Path) -> None:
     only_files = pipeline(photo_folder, transforms=[LEARNS, RESIZE])
     whole = np.concatenate([decoded(file).reshape(-1, 3) for file in only_files.files("train")])

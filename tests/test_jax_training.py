@@ -78,6 +78,7 @@ def on_four(folder: Path) -> Any:
     return in_process(folder, ONE, KERAS_BACKEND="jax", JAX_PLATFORMS="cpu", XLA_FLAGS="--xla_force_host_platform_device_count=4")
 
 
+@pytest.mark.nightly  # by day NumPy batches train Keras on JAX, and sharded arrays are compared with them
 def test_four_devices_train_as_one(photo_folder: Path) -> None:
     got = on_four(photo_folder)
     assert got["devices"] == 4

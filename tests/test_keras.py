@@ -142,6 +142,7 @@ def test_a_peek_between_epochs_and_building_the_model_cost_no_epoch(pipe: Any, c
     assert seen == clean[:2]
 
 
+@pytest.mark.nightly  # by day a crash within one is resumed
 def test_several_steps_per_execution(pipe: Any, clean: Any) -> None:
     model = model_of()
     model.compile("sgd", "sparse_categorical_crossentropy", steps_per_execution=3, jit_compile=False)
@@ -159,6 +160,7 @@ def test_repeat_with_steps_per_epoch_runs_on(pipe: Any, clean: Any, per_epoch: i
     assert seen == [straight[i * per_epoch : (i + 1) * per_epoch] for i in range(3)]
 
 
+@pytest.mark.nightly  # by day weights come with the examples
 def test_class_weights(pipe: Any, clean: Any) -> None:
     model = model_of()
     epochs, seen = watched(model)

@@ -57,13 +57,17 @@ def test_a_number_of_views_draws_the_random_steps_of_training(pipe: Any, plain: 
     rows = x.reshape(11, 3, *x.shape[1:])
     assert all(not np.array_equal(rows[:, i], rows[:, j]) for i, j in ((0, 1), (1, 2), (0, 2)))
     assert not np.array_equal(rows[:, 0], plain[0])
-    same(stream(ds), stream(pipe.tta("validation", 3, examples=2)))
     files = list(pipe.files("validation"))
     found = pipe.predict_on(files, views=["flip", []])
     assert found.files == tuple(files)
     got = stream(found.dataset)[0].reshape(11, 2, *x.shape[1:])
     np.testing.assert_array_equal(got[:, 1], plain[0])
     np.testing.assert_array_equal(got[:, 0], plain[0][:, :, ::-1])
+
+
+@pytest.mark.nightly  # by day the same views are made again
+def test_how_many_examples_are_made_at_a_time_changes_no_view(pipe: Any) -> None:
+    same(*(stream(pipe.tta("validation", 3, examples=count)) for count in (5, 2)))
 
 
 def test_ways_to_merge(pipe: Any) -> None:

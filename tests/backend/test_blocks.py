@@ -52,6 +52,7 @@ def test_every_block_is_worked_on_and_keeps_its_place() -> None:
     np.testing.assert_array_equal(done["count"], np.full(12, 4))
 
 
+@pytest.mark.nightly  # by day the other families do
 def test_filters_give_the_same_bits_in_blocks(photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pipegen.backend.kernels import blocks, reuse
     from pipegen.backend.kernels import chain as kernels

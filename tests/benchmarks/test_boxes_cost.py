@@ -16,6 +16,7 @@ from benchmarks import boxes
 pytestmark = pytest.mark.tf
 
 
+@pytest.mark.nightly  # it is built as the other benchmarks are
 def test_all_see_the_same_images_and_each_has_a_time(capsys: Any) -> None:
     data = boxes.made(4)
     with_boxes, without = (next(iter(boxes.built(name, data, 2).dataset("train", epoch=0).take(1))) for name in ("boxes", "nothing"))

@@ -16,6 +16,7 @@ from benchmarks import detection
 pytestmark = pytest.mark.tf
 
 
+@pytest.mark.nightly  # it is built as the other benchmarks are
 def test_boxes_lie_on_their_images_and_both_systems_have_a_row(photo_folder: Path, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     files = sorted(photo_folder.rglob("*.jpg"))[:6]
     boxes = detection.made_boxes(files)

@@ -14,6 +14,7 @@ from benchmarks import device_stage as benchmark
 pytestmark = pytest.mark.tf
 
 
+@pytest.mark.nightly  # it is built as the other benchmarks are
 def test_both_sides_are_measured_in_turn(photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "BATCH", 8)
     monkeypatch.setattr(benchmark, "WARM_UP", 1)

@@ -93,6 +93,7 @@ def test_the_dispatcher_is_killed_and_started_again(photos: Path, own_fleet: Cal
     assert there.fed().there > before, there.fed()
 
 
+@pytest.mark.nightly  # by day nobody is at the address
 def test_every_server_is_killed(photos: Path, own_fleet: Callable[..., Fleet]) -> None:
     fleet, here = own_fleet(1), pipeline(photos, **SPEC)
     there = pipeline(photos, fleet.runtime(patience="60s", window=2), **SPEC)

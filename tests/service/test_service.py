@@ -57,6 +57,7 @@ def test_fit_takes_the_same_batches_and_counts_the_same_epochs(photos: Path, fle
     same(*weights)
 
 
+@pytest.mark.nightly  # by day batches of whole files come from a worker
 def test_a_damaged_file_is_replaced_and_named_by_the_trainer(photos: Path, fleet: Fleet, tmp_path: Path) -> None:
     own = copytree(photos, tmp_path / "photos")
     (own / "rose" / "03.jpg").write_bytes(b"\xff\xd8\xff\xe0 this is no picture")

@@ -75,7 +75,7 @@ def smooth(count: int) -> Array:
     return np.stack(waves, -1).reshape(40, 52, count, 3).transpose(2, 0, 1, 3).round().astype(np.uint8)
 
 
-@pytest.mark.parametrize("more", [{}, {"geometry": False}])
+@pytest.mark.parametrize("more", [pytest.param({}, marks=pytest.mark.nightly), {"geometry": False}])
 def test_a_blend_is_pillow_s_of_the_same_draws(more: dict[str, Any]) -> None:
     import tensorflow as tf
 
