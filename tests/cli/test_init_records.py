@@ -45,6 +45,8 @@ def test_a_spec_is_written(
     assert result.exit_code == 0, result.output
     spec = yaml.safe_load((tmp_path / "a.pipegen.yaml").read_text())
     assert spec["source"] == {op: {"path": "d" if whole else f"d/{file}", "features": features}}
+    assert spec["transforms"][0] == {"resize": {"size": [16, 24]}}, "all pictures have that height and width"
+    assert "JPEG; 24 pixels wide, 16 high" in (tmp_path / "a.pipegen.yaml").read_text()
     assert not inspect("a.pipegen.yaml").diagnostics.has_errors
 
 
@@ -72,6 +74,7 @@ def test_files_that_a_library_reads(
     monkeypatch.chdir(tmp_path)
     WRITERS[op](tmp_path / file, [PLAIN | {"label": i % 3} for i in range(40)])
     assert init(file) == {op: {"path": file, **source}}
+    assert yaml.safe_load(Path(f"{file}.pipegen.yaml").read_text())["transforms"][0] == {"resize": {"size": [16, 24]}}
 
 
 def test_folders_of_classes_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

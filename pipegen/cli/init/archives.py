@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from pipegen.cli.init.samples import sample_of_bytes, spread
 from pipegen.cli.init.spec import PARTS, RESCALE, batch_for, relative, size_for, spec_text
-from pipegen.cli.init.stored import sample_of_bytes
-from pipegen.cli.init.survey import spread
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
+from pipegen.cli.init.samples import sample_of
 from pipegen.cli.init.spec import FLIP, PARTS, RESCALE, about_sample, batch_for, beside, pixels_of, plain, relative, size_for, spec_text
-from pipegen.cli.init.survey import sample_of, split_of
+from pipegen.cli.init.survey import split_of
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml

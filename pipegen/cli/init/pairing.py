@@ -8,7 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pipegen.cli.init.survey import Sample, enter, level, sample_of, split_folders, spread
+from pipegen.cli.init.samples import Sample, sample_of, spread
+from pipegen.cli.init.survey import enter, level, split_folders
 from pipegen.ops.lowering.sizes import PNG
 from pipegen.ops.sources.folders.scan import Scan
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.archives import class_folders, first_archive
 from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
-from pipegen.cli.init.spec import PARTS, RESCALE, batch_for, beside, spec_text
+from pipegen.cli.init.samples import sample_of_records
+from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, size_for, spec_text
 from pipegen.cli.init.stores import IMAGE, LOOKS, of_example
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
@@ -45,7 +46,6 @@ _TEXTS = ("cls", "class", "label", "id", "index", "txt", "text")
 _MOST_TRIED = 8
 """Keys of which every value is read, to find labels that are not called so."""
 _SHOWN = 12
-_SIZE = 224
 
 Features = dict[str, dict[str, Any]]
 
@@ -81,7 +81,8 @@ def first_records(asked: Shards, spec_folder: str) -> tuple[str, str]:
     if "label" in features:
         features["label"] |= _classes(listing)
     summary = f"{count:,} records in {len(shards):,} {'file' if len(shards) == 1 else 'files'}"
-    comments = remarks + ([f"The records also have {', '.join(others[:_SHOWN])}"] if others else [])
+    sample = sample_of_records(listing, "image")
+    comments = about_sample(sample) + remarks + ([f"The records also have {', '.join(others[:_SHOWN])}"] if others else [])
     about = [*(f"{key}: {value}" for key, value in own.items()), "features:"]
     about += [f"  {name}: {_flow(feature)}" for name, feature in features.items()]
     splits = _splits(shards)
@@ -93,7 +94,7 @@ def first_records(asked: Shards, spec_folder: str) -> tuple[str, str]:
     else:
         written = [f"path: {beside(path, spec_folder)}", *about]
         lines = ["source:", f"  {op}:", *(f"    {line}" for line in written), f"splits: {{{PARTS}}}"]
-    lines += ["transforms:", f"  - resize: {{size: {_SIZE}}}", RESCALE, f"batch: {{size: {batch_for(count, 32)}}}"]
+    lines += ["transforms:", f"  - resize: {{size: {size_for(sample)}}}", RESCALE, f"batch: {{size: {batch_for(count, 32)}}}"]
     return spec_text(summary, comments, lines), summary
 
 

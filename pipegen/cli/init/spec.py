@@ -11,7 +11,8 @@ from pipegen.spec.scalars import flow_scalar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.cli.init.survey import Sample, Survey
+    from pipegen.cli.init.samples import Sample
+    from pipegen.cli.init.survey import Survey
 
 _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 _SMALL = 256

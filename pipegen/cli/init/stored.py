@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
+from pipegen.cli.init.samples import Sample, sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, pixels_of, size_for, spec_text
-from pipegen.cli.init.survey import Sample, spread
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.tables.table import text_of
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipegen.ops.sources.dataset_folders.hub import Saved
 
@@ -156,7 +155,7 @@ def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
         rows = sources()["huggingface"].model_validate(given).list(Path.cwd())
     except OpError as error:
         raise CannotRun(error.message, *error.lines) from None
-    count = rows.shards.total if rows.shards is not None else len(rows.keys)
+    count, sample = rows.shards.total if rows.shards is not None else len(rows.keys), sample_of_records(rows, "image")
     lines = ["source:", "  huggingface:", f"    path: {beside(folder, spec_folder)}"]
     if second is not None:
         lines += [f"    split: {{train: {flow_scalar(first)}, validation: {flow_scalar(second)}}}"]
@@ -166,10 +165,10 @@ def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
     if own != {"image": "image", "label": "label"}:
         lines += ["    features:", *(_feature(name, name, "key", key) for name, key in own.items())]
     lines += [] if second is not None else [f"splits: {{{PARTS}}}"]
-    lines += ["transforms:", f"  - resize: {{size: {size_for(Sample())}}}", RESCALE, *_without(label)]
+    lines += ["transforms:", f"  - resize: {{size: {size_for(sample)}}}", RESCALE, *_without(label)]
     counted = f" in {len(rows.class_names):,} classes" if rows.class_names else ", without labels"
     about = f"{count:,} records of `{first}`{counted}"
-    return spec_text(about, [*remarks, *more], [*lines, f"batch: {{size: {batch_for(count)}}}"]), about
+    return spec_text(about, [*about_sample(sample), *remarks, *more], [*lines, f"batch: {{size: {batch_for(count)}}}"]), about
 
 
 def _of_type(saved: Saved, kind: str) -> list[str]:
@@ -230,22 +229,3 @@ def _is_number(cell: str) -> bool:
 
 def _is_image(cell: str) -> bool:
     return os.path.splitext(cell.lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
-
-
-def sample_of_bytes(contents: Iterable[bytes]) -> Sample:
-    """Reads the headers of some pictures."""
-    from PIL import Image
-
-    from pipegen.ops.lowering.library import UnreadableError, bits_of
-
-    sample = Sample()
-    for number, content in enumerate(contents):
-        try:
-            with Image.open(io.BytesIO(content)) as image:
-                sample.formats[image.format or "unknown"] += 1
-                sample.sizes.append(image.size)
-                sample.gray += image.mode in ("1", "L", "LA", "I", "I;16", "I;16B", "F")
-                sample.deep += bits_of(content) == 16
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, UnreadableError):
-            sample.unreadable.append(f"number {number} of those looked at")
-    return sample

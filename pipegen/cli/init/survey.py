@@ -1,21 +1,21 @@
-"""Surveys a folder of images: classes, splits, counts, and the formats and sizes of a sample. It reads headers and no pixels."""
+"""Surveys a folder of images: classes, splits, counts, and a sample of the images."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.cli.failures import CannotRun
+from pipegen.cli.init.samples import Sample, sample_of
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pipegen.ops.sources.listing.base import Listing
 
@@ -24,28 +24,7 @@ _SPLIT_NAMES = {
     "validation": ("validation", "val", "valid", "dev", "validate", "validset"),
     "test": ("test", "testing", "testset"),
 }
-_SAMPLE = 200
-_HEAD = 1024
 Layout = Literal["classes", "splits", "flat"]
-
-
-@dataclass
-class Sample:
-    """The headers of some files.
-
-    Attributes:
-        formats: How many files there are of each format.
-        sizes: `(width, height)` of each, in pixels.
-        gray: How many are gray.
-        deep: How many have 16 bits.
-        unreadable: The relative paths that Pillow cannot read.
-    """
-
-    formats: Counter[str] = field(default_factory=Counter)
-    sizes: list[tuple[int, int]] = field(default_factory=list)
-    gray: int = 0
-    deep: int = 0
-    unreadable: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -171,29 +150,3 @@ def _without_splits(folder: str, layout: Layout, progress: Callable[[int], None]
     except OpError as error:
         raise CannotRun(error.message, *error.lines) from error
     return Survey(folder, layout, labelled, {}, listing, sample_of(listing.keys, listing.path), tuple(remarks))
-
-
-def spread(count: int, most: int) -> list[int]:
-    """Returns up to `most` of so many indices, evenly spaced."""
-    taken = min(most, count)
-    return [k * count // taken for k in range(taken)]
-
-
-def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:
-    """The headers of some of several files, spread over all of them; `path` gives where the one of a number lies."""
-    from PIL import Image
-
-    from pipegen.ops.lowering.library import UnreadableError, bits_of
-
-    sample = Sample()
-    for i in spread(len(names), _SAMPLE):
-        try:
-            with Image.open(path(i)) as image:
-                sample.formats[image.format or "unknown"] += 1
-                sample.sizes.append(image.size)
-                sample.gray += image.mode in ("1", "L", "LA", "I", "I;16", "I;16B", "F")
-                with open(path(i), "rb") as file:
-                    sample.deep += bits_of(file.read() if image.format == "TIFF" else file.read(_HEAD)) == 16
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, UnreadableError):
-            sample.unreadable.append(names[i])
-    return sample

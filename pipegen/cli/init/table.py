@@ -13,8 +13,8 @@ from pipegen.cli.init.databases import database_tables
 from pipegen.cli.init.image_pairs import classes_of
 from pipegen.cli.init.numbers import number_lines, numbers_in
 from pipegen.cli.init.pairing import is_called_mask, masks_of
+from pipegen.cli.init.samples import sample_of
 from pipegen.cli.init.spec import OUTPUT, PARTS, RESCALE, batch_for, beside, pixels_of, relative_to, size_for, spec_text
-from pipegen.cli.init.survey import sample_of
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.tables.excel import ExcelTable
