@@ -29,13 +29,14 @@ class Items:
     Attributes:
         feature: The items.
         kind: Their kind.
-        mode: The fill and the interpolation of its steps, which divide runs.
+        mode: The fill and the interpolation of its steps, which divide runs; those of a mirror show nowhere.
         canvas: Height and width of the image that enters, in pixels.
         size: The same of the image that leaves.
         type_: The type of an example.
         alike: Whether images have one size, if only the data says which.
         closed: Whether no more steps belong to it.
         displaced: Whether its step, which stands alone, has a field in place of a matrix.
+        projective: Whether the matrix of a step can have a last row other than (0, 0, 1).
         refs: The uses of steps so far.
     """
 
@@ -48,6 +49,7 @@ class Items:
     alike: bool
     closed: bool = False
     displaced: bool = False
+    projective: bool = False
     refs: list[StepRef] = field(default_factory=list)
 
     def stage(self) -> Stage:
@@ -55,7 +57,7 @@ class Items:
         known = self.alike or None not in (*self.canvas, *self.size)
         x, riders = self.type_[self.feature], self.type_.riders(self.feature)
         made = (s.Bend if known else s.BendEach) if self.displaced else (s.Move if known else s.MoveEach)
-        return made(self.feature, self.kind, tuple(self.refs), self.canvas, self.size, x.details, riders, x.beside)
+        return made(self.feature, self.kind, tuple(self.refs), self.canvas, self.size, x.details, riders, x.beside, self.projective)
 
 
 class Images:
@@ -97,13 +99,15 @@ class Images:
             help_ = f"leave `{feature}` or the step out"
             raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{items.kind}`", help=help_)
         after = self._types[feature] = step.infer(image)
-        mode = (step.fill, step.interpolation) if isinstance(step, GeometricTransform) else None
+        mode = (step.fill, step.interpolation) if isinstance(step, GeometricTransform) and not traits.mirrors else None
         alone = traits.pads or traits.family is not Family.GEOMETRIC or (isinstance(step, GeometricTransform) and step.exact)
         run = open_
-        if not isinstance(run, Items) or run.feature != feature or run.closed or alone or mode not in (None, run.mode):
+        divided = isinstance(run, Items) and None not in (mode, run.mode) and mode != run.mode
+        if not isinstance(run, Items) or run.feature != feature or run.closed or alone or divided:
             sizes = (image.height, image.width), (None, None)
             run = Items(feature, items.kind, mode, *sizes, type_, image.uniform, displaced=traits.displaces)
         run.refs.append(ref)
+        run.mode, run.projective = run.mode or mode, run.projective or traits.projective
         run.size = after.height, after.width
         run.closed = alone or isinstance(step, CropTransform) or image.shape != after.shape
         return run

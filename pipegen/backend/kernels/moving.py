@@ -46,7 +46,9 @@ def move(stage: s.Move, features: Features) -> None:
     if None not in stage.size:  # a turn swaps the sides
         after = _known(stage.size, None)
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
-    _settle(stage, features, *kind_named(stage.kind).move(items, _inverse(matrix), before, after, stage.details))
+    kind = kind_named(stage.kind)
+    moved = kind.move if stage.projective else kind.move_affinely
+    _settle(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
 
 
 def bend(stage: s.Bend, features: Features) -> None:

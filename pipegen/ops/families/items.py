@@ -48,6 +48,7 @@ class Move(Stage):
         details: Those of their type.
         riders: What stands beside them, item by item.
         home: The feature beside which they stand themselves, which says alone which items there are.
+        projective: Whether a step's matrix can have a last row other than (0, 0, 1).
     """
 
     compilable: ClassVar[bool] = False
@@ -61,6 +62,7 @@ class Move(Stage):
     details: Hashable = None
     riders: tuple[str, ...] = ()
     home: str | None = None
+    projective: bool = False
 
     def touches(self) -> tuple[str, ...]:
         return (self.feature, valid_name(self.home or self.feature), *self.riders)

@@ -212,6 +212,10 @@ class FeatureKind:
         """
         raise NotImplementedError
 
+    def move_affinely(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Does what `move` does for matrices whose last row is `(0, 0, w)`, of which most are: a kind may do that sooner."""
+        return self.move(items, matrix, before, after, details)
+
     def bend(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Moves items with an image whose pixels are each read at a distance of their own, for a kind that `bends`.
 

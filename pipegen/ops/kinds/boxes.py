@@ -108,7 +108,11 @@ class Boxes(FeatureKind):
 
     def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         height, width = (tf.cast(side, tf.float64) for side in after)
-        return _kept(_enclosing(tf.cast(items, tf.float64), matrix), height, width, details)
+        return _kept(_seen_around(tf.cast(items, tf.float64), matrix), height, width, details)
+
+    def move_affinely(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        height, width = (tf.cast(side, tf.float64) for side in after)
+        return _kept(_around(tf.cast(items, tf.float64), matrix), height, width, details)
 
     def bend(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         height, width = (tf.cast(side, tf.float64) for side in size)
@@ -224,8 +228,20 @@ def _large_enough(boxes: tf.Tensor, seen: tf.Tensor, whole: tf.Tensor, rules: Bo
     return kept
 
 
-def _enclosing(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
-    """The least upright boxes around what matrices make of boxes: float64 `(n, most, 4)`.
+def _around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
+    """The least upright boxes around what affine matrices make of boxes: float64 `(n, most, 4)`. The centre moves as any point, and half a
+    side is what the halves of both sides reach in that direction."""
+    m = (matrix / matrix[:, 2:, 2:])[:, None]
+    low, high = boxes[..., :2] - 0.5, boxes[..., 2:] - 0.5  # in a matrix, pixel centres lie at whole numbers
+    centre, half = (low + high) / 2.0, (high - low) / 2.0
+    columns, reaches = (m[..., :2, 0], m[..., :2, 1]), tf.abs(m[..., :2, :2])
+    centre = columns[0] * centre[..., :1] + columns[1] * centre[..., 1:] + m[..., :2, 2]
+    half = reaches[..., 0] * half[..., :1] + reaches[..., 1] * half[..., 1:]
+    return tf.round((tf.concat([centre - half, centre + half], -1) + 0.5) * _STEPS) / _STEPS
+
+
+def _seen_around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
+    """The same of matrices that may be projective.
 
     A side that a perspective leads behind the viewer is followed as far as it can be seen.
     """

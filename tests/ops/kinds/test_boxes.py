@@ -8,10 +8,12 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from planning import built
 
 from pipegen.errors import ModelMismatchError, OpError, SpecError
 from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.registry import kind_named
+from pipegen.plan import stages as s
 from pipegen.types import ElementType
 
 SIZE = HEIGHT, WIDTH = 48, 64
@@ -118,6 +120,42 @@ def test_boxes_are_kept_as_albumentations_keeps_them(rules: dict[str, Any]) -> N
     moved, kept = kind_named("boxes").move(tf.constant(boxes[None]), shift, before, after, BoxRules(**rules))
     assert np.flatnonzero(kept.numpy()[0]).tolist() == np.asarray(found["ids"]).astype(int).tolist()
     np.testing.assert_allclose(moved.numpy()[0][kept.numpy()[0]], found["bboxes"], atol=1 / 256 + 1e-3)
+
+
+@pytest.mark.tf
+def test_what_is_affine_is_moved_as_what_may_be_projective() -> None:
+    import tensorflow as tf
+
+    rng = np.random.default_rng(5)
+    matrix = np.eye(3)[None].repeat(50, 0)
+    matrix[:, :2] += np.concatenate([rng.normal(0, 0.7, (50, 2, 2)), rng.normal(0, 20, (50, 2, 1))], 2)
+    matrix *= rng.uniform(0.1, 9, (50, 1, 1))
+    low = rng.uniform(0, 30, (50, 7, 2))
+    boxes = np.concatenate([low, low + rng.uniform(0, 25, low.shape)], 2).astype(np.float32)
+    size = tf.constant(HEIGHT), tf.constant(WIDTH)
+    kind, rules = kind_named("boxes"), BoxRules(min_visibility=0.3)
+    given = tf.constant(boxes), tf.constant(matrix), size, size, rules
+    (one, kept), (other, also) = kind.move(*given), kind.move_affinely(*given)
+    np.testing.assert_array_equal(kept, also)
+    np.testing.assert_allclose(one, other, rtol=0, atol=1 / 256)
+    assert (one == other).numpy().mean() > 0.999, "but where the last bit decides to which part of a pixel an edge is rounded"
+
+
+@pytest.mark.parametrize(
+    ("steps", "runs"),
+    [
+        (["random_flip", {"random_rotation": {"degrees": 9, **BLACK}}, "random_flip"], 1),
+        ([{"random_rotation": {"degrees": 9, **BLACK}}, "random_flip", {"random_rotation": {"degrees": 9, "fill": "nearest"}}], 2),
+        ([{"random_perspective": {"x": 0.2, **BLACK}}], 1),
+    ],
+)
+def test_a_mirror_shows_no_fill_and_so_divides_no_run(steps: list[Any], runs: int) -> None:
+    """Boxes are clipped and chosen once a run; a mirror takes what is on the image to what is on the image."""
+    features = {"image": {"kind": "image", "size": list(SIZE)}, "boxes": {"kind": "boxes", "max": 4}}
+    plan = built(source={"arrays": {"features": features}}, transforms=steps, output={"y": "boxes"})
+    found = [stage for stage in plan.stages() if isinstance(stage, s.Move)]
+    assert len(found) == runs
+    assert [stage.projective for stage in found] == ["random_perspective" in steps[0]] * runs
 
 
 @pytest.mark.tf
