@@ -121,6 +121,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.nightly  # by day a mirrored strategy trains on each example once
 def test_replicas_take_the_parts_of_a_batch(photo_folder: Path) -> None:
     got = in_process(photo_folder, MIRRORED)
     assert got["epoch 0"]

@@ -45,6 +45,7 @@ print(json.dumps(results))
 """
 
 
+@pytest.mark.nightly  # by day it is Keras' loss, on one device
 @pytest.mark.parametrize("replicas", [[1, 4], *(pytest.param([n], marks=pytest.mark.nightly) for n in (2, 3))], ids=str)
 def test_padding_and_replicas_change_no_gradient(photo_folder: Path, replicas: list[int]) -> None:
     """Nor does a batch that replicas do not divide, be it the first one, at which Keras looks."""

@@ -21,11 +21,11 @@ RECIPES = {
 }
 
 
-BY_DAY = pytest.mark.parametrize("recipe", ["colour", pytest.param("random window", marks=pytest.mark.nightly)], indirect=True)
-"""For what does not depend on the steps, of which one recipe will do by day."""
+BY_DAY = ("colour", pytest.param("random window", marks=pytest.mark.nightly))
+"""One recipe will do by day, for what does not depend on the steps; windows are drawn and decoded in tests of their own."""
 
 
-@pytest.fixture(scope="module", params=list(RECIPES))
+@pytest.fixture(scope="module", params=BY_DAY)
 def recipe(request: pytest.FixtureRequest) -> list[Any]:
     return RECIPES[request.param]
 
@@ -78,7 +78,6 @@ def test_a_cache_reads_each_file_once(photo_folder: Path, tmp_path: Path) -> Non
     same(epoch_of(pipe, 0), first)
 
 
-@BY_DAY
 def test_an_epoch_resumed_at_any_step_is_the_rest_of_it(expected: Any, photo_folder: Path, recipe: list[Any]) -> None:
     pipe = shared(photo_folder, transforms=recipe)
     for step in (1, 2, 3):
@@ -89,7 +88,6 @@ def test_an_epoch_resumed_at_any_step_is_the_rest_of_it(expected: Any, photo_fol
     assert batches(pipe.dataset("train", epoch=2, step=4)) == []
 
 
-@BY_DAY
 def test_the_remainder_moves_nothing(expected: Any, photo_folder: Path, recipe: list[Any]) -> None:
     pipes = [pipeline(photo_folder, transforms=recipe, batch={"size": 5, "remainder": r}) for r in ("keep", "pad", "drop")]
     streams = [epoch_of(p, 2) for p in pipes]

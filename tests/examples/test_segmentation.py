@@ -13,6 +13,7 @@ from PIL import Image
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "segmentation"
 
 
+@pytest.mark.nightly  # by day the quickstart is run
 @pytest.mark.tf
 @pytest.mark.timeout(300)
 def test_scenes_are_made_shown_and_learnt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:

@@ -231,18 +231,18 @@ def learned(step: FittedTransform, x: FeatureType) -> FittedTransform:
 
 
 @pytest.mark.tf
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))])
 @pytest.mark.parametrize(("op", "example"), EXAMPLES, ids=[e.yaml for _, e in EXAMPLES])
-def test_inference_holds(op: type[Transform], example: Example) -> None:
+def test_inference_holds(op: type[Transform], example: Example, seed: int) -> None:
     step = build(op, example)
     if isinstance(step, FittedTransform) and step.learns():
         step = learned(step, example.given)
     promised = step.infer(example.given)
-    for seed in range(3):
-        y = run(step, example.given, np.random.default_rng(seed))
-        assert y.dtype == promised.dtype
-        assert len(y.shape) == len(promised.shape)
-        assert all(d is None or d == n for d, n in zip(promised.shape, y.shape, strict=True))
-        assert promised.interval is not None
-        slack = 1e-6 * promised.interval.width
-        assert promised.interval.low - slack <= y.min()
-        assert y.max() <= promised.interval.high + slack
+    y = run(step, example.given, np.random.default_rng(seed))
+    assert y.dtype == promised.dtype
+    assert len(y.shape) == len(promised.shape)
+    assert all(d is None or d == n for d, n in zip(promised.shape, y.shape, strict=True))
+    assert promised.interval is not None
+    slack = 1e-6 * promised.interval.width
+    assert promised.interval.low - slack <= y.min()
+    assert y.max() <= promised.interval.high + slack

@@ -119,6 +119,7 @@ def test_weights_are_dirichlet_s() -> None:
     np.testing.assert_allclose(np.bincount(depths)[1:] / 4000, [1 / 3] * 3, atol=0.03)
 
 
+@pytest.mark.nightly  # by day a blend is compared with Pillow's
 def test_a_plan_of_it_is_the_same_in_xla_and_masks_are_refused() -> None:
     text = "transforms: [{resize: {size: [24, 30]}}, {aug_mix: {probability: 0.6, magnitude: {step: {0: 2, 1: 9}}}}]\nbatch: {size: 12}\n"
     plan, data = built(text, classes=3), records(photos(12, 40, 50))

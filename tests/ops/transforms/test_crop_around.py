@@ -145,7 +145,7 @@ MASK, BOXES, POINTS = {"mask": {"kind": "mask"}}, {"boxes": {"kind": "boxes", "m
 
 @pytest.mark.tf
 @pytest.mark.parametrize("around", ["mask", "boxes", "points"])
-@pytest.mark.parametrize("resized", [False, True])
+@pytest.mark.parametrize("resized", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_image_mask_boxes_and_keypoints_are_cut_to_the_same_window(around: str, resized: bool) -> None:
     """Whichever of them chooses it, on images of one known size and of sizes that a step draws."""
     steps: list[Any] = [{"random_zoom_out": {"canvas": [1, 1.5], "probability": 1}}] if resized else []
