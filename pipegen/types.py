@@ -87,6 +87,7 @@ class FeatureType:
             is padded; 0 where only the data says so, and that is not there yet.
         beside: The ragged feature of whose items this one says something, such as the class of each box: its places are theirs, and it
             loses an item where they do.
+        instances: Of a mask of instances: the ragged feature whose items its values number.
         form: The format that a ragged feature's items leave in; empty before.
         details: What nobody but its kind reads, such as the least area of a box that is kept.
         shapes: Where batches differ in shape, since each has the size of a bucket: the shapes that one can have. `shape` has only those
@@ -110,6 +111,7 @@ class FeatureType:
     most: int | None = None
     buckets: tuple[int, ...] = ()
     beside: str | None = None
+    instances: str | None = None
     form: str = ""
     details: Hashable = None
     shapes: tuple[tuple[Dim, ...], ...] = ()

@@ -168,3 +168,63 @@ def test_it_is_drawn_exported_and_checked(tmp_path: Path, monkeypatch: pytest.Mo
 def test_whoever_asks_for_a_label_is_told_of_those_of_the_boxes(tmp_path: Path) -> None:
     with pytest.raises(pipegen.SpecError, match="did you mean `labels`"):
         pipegen.build({"pipegen": 1, "source": write(tmp_path, "coco"), "output": {"x": "image", "y": "label"}})
+
+
+def painted(folder: Path, keys: range) -> None:
+    """Adds Pascal VOC's masks to some photos: a palette PNG each, of objects and of classes, with a line around that is left open."""
+    for name in ("SegmentationObject", "SegmentationClass"):
+        (folder / name).mkdir()
+        for i in keys:
+            width, height = sides(i)
+            plane = np.zeros((height, width), np.uint8)
+            for k, (kind, x0, y0, x1, y1) in enumerate(boxes_on(i)):
+                plane[y0:y1, x0:x1] = 255
+                plane[y0 + 1 : y1 - 1, x0 + 1 : x1 - 1] = k + 1 if name == "SegmentationObject" else NAMES.index(kind) + 8
+            picture = Image.fromarray(plane).convert("P")
+            picture.putpalette(list(range(256)) * 3)
+            picture.save(folder / name / f"{i}.png")
+
+
+def test_voc_s_masks_number_the_boxes_that_are_left(tmp_path: Path) -> None:
+    source = write(tmp_path, "voc")
+    painted(tmp_path, range(1, 8))
+    asked = {"voc": {**source["voc"], "masks": "instances", "classes": ["dog", "eel"]}}
+    output = {"dtype": "uint8", "y": {"boxes": "boxes", "labels": "labels", "there": "boxes_valid", "mask": "mask"}}
+    spec = {"pipegen": 1, "source": asked, "transforms": [{"pad": {"size": [64, 88]}}], "output": output, "batch": {"size": 7}}
+    pipe = pipegen.build({**spec, "shuffle": "none"}, runtime={"jit": "never"})
+    assert pipe.num_examples("train") == 7
+    said = [note.message for note in pipe._manifest.listing.notes]
+    assert any("3 images of 10 have no mask below" in message for message in said)
+    (_, y), *_ = list(pipe.dataset("train", epoch=0))
+    seen = 0
+    for i, (boxes, labels, there, mask) in enumerate(
+        zip(*(y[name].numpy() for name in ("boxes", "labels", "there", "mask")), strict=True), 1
+    ):
+        kept = [box for box in boxes_on(i) if box[0] != "cat"]
+        assert [NAMES[label + 1] for label in labels[there]] == [name for name, *_ in kept]
+        for k, box in enumerate(boxes[there].astype(int)):
+            left, top, right, bottom = box
+            inside = mask[top + 1 : bottom - 1, left + 1 : right - 1, 0]
+            assert {*np.unique(inside)} <= {0, *range(k + 1, there.sum() + 1), 255}, "later objects may lie upon it"
+            assert (inside == k + 1).any()
+            seen += 1
+        assert int(np.setdiff1d(np.unique(mask), [255]).max()) == there.sum()
+    assert seen == sum(box[0] != "cat" for i in range(1, 8) for box in boxes_on(i))
+    classes = pipegen.build({**spec, "source": {"voc": {**source["voc"], "masks": "classes"}}, "shuffle": "none"}, runtime={"jit": "never"})
+    (_, other), *_ = list(classes.dataset("train", epoch=0))
+    for i, mask in enumerate(other["mask"].numpy(), 1):
+        assert {*np.unique(mask).tolist()} - {0, 255} == {NAMES.index(name) + 8 for name, *_ in boxes_on(i)}
+
+
+def test_voc_s_masks_have_lists_of_their_own(tmp_path: Path) -> None:
+    source = write(tmp_path, "voc")
+    painted(tmp_path, range(8))
+    for folder, ids in (("Main", range(10)), ("Segmentation", range(2, 6))):
+        (tmp_path / "ImageSets" / folder).mkdir(parents=True)
+        (tmp_path / "ImageSets" / folder / "train.txt").write_text("\n".join(map(str, ids)))
+    spec = {"pipegen": 1, "transforms": [{"resize": {"size": 32}}], "output": {"y": "mask"}, "batch": {"size": 2}}
+    with_masks = pipegen.load({**spec, "source": {"voc": {**source["voc"], "split": "train", "masks": "instances"}}})
+    assert pipegen.build(with_masks, runtime={"jit": "never"}).num_examples("train") == 4
+    (tmp_path / "SegmentationObject").rename(tmp_path / "elsewhere")
+    with pytest.raises(pipegen.SpecError, match="SegmentationObject"):
+        pipegen.build(with_masks)

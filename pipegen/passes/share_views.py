@@ -7,7 +7,7 @@ steps that mean something together stays whole.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, retyped, unpack
@@ -71,12 +71,12 @@ def _shared(forks: list[s.Fork], items: list[Placed]) -> dict[str, int]:
 
 
 def _renamed(value: Any, back: dict[str, str]) -> Any:
-    """A stage of a view as one of the feature itself."""
-    changes: dict[str, Any] = {"feature": back[value.feature]}
-    like = getattr(value, "like", None)
-    if like is not None:
-        changes["like"] = (back.get(like[0], like[0]), like[1])
-    return replace(value, **changes)
+    """A stage of a view as one of the feature itself, which names what it works beside, too."""
+
+    def named(own: Any) -> Any:
+        return back.get(own, own) if isinstance(own, str) else tuple(map(named, own)) if type(own) is tuple else own
+
+    return replace(value, **{part.name: named(getattr(value, part.name)) for part in fields(value)})
 
 
 def _at_home(item: Placed, home: dict[str, str]) -> Placed:

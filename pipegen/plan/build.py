@@ -33,7 +33,7 @@ from pipegen.plan.assembly import Assembly
 from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
-from pipegen.plan.items import Images, Items, limits, nothing_chooses, resized, shortened, wrong_buckets
+from pipegen.plan.items import Images, Items, limits, nothing_chooses, renumberings, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Act, Lanes
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
@@ -365,6 +365,8 @@ class Builder(Assembly):
     def _finish(self) -> None:
         for limit in limits(self.type):
             self._emit_all(limit, resized(limit, self.type, limit.most))
+        for renumber in renumberings(self.type):
+            self._emit(renumber, renumber.feature, self.type[renumber.feature])
         output = infer_output(self.spec, self.split, self.type, self.locate, self.poisoned)
         self.findings.extend(output.findings)
         if output.failed:

@@ -74,7 +74,7 @@ class Lanes:
             of = self._type[name].of
             having = [lane for lane in self._lanes if lane.shows(self.viewed[name])]
             homes = tuple(self._name(lane, of) for lane in having) if of in self.viewed and of is not None else ()
-            beside = self._type[name].beside
+            beside = self._type[name].beside or self._type[name].instances
             besides = tuple(self._name(lane, beside) for lane in having) if beside is not None and beside in self.viewed else ()
             if having:
                 yield s.Fork(name, tuple(self._name(lane, name) for lane in having), homes, besides)

@@ -58,6 +58,11 @@ def plan_mixing(
     `taken` is what leaves of each feature that it acts on itself; labels follow.
     """
     plan = MixPlan()
+    for name in (name for name, t in type_.items() if t.instances is not None):
+        message = (
+            f"`{ref.step.op}` puts several images together, and the numbers in `{name}` are those of one image's `{type_[name].instances}`"
+        )
+        plan.errors.append(OpError("PG203", message, help=f"leave `{name}` out of the source, or `{ref.step.op}` out of `transforms`"))
     masks = _masks(plan, ref, type_, taken) if isinstance(ref.step, PastingTransform) else {}
     for feature, y in sorted(taken.items(), key=lambda one: one[0] in masks.values()):  # what reads a mask comes before it changes
         if type_[feature].is_static:

@@ -35,6 +35,7 @@ from pipegen.ops.families.items import Measure as Measure
 from pipegen.ops.families.items import MixItems as MixItems
 from pipegen.ops.families.items import Move as Move
 from pipegen.ops.families.items import MoveEach as MoveEach
+from pipegen.ops.families.items import Renumber as Renumber
 from pipegen.ops.families.items import Shorten as Shorten
 from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
 from pipegen.ops.families.mixing import Mix as Mix
@@ -357,9 +358,9 @@ class Fork(Stage):
     def typed(self, t: FeatureType) -> tuple[FeatureType, ...]:
         """Returns the types of the views of a feature of type `t`."""
         every = len(self.names)
-        return tuple(
-            t.with_(of=of, beside=at) for of, at in zip(self.homes or (t.of,) * every, self.besides or (t.beside,) * every, strict=True)
-        )
+        homes, besides = self.homes or (t.of,) * every, self.besides or (t.beside or t.instances,) * every
+        how = "beside" if t.instances is None else "instances"
+        return tuple(t.with_(**{"of": of, how: at}) for of, at in zip(homes, besides, strict=True))
 
     def says(self) -> str:
         return f"as {' and '.join(f'`{name}`' for name in self.names)}"

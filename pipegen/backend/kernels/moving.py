@@ -191,6 +191,20 @@ def shorten(stage: s.Shorten, features: Features) -> None:
         features[name] = features[name][:, :length]
 
 
+def renumber(stage: s.Renumber, features: Features) -> None:
+    """Looks up each pixel of a mask of instances in the numbers of the items that are left, in place."""
+    plane, there = features[stage.feature], features[valid_name(stage.home)]
+    number = tf.where(there, tf.cast(features[stage.number], tf.int32), 0)
+    shape = tf.shape(there)
+    row = tf.broadcast_to(tf.range(shape[0])[:, None], shape)
+    place = tf.where(there, tf.range(1, shape[1] + 1), 0)
+    table = tf.scatter_nd(tf.stack([row, number], -1), place, tf.stack([shape[0], 256]))
+    if stage.ignore:
+        table = tf.where(tf.range(256) == stage.ignore, stage.ignore, table)
+    found = tf.gather(tf.cast(table, plane.dtype), tf.cast(plane, tf.int32), batch_dims=1)
+    features[stage.feature] = tf.ensure_shape(found, plane.shape)
+
+
 def _settle(stage: s.Move | s.Enter | s.MixItems | s.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
     """Puts those items that are there and kept first, in the order that they had, and what stands beside them likewise; zeros follow.
 

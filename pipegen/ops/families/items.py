@@ -233,3 +233,31 @@ class Shorten(Stage):
 
     def says(self) -> str:
         return f"cut to the least of {', '.join(map(str, self.lengths))} that holds the items of the batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Renumber(Stage):
+    """Puts the places of items in place of their numbers in a mask of instances, and 0 in place of those that are left out.
+
+    Attributes:
+        home: The items.
+        number: The feature with the number of each.
+        ignore: The value of pixels that belong to none, and are not background.
+    """
+
+    cheap: ClassVar[bool] = True
+    compilable: ClassVar[bool] = False
+
+    feature: str
+    home: str
+    number: str
+    ignore: int
+
+    def touches(self) -> tuple[str, ...]:
+        return (self.feature, self.number, valid_name(self.home))
+
+    def needs(self) -> tuple[str, ...]:
+        return (self.number, valid_name(self.home), self.home)
+
+    def says(self) -> str:
+        return f"places of `{self.home}`, for their numbers"

@@ -51,6 +51,7 @@ class FeatureKind:
         levels: Whether its pixels are levels, which can be blended; other features can be aligned with it.
         categorical: Whether its pixels are class indices, which cannot be blended.
         labels: Whether it says of which class an example is, or of which classes.
+        numbers_items: Whether it says by which number a mask of instances knows each item of another feature.
         counts: What has one of its classes, an `example` or an `item` of it; empty where there are none to be counted.
         numbers: Whether it is plain numbers that no step acts on.
         weighs: Whether these weigh the example in the loss.
@@ -79,6 +80,7 @@ class FeatureKind:
     weighs: ClassVar[bool] = False
     lives: ClassVar[bool] = False
     valid: ClassVar[bool] = False
+    numbers_items: ClassVar[bool] = False
     output: ClassVar[str] = "output: {{x: [image, {}]}}"
     each: ClassVar[str] = ""
     formats: ClassVar[tuple[str, ...]] = ()

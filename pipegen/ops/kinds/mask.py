@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import PartError
 from pipegen.ops.families.mask_decoder import LARGEST
@@ -21,10 +21,11 @@ class Mask(FeatureKind):
     name = "mask"
     plural = "masks"
     arguments = {"arrays": ("classes", "size"), "files": (), "table": ("root", "classes"), "records": ("classes",)}
-    picture_arguments = ("ignore", "values")
+    picture_arguments: ClassVar[tuple[str, ...]] = ("ignore", "values")
     storage = "encoded"
     pictured = categorical = lives = True
     leads = "pixels"
+    each = "instance_mask"
     output = "output: {{y: {}}}"
 
     def check(self, name: str, feature: Any) -> None:

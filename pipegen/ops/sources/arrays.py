@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
+from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import ArrayFeature, FeatureName
 from pipegen.ops.sources.features.pictures import lives_on
@@ -59,7 +60,7 @@ class Arrays(Source):
         """Every type that the features leave open."""
         names, of = tuple(self.features), lives_on(self.features)
         choices = product(*([t.with_(of=of.get(n)) for t in feature.possible()] for n, feature in self.features.items()))
-        return tuple(ElementType(tuple(zip(names, chosen, strict=True))) for chosen in choices)
+        return tuple(with_numbers(ElementType(tuple(zip(names, chosen, strict=True)))) for chosen in choices)
 
     def needs_data(self) -> bool:
         """Returns whether no file is named."""

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.base import SplitName
+from pipegen.ops.families.mask_decoder import MaskDecoder
+from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
 from pipegen.ops.sources.annotations.pairs import annotated, below, listed_images, without_ending
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides
-from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.base import Files, Note, Parts
+from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
+    from pipegen.ops.base import Transform
     from pipegen.ops.sources.annotations.found import Found
+    from pipegen.ops.sources.listing.base import Listing
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
-_SETS = "ImageSets/Main"
+_SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"
+_OPEN = 255
+"""The value of pixels that belong to nothing in particular, such as those around objects."""
+_CLASSES = 21
+"""Pascal VOC's 20, and background."""
 
 
 class Voc(BoxedSource):
@@ -43,9 +54,13 @@ class Voc(BoxedSource):
     """The folder of the images below `path`; by default `JPEGImages` or `images` where there is one, else `path` itself."""
     annotations: Annotated[str, Field(min_length=1)] | None = None
     """The folder of the XML files below `path`; by default `Annotations` or `annotations`, else beside the images."""
+    masks: Literal["instances", "classes"] | None = None
+    """A `mask` for each image, of those images alone that have one. `instances`: which box each pixel belongs to, of the files below
+    `SegmentationObject`. `classes`: the class of each pixel, of those below `SegmentationClass`, as Pascal VOC counts them: 0 is
+    background. Both have 255 where the annotators left it open, which is the mask's `ignore`."""
     split: _Name | Annotated[dict[SplitName, _Name], Field(min_length=1)] | None = None
-    """Which images, by the lists in `ImageSets/Main`: `trainval`, or for each split of the pipeline its list: `{train: train,
-    validation: val}`. By default every image."""
+    """Which images, by the lists in `ImageSets/Main`, or with `masks` in `ImageSets/Segmentation`: `trainval`, or for each split of the
+    pipeline its list: `{train: train, validation: val}`. By default every image."""
     corners: Literal["pixels", "edges"] = "pixels"
     """What `xmin` to `ymax` are. `pixels`: the first and the last pixel of a box, counted from 1, as in Pascal VOC itself. `edges`: its
     edges, where the image begins at 0, as many labelling tools write them."""
@@ -54,6 +69,45 @@ class Voc(BoxedSource):
         """Returns the splits where `split` names a list for each."""
         return tuple(self.split) if isinstance(self.split, Mapping) else None
 
+    def _type(self, classes: int | None, most: int) -> ElementType:
+        """The features of any source of boxes, and the mask."""
+        found = super()._type(classes, most)
+        if self.masks == "classes":
+            return found.replace(mask=FeatureType("mask", "string", (), of="image", ignore=_OPEN, classes=_CLASSES))
+        if self.masks == "instances":
+            mask = FeatureType("instance_mask", "string", (), of="image", ignore=_OPEN, instances="boxes")
+            return with_numbers(found.replace(mask=mask))
+        return found
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """That of masks, whose values are places in a palette."""
+        return {"mask": MaskDecoder()} if self.masks else {}
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        """List the images, and the files of their masks; see `Source.list`."""
+        listing = super().list(base, progress, data)
+        if not self.masks:
+            return listing
+        folder = self._masks_below(find_root(str(base), self.path))
+        keys = [f"{without_ending(key)}.png" for key in listing.keys]
+        paths = [f"{folder}/{key}" for key in keys]
+        sizes = as_sizes([os.stat(path).st_size for path in paths])
+        return replace(listing, beside={"mask": Files(Strings.hold(keys), Strings.hold(paths), sizes)})
+
+    def _masks_below(self, path: str) -> str:
+        return find_root(path, "SegmentationObject" if self.masks == "instances" else "SegmentationClass", field="masks")
+
+    def _with_masks(self, path: str, keys: Sequence[str]) -> tuple[Sequence[str], Sequence[Note]]:
+        """Those images that have a mask, and a note on the others."""
+        folder = self._masks_below(path)
+        there = [key for key in keys if os.path.isfile(f"{folder}/{without_ending(key)}.png")]
+        if not there:
+            help_ = f"a mask is called as its image, such as {without_ending(keys[0])}.png"
+            raise OpError("PG402", f"not one of {count(len(keys), 'image')} has a mask below {folder!r}", field="masks", help=help_)
+        left = len(keys) - len(there)
+        message = f"{count(left, 'image')} of {len(keys):,} {'has' if left == 1 else 'have'} no mask below {folder!r}, and are left out"
+        return there, [Note("PG476", message, "leave `masks` out for all images", "masks", "info")] if left else []
+
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         """Read the files of the images that are listed; see `BoxedSource.find`."""
         import numpy as np
@@ -61,12 +115,13 @@ class Voc(BoxedSource):
         path = find_root(str(base), self.path)
         root = below(path, self.images, ("JPEGImages", "images"), "images", path)
         folder = below(path, self.annotations, ("Annotations", "annotations"), "annotations", root)
-        keys = listed_images(root, progress)
-        own, sizes, notes = annotated(root, keys, folder, ".xml")
-        keys, parts = self._of_splits(path, root, keys)
+        images = listed_images(root, progress)
+        own, sizes, notes = annotated(root, images, folder, ".xml")
+        keys, parts, more = self._of_splits(path, root, images)
         boxes: list[tuple[int, tuple[float, ...], str]] = []
         places: list[str] = []
         difficult: list[bool] = []
+        objects: list[int] = []
         sides: list[tuple[int, int] | None] = []
         wrong: list[str] = []
         for record, key in enumerate(keys):
@@ -79,6 +134,7 @@ class Voc(BoxedSource):
                     name, edges = _object(thing, where)
                     boxes.append((record, self._edges(edges), name))
                     places.append(where)
+                    objects.append(number + 1)
                     difficult.append((thing.findtext("difficult") or "").strip() == "1")
             except DamagedError as error:
                 wrong.append(str(error))
@@ -86,21 +142,25 @@ class Voc(BoxedSource):
             raise damaged(wrong, "path", sizes)
         names = tuple(sorted({name for _, _, name in boxes}))
         items = {"difficult": np.array(difficult, np.float32)}
-        return root, gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, notes), parts
+        if self.masks == "instances":
+            items |= {"boxes_number": np.array(objects, np.float32)}
+        return root, gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*notes, *more]), parts
 
     def _edges(self, corners: tuple[float, ...]) -> tuple[float, ...]:
         left, top, right, bottom = corners
         return (left - 1, top - 1, right, bottom) if self.corners == "pixels" else corners
 
-    def _of_splits(self, path: str, root: str, keys: list[str]) -> tuple[list[str], Parts | None]:
-        """The images of the lists, and the split of each where there are several."""
+    def _of_splits(self, path: str, root: str, keys: Sequence[str]) -> tuple[Sequence[str], Parts | None, Sequence[Note]]:
+        """The images of the lists, of those that have masks where these are asked for; the split of each where there are several; and what
+        to know of the others."""
         if self.split is None:
-            return keys, None
+            chosen, more = self._with_masks(path, keys) if self.masks else (keys, [])
+            return chosen, None, more
         known = {without_ending(key): key for key in keys}
         found: dict[str, str] = {}
         for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
             field = f"split.{split}" if split else "split"
-            ids = _listed(path, name, field)
+            ids = _listed(path, _SEGMENTED if self.masks and os.path.isdir(f"{path}/{_SEGMENTED}") else _SETS, name, field)
             missing = [i for i in ids if i not in known]
             if missing:
                 message = f"the list `{name}` names {count(len(missing), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(missing)}"
@@ -109,13 +169,13 @@ class Voc(BoxedSource):
                 if found.setdefault(known[i], split) != split:
                     message = f"{i!r} is in the lists of `{found[known[i]]}` and of `{split}`"
                     raise OpError("PG448", message, field=field, help="name lists that have no image in common")
-        chosen = sorted(found)
-        return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None
+        chosen, more = self._with_masks(path, sorted(found)) if self.masks else (sorted(found), [])
+        return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None, more
 
 
-def _listed(path: str, name: str, field: str) -> list[str]:
+def _listed(path: str, sets: str, name: str, field: str) -> list[str]:
     """The images of a list: the first word of each line; those that a list of one class marks with -1 are not in it."""
-    folder = f"{path}/{_SETS}"
+    folder = f"{path}/{sets}"
     if not os.path.isfile(f"{folder}/{name}.txt"):
         there = sorted(os.path.splitext(entry)[0] for entry in os.listdir(folder)) if os.path.isdir(folder) else []
         near = close_names(name, there)

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.families.mask_decoder import LARGEST
+from pipegen.ops.kinds.instance_mask import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import Note
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipegen.ops.sources.features.arrays import ArrayFeature
     from pipegen.types import ElementType, FeatureType
 
@@ -58,4 +61,26 @@ def sizes_apart(type_: ElementType) -> list[Note]:
         if (x.height, x.width) != (image.height, image.width):
             message = f"`{name}` has {x.height}×{x.width} pixels, and `{x.of}`, on which it lives, has {image.height}×{image.width}"
             notes.append(Note("PG419", message, "pixel by pixel they belong together", f"features.{name}", "error"))
+    return notes
+
+
+def unknown_instances(types: Mapping[str, FeatureType], columns: Mapping[str, Any], masks: Mapping[str, Any]) -> list[Note]:
+    """Reports a mask of instances with a number that no item of its image has, and more items than a mask can tell apart."""
+    import numpy as np
+
+    notes = []
+    for name, x in types.items():
+        if x.instances is None:
+            continue
+        lengths = columns[x.instances].lengths
+        mask = masks[name].reshape(len(lengths), -1)
+        highest = np.where(mask == x.ignore, 0, mask).max(1) if mask.size else np.zeros(len(lengths))
+        row, most = int(np.argmax(highest > lengths)), int(lengths.max(initial=0))
+        if (highest > lengths).any():
+            message = f"row {row} of `{name}` holds {int(highest[row])}, and the image has {int(lengths[row])} of `{x.instances}`"
+            help_ = f"a pixel has the number of one of `{x.instances}`, counted from 1, or 0"
+            notes.append(Note("PG419", message, help_, f"features.{name}", "error"))
+        elif most > MOST_INSTANCES:
+            message = f"an image has {most} of `{x.instances}`, and `{name}` can tell {MOST_INSTANCES} apart"
+            notes.append(Note("PG419", message, "leave the mask or such images out", f"features.{name}", "error"))
     return notes

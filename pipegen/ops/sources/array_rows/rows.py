@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.arguments.sizes import height_width
+from pipegen.ops.kinds.item_number import counted_up, with_numbers
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.array_rows.masks import sizes_apart
+from pipegen.ops.sources.array_rows.masks import sizes_apart, unknown_instances
 from pipegen.ops.sources.features.pictures import lives_on
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
@@ -182,14 +183,15 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
         counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
         notes.append(Note("PG418", f"{counted}; row by row they belong together", field="features", severity="error"))
     elif not notes:
-        notes += _items_apart(types, columns)
+        notes += _items_apart(types, columns) + unknown_instances(types, columns, images)
     if notes:
         return _nothing(notes)
 
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
     of = lives_on(features)
-    type_ = ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items()))
+    type_ = with_numbers(ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
+    columns |= {name: counted_up(columns[t.beside or ""].lengths) for name, t in type_.items() if kind_of(t).numbers_items}
     notes = sizes_apart(type_)
     if notes:
         return _nothing(notes)

@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
 else:
     _WITH = (
-        "The boxes of which each has one of these, such as a class or a set of keypoints: they are dropped, sorted and padded with them."
+        "The boxes of which each has one of these, such as a class or a set of keypoints: they are dropped, sorted and padded with them. A "
+        "mask `with` boxes has at each pixel the number of a box, counted from 1, and 0 where there is none."
     )
     Beside = create_model(
         "Beside",

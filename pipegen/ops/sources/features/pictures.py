@@ -117,8 +117,8 @@ def _beside(name: str, home: str, features: Mapping[str, Picture]) -> str:
     """Checks the feature beside whose items another one stands."""
     ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
     kind = kind_of(features[name])
-    if not kind.ragged:
-        raise PartError(f"`with` is for labels, tensors and keypoints of boxes, and `{name}` is `kind: {kind.name}`", name, "with")
+    if not kind.ragged and not kind.categorical:
+        raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, and `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:
         near = closest(home, ragged)
         help_ = f"did you mean `{near}`?" if near else "name a feature of `kind: boxes`"

@@ -1,0 +1,41 @@
+"""Masks of instances: which of several items, such as boxes, each pixel of an image belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import PartError
+from pipegen.ops.kinds.mask import Mask
+from pipegen.types import FeatureType, Interval
+
+if TYPE_CHECKING:
+    from pipegen.ops.transform import Transform
+
+MOST_INSTANCES = 254
+"""How many items a mask can tell apart: a pixel of it is a byte, of which 0 is none of them and 255 may be left out by the loss."""
+
+
+class InstanceMask(Mask):
+    """One plane for all items of an image: a pixel holds the number of the item that it shows, counted from 1, and 0 where it shows
+    none. A mask that is `with` boxes is one. What is left of an item keeps its number until the end, where numbers become places: `v` is
+    the item at `v - 1`. Pixels of items that are left out are 0.
+    """
+
+    name = "instance_mask"
+    plural = "masks of instances"
+    arguments = {"arrays": ("size",)}
+    picture_arguments = ("ignore",)
+    each = ""
+
+    def check(self, name: str, feature: Any) -> None:
+        if 0 < feature.ignore <= MOST_INSTANCES:
+            raise PartError(f"`{name}` numbers instances from 1, so its `ignore` is 0 or 255", name, "ignore")
+
+    def decoder(self, feature: Any, classes: int | None) -> Transform:
+        return feature.decoder(None)
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        shape = (*feature.height_width(), 1)
+        return (
+            FeatureType("instance_mask", "uint8", shape, Interval(0.0, 255.0), uniform=True, ignore=feature.ignore, instances=feature.home),
+        )
