@@ -228,3 +228,50 @@ def test_voc_s_masks_have_lists_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "SegmentationObject").rename(tmp_path / "elsewhere")
     with pytest.raises(pipegen.SpecError, match="SegmentationObject"):
         pipegen.build(with_masks)
+
+
+def test_labelme_s_outlines_are_drawn_as_it_draws_them(tmp_path: Path) -> None:
+    """By Pillow, in their order; a class that is left out leaves no pixel, and an image without a file is none."""
+    from PIL import ImageDraw
+
+    at = tmp_path / "drawn"
+    at.mkdir()
+    star = [[8, 4], [40, 10], [30, 30], [12, 36]]
+    shapes = [
+        {"label": "cat", "shape_type": "polygon", "points": star},
+        {"label": "dog", "shape_type": "rectangle", "points": [[50, 40], [30, 20]]},
+        {"label": "eel", "shape_type": "point", "points": [[3, 3]]},
+        {"label": "eel", "shape_type": "circle", "points": [[20, 40], [26, 40]]},
+    ]
+    for i in range(3):
+        Image.fromarray(np.full((48, 64, 3), 50 * i, np.uint8)).save(at / f"{i}.png")
+        about = {"imagePath": f"{i}.png", "imageWidth": 64, "imageHeight": 48, "shapes": shapes[: 2 + i]}
+        (at / f"{i}.json").write_text(json.dumps(about)) if i else None
+    plane = Image.new("L", (64, 48))
+    pen = ImageDraw.Draw(plane)
+    pen.polygon([tuple(point) for point in star], fill=1, outline=1)
+    pen.rectangle((30, 20, 50, 40), fill=2, outline=2)
+    expected = [np.asarray(plane).copy()]
+    pen.ellipse((14, 34, 26, 46), fill=3, outline=3)
+    expected.append(np.asarray(plane).copy())
+    spec = {
+        "pipegen": 1,
+        "source": {"labelme": {"path": str(at), "masks": "instances"}},
+        "transforms": [{"pad": {"size": [48, 64]}}],
+        "shuffle": "none",
+        "batch": {"size": 2},
+        "output": {"dtype": "uint8", "y": {"boxes": "boxes", "labels": "labels", "there": "boxes_valid", "mask": "mask"}},
+    }
+    pipe = pipegen.build(spec, runtime={"jit": "never"})
+    assert "only in this process: the position, the cache, columns of the data, `decode`" in str(pipe.explain(physical=True))
+    (_, y), *_ = list(pipe.dataset("train", epoch=0))
+    assert y["there"].numpy().sum(1).tolist() == [2, 3]
+    for found, due, many in zip(y["mask"].numpy()[..., 0], [expected[0], expected[1]], (2, 3), strict=True):
+        np.testing.assert_array_equal(found, due if many == 3 else np.where(due == 3, 0, due))
+    chosen = {**spec, "source": {"labelme": {"path": str(at), "masks": "instances", "classes": ["dog", "eel"]}}}
+    (_, y), *_ = list(pipegen.build(chosen, runtime={"jit": "never"}).dataset("train", epoch=0))
+    table = np.array([0, 0, 1, 2], np.uint8)
+    np.testing.assert_array_equal(y["mask"].numpy()[1, ..., 0], table[expected[1]])
+    (at / "1.json").write_text((at / "1.json").read_text().replace('"imageWidth": 64, ', ""))
+    with pytest.raises(pipegen.DataError, match="does not say how large its image is"):
+        list(pipegen.build(spec, runtime={"jit": "never"}).train)

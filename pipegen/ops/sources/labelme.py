@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.ops.families.outline_decoder import OutlineDecoder
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, unpaired
@@ -16,11 +18,13 @@ from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, find_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pipegen.ops.base import Transform
     from pipegen.ops.sources.annotations.found import Found
     from pipegen.ops.sources.listing.base import Parts
+    from pipegen.types import ElementType
 
 _WITHOUT_AREA = frozenset({"point", "line", "linestrip", "points"})
 _AROUND = frozenset({"polygon", "rectangle", "mask"})
@@ -39,6 +43,19 @@ class Labelme(BoxedSource):
     """The folder of the JSON files, relative to the spec's file. Each names its image by `imagePath`, from where it lies itself; else it is
     the image of the same name."""
 
+    masks: Literal["instances"] | None = None
+    """`instances`: a `mask` for each image that has a file, with the number of a box at each pixel of its outline; a later shape lies upon
+    an earlier one. The outlines are drawn in Python, whenever an image is read."""
+
+    def _type(self, classes: int | None, most: int) -> ElementType:
+        """The features of any source of boxes, and the mask."""
+        found = super()._type(classes, most)
+        return self._with_instances(found) if self.masks else found
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """That of the mask."""
+        return {"mask": OutlineDecoder(format="labelme")} if self.masks else {}
+
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         """Read every file; see `BoxedSource.find`."""
         root = find_root(str(base), self.path)
@@ -46,7 +63,7 @@ class Labelme(BoxedSource):
         number = {key: i for i, key in enumerate(keys)}
         by_stem = {without_ending(key): key for key in keys}
         files = files_below(root, ".json")
-        shapes: list[tuple[int, tuple[float, ...], str, str]] = []
+        shapes: list[tuple[int, tuple[float, ...], str, str, int]] = []
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         owner: dict[str, str] = {}
         wrong, lost, flat = [], [], {}  # type: list[str], list[str], dict[str, int]
@@ -70,7 +87,7 @@ class Labelme(BoxedSource):
                     if box is None:
                         flat[kind] = flat.get(kind, 0) + 1
                     else:
-                        shapes.append((number[key], box, name, f"{root}/{file}: `shapes[{i}]`"))
+                        shapes.append((number[key], box, name, f"{root}/{file}: `shapes[{i}]`", i + 1))
             except DamagedError as error:
                 wrong.append(str(error))
         if wrong:
@@ -79,13 +96,44 @@ class Labelme(BoxedSource):
             message = f"no image below {root!r} has annotations: {count(len(files), '.json file')} there"
             raise OpError("PG402", message, field="path", help="LabelMe writes a file of JSON beside each image")
         shapes.sort(key=lambda shape: shape[0])
-        notes = unpaired(lost, "annotation file", "path")
-        if flat:
-            total = count(sum(flat.values()), "shape")
-            notes.append(Note("PG411", f"ignored: {total} without an area ({', '.join(sorted(flat))})", field="path"))
+        notes = [*unpaired(lost, "annotation file", "path"), *_ignored(flat)]
         names = tuple(sorted({shape[2] for shape in shapes}))
-        boxes = [(record, box, name) for record, box, name, _ in shapes]
+        if self.masks:
+            return root, _with_masks(root, keys, owner, sides, shapes, names, notes), None
+        boxes = [(record, box, name) for record, box, name, _, _ in shapes]
         return root, gathered(keys, known_sides(sides), boxes, names, lambda i: shapes[i][3], {}, notes), None
+
+
+def _ignored(flat: Mapping[str, int]) -> list[Note]:
+    """A note on shapes without an area, of which there are so many of each kind."""
+    if not flat:
+        return []
+    total = count(sum(flat.values()), "shape")
+    return [Note("PG411", f"ignored: {total} without an area ({', '.join(sorted(flat))})", field="path")]
+
+
+def _with_masks(
+    root: str,
+    keys: Sequence[str],
+    owner: Mapping[str, str],
+    sides: Sequence[tuple[float, float] | None],
+    shapes: Sequence[tuple[int, tuple[float, ...], str, str, int]],
+    names: tuple[str, ...],
+    notes: Sequence[Note],
+) -> Found:
+    """Those images that have a file, which is their mask's, too; and the number of each box in that."""
+    import numpy as np
+
+    kept = [i for i, key in enumerate(keys) if key in owner]
+    place = {i: at for at, i in enumerate(kept)}
+    left = len(keys) - len(kept)
+    message = f"{count(left, 'image')} of {len(keys):,} without a file {'has' if left == 1 else 'have'} no mask, and are left out"
+    more = [Note("PG476", message, "leave `masks` out for all images", "masks", "info")] if left else []
+    boxes = [(place[record], box, name) for record, box, name, _, _ in shapes]
+    items = {"boxes_number": np.array([number for *_, number in shapes], np.float32)}
+    own = [keys[i] for i in kept]
+    found = gathered(own, known_sides([sides[i] for i in kept]), boxes, names, lambda i: shapes[i][3], items, [*notes, *more])
+    return replace(found, beside={"mask": [f"{root}/{owner[key]}" for key in own]})
 
 
 def _slim(read: dict[str, Any]) -> dict[str, Any]:

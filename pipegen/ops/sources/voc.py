@@ -12,12 +12,10 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.ops.base import SplitName
 from pipegen.ops.families.mask_decoder import MaskDecoder
-from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
 from pipegen.ops.sources.annotations.pairs import annotated, below, listed_images, without_ending
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides
-from pipegen.ops.sources.listing.base import Files, Note, Parts
-from pipegen.ops.sources.listing.strings import Strings, as_sizes
+from pipegen.ops.sources.listing.base import Note, Parts
 from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
 from pipegen.types import ElementType, FeatureType
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.annotations.found import Found
-    from pipegen.ops.sources.listing.base import Listing
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"
@@ -74,25 +71,11 @@ class Voc(BoxedSource):
         found = super()._type(classes, most)
         if self.masks == "classes":
             return found.replace(mask=FeatureType("mask", "string", (), of="image", ignore=_OPEN, classes=_CLASSES))
-        if self.masks == "instances":
-            mask = FeatureType("instance_mask", "string", (), of="image", ignore=_OPEN, instances="boxes")
-            return with_numbers(found.replace(mask=mask))
-        return found
+        return self._with_instances(found, _OPEN) if self.masks == "instances" else found
 
     def decoders(self) -> Mapping[str, Transform]:
         """That of masks, whose values are places in a palette."""
         return {"mask": MaskDecoder()} if self.masks else {}
-
-    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """List the images, and the files of their masks; see `Source.list`."""
-        listing = super().list(base, progress, data)
-        if not self.masks:
-            return listing
-        folder = self._masks_below(find_root(str(base), self.path))
-        keys = [f"{without_ending(key)}.png" for key in listing.keys]
-        paths = [f"{folder}/{key}" for key in keys]
-        sizes = as_sizes([os.stat(path).st_size for path in paths])
-        return replace(listing, beside={"mask": Files(Strings.hold(keys), Strings.hold(paths), sizes)})
 
     def _masks_below(self, path: str) -> str:
         return find_root(path, "SegmentationObject" if self.masks == "instances" else "SegmentationClass", field="masks")
@@ -144,7 +127,11 @@ class Voc(BoxedSource):
         items = {"difficult": np.array(difficult, np.float32)}
         if self.masks == "instances":
             items |= {"boxes_number": np.array(objects, np.float32)}
-        return root, gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*notes, *more]), parts
+        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*notes, *more])
+        if self.masks:
+            masks_folder = self._masks_below(path)
+            found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})
+        return root, found, parts
 
     def _edges(self, corners: tuple[float, ...]) -> tuple[float, ...]:
         left, top, right, bottom = corners

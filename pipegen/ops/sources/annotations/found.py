@@ -37,6 +37,7 @@ class Found:
         items: What else each box has, an array for each feature.
         notes: What was odd.
         relative: Whether edges are parts of the image, from 0 to 1.
+        beside: The path of a further file of each image, by feature.
     """
 
     keys: Sequence[str]
@@ -49,6 +50,7 @@ class Found:
     items: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     relative: bool = False
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def only(self, kept: Ints) -> Found:
         """Returns the same with some boxes alone."""

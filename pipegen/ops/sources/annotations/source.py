@@ -13,12 +13,13 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.box_rules import BoxFormat
 from pipegen.ops.kinds.boxes import boxes_type
 from pipegen.ops.kinds.item_label import item_label_type
+from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.item_tensor import item_tensor_type
 from pipegen.ops.sources.annotations.found import Found, chosen, on_image
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
 from pipegen.ops.sources.features.items import KeepsBoxes
-from pipegen.ops.sources.listing.base import Listing, Note, Parts, Source
+from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts, Source
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.types import ElementType, FeatureType
@@ -72,6 +73,10 @@ class BoxedSource(KeepsBoxes, Source):
         features |= {name: item_tensor_type("boxes").with_(most=most) for name in self.items}
         return ElementType(tuple(features.items()))
 
+    def _with_instances(self, type_: ElementType, ignore: int = 0) -> ElementType:
+        """Returns the type with a mask that numbers the boxes, and their numbers."""
+        return with_numbers(type_.replace(mask=FeatureType("instance_mask", "string", (), of="image", ignore=ignore, instances="boxes")))
+
     def has_folders(self) -> bool:
         """No: the annotations say what is on an image."""
         return False
@@ -103,13 +108,20 @@ class BoxedSource(KeepsBoxes, Source):
         type_ = self._type(len(found.names), max(1, int(found.lengths().max(initial=0))))
         listing = Listing(root, keys, None, found.names, as_sizes(sizes), (*notes, *of_classes, *of_boxes), parts, columns=columns)
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
-        listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides)
+        beside = {name: _files(root, paths) for name, paths in found.beside.items()}
+        listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside)
         if self.empty != "drop":
             return listing
         kept = np.flatnonzero(found.lengths())
         if not len(kept):
             raise OpError("PG402", f"no image below {root!r} has a box", field="empty", help="`empty: allow` takes images without")
         return listing.take(kept)
+
+
+def _files(root: str, paths: Sequence[str]) -> Files:
+    """One more file of each image."""
+    keys = [os.path.relpath(path, root).replace(os.sep, "/") for path in paths]
+    return Files(Strings.hold(keys), Strings.hold(paths), as_sizes([_size_of(path) for path in paths]))
 
 
 def _size_of(path: str) -> int:
