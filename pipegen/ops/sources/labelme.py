@@ -11,6 +11,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.families.outline_decoder import OutlineDecoder
+from pipegen.ops.kinds.instance_mask import MOST_INSTANCES
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, unpaired
@@ -54,7 +55,7 @@ class Labelme(BoxedSource):
 
     def decoders(self) -> Mapping[str, Transform]:
         """That of the mask."""
-        return {"mask": OutlineDecoder(format="labelme")} if self.masks else {}
+        return {"mask": OutlineDecoder(format="labelme", options=(("most", MOST_INSTANCES),))} if self.masks else {}
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         """Read every file; see `BoxedSource.find`."""

@@ -9,12 +9,15 @@ import math
 from typing import Any
 
 from pipegen.lazy import np
-from pipegen.ops.kinds.instance_mask import MOST_INSTANCES
 from pipegen.ops.lowering.library import UnreadableError
 
 
-def read(contents: bytes) -> Any:
+def read(contents: bytes, most: int) -> Any:
     """Draws the shapes in their order, each with its number, counted from 1: uint8 `(height, width)`. Points and lines show nothing.
+
+    Args:
+        contents: The bytes of a file.
+        most: How many shapes there may be.
 
     Raises:
         UnreadableError: What is wrong.
@@ -25,8 +28,8 @@ def read(contents: bytes) -> Any:
     width, height, shapes = held.get("imageWidth"), held.get("imageHeight"), held["shapes"]
     if not isinstance(width, int) or not isinstance(height, int) or width < 1 or height < 1:
         raise UnreadableError("does not say how large its image is, by `imageWidth` and `imageHeight`")
-    if len(shapes) > MOST_INSTANCES:
-        raise UnreadableError(f"has {len(shapes)} shapes, and a mask can tell {MOST_INSTANCES} apart")
+    if len(shapes) > most:
+        raise UnreadableError(f"has {len(shapes)} shapes, and a mask can tell {most} apart")
     plane = Image.new("L", (width, height))
     pen = ImageDraw.Draw(plane)
     for number, shape in enumerate(shapes, 1):
