@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import PartError
 from pipegen.ops.kinds.mask import Mask
+from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
     from pipegen.ops.transform import Transform
-
-MOST_INSTANCES = 254
-"""How many items a mask can tell apart: a pixel of it is a byte, of which 0 is none of them and 255 may be left out by the loss."""
 
 
 class InstanceMask(Mask):

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipegen.ops.kinds.base import FeatureKind
-from pipegen.ops.kinds.ragged import Ragged
-from pipegen.types import ElementType, FeatureType
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.strings import Ints
 
 
 class ItemNumber(FeatureKind):
@@ -20,23 +13,3 @@ class ItemNumber(FeatureKind):
     plural = "numbers of items in a mask"
     storage = "ragged"
     numbers_items = True
-
-
-def item_number_type(home: str) -> FeatureType:
-    """Returns the type of the number of each item of the feature `home`."""
-    return FeatureType("item_number", "float32", (None,), of=home, most=0, beside=home)
-
-
-def with_numbers(type_: ElementType) -> ElementType:
-    """Returns the type of a record with the numbers of those items of which it has a mask of instances, as `NAME_number`."""
-    homes = dict.fromkeys(t.instances for _, t in type_.items() if t.instances is not None)
-    return type_.replace(**{f"{home}_number": item_number_type(home) for home in homes})
-
-
-def counted_up(lengths: Ints) -> Ragged:
-    """Returns numbers from 1 for the items of each record."""
-    import numpy as np
-
-    ends = np.cumsum(lengths)
-    before: Ints = np.repeat(ends - lengths, lengths)
-    return Ragged((np.arange(len(before)) - before + 1).astype(np.float32), np.asarray(lengths, np.int64))

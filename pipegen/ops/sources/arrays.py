@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from pipegen.ops.kinds.item_number import with_numbers
+from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import ArrayFeature, FeatureName
 from pipegen.ops.sources.features.pictures import lives_on

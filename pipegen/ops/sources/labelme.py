@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.families.outline_decoder import OutlineDecoder
-from pipegen.ops.kinds.instance_mask import MOST_INSTANCES
+from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, unpaired

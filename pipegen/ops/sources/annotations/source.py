@@ -13,8 +13,8 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.box_rules import BoxFormat
 from pipegen.ops.kinds.boxes import boxes_type
 from pipegen.ops.kinds.item_label import item_label_type
-from pipegen.ops.kinds.item_number import with_numbers
 from pipegen.ops.kinds.item_tensor import item_tensor_type
+from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.sources.annotations.found import Found, chosen, on_image
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
