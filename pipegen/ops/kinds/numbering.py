@@ -1,4 +1,4 @@
-"""How the pixels of a mask of instances know the items of an image: by numbers."""
+"""Says how the pixels of a mask of instances know the items of an image: by numbers."""
 
 from __future__ import annotations
 
