@@ -156,7 +156,10 @@ def test_code_has_to_be_allowed(photos: Path) -> None:
             marks=pytest.mark.nightly,
         ),
         pytest.param(
-            {"runtime": {"cache": "memory", "jit": "never", "shard": {"index": 1, "count": 2}}},
+            {
+                "runtime": {"cache": "memory", "jit": "never", "shard": {"index": 1, "count": 2}},
+                "batch": {"size": 4, "remainder": {"validation": "pad"}},
+            },
             id="cache and shards",
             marks=pytest.mark.nightly,
         ),

@@ -41,6 +41,8 @@ def test_scenes_fit_the_spec(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_scenes_are_shown_and_learnt(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    for name in ("train", "make_scenes"):
+        monkeypatch.delitem(sys.modules, name, raising=False)  # another example has one, too
     import train
 
     monkeypatch.setattr(sys, "argv", ["train.py", "--epochs", "12", "--folder", "scenes"])

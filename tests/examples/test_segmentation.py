@@ -19,6 +19,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "segmentation"
 def test_scenes_are_made_shown_and_learnt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.chdir(tmp_path)
+    for name in ("train", "make_scenes"):
+        monkeypatch.delitem(sys.modules, name, raising=False)  # another example has one, too
     import train
 
     monkeypatch.setattr("keras.src.trainers.trainer.model_supports_jit", lambda _: False)  # XLA would compile for most of the time

@@ -210,7 +210,8 @@ def mix_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) -> tf.
     # Products of float32 are exact as float64, so that it makes no difference whether a compiler joins them with the sum.
     total = tf.cast(labels, tf.float64) * tf.cast(shares[:, :1], tf.float64)
     for i in range(int(partners.shape[1])):
-        total = total + tf.cast(partners[:, i], tf.float64) * tf.cast(shares[:, i + 1, None], tf.float64)
+        # Not `[:, i + 1, None]`: where `shares` are stacked, TensorFlow's optimiser forgets the new axis of such a slice.
+        total = total + tf.cast(partners[:, i], tf.float64) * tf.cast(shares[:, i + 1 : i + 2], tf.float64)
     return tf.cast(total, tf.float32)
 
 
