@@ -12,7 +12,7 @@ from pipegen.ops.arguments.checks import Odd
 from pipegen.ops.arguments.magnitudes import Magnitude, canonical, has_type, is_level, most, resolved
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.arguments.sizes import Size
-from pipegen.ops.kinds.registry import kinds
+from pipegen.ops.kinds.registry import named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
 
@@ -84,7 +84,7 @@ class Transform(Model):
     @classmethod
     def known_kinds(cls) -> list[str]:
         """Returns the names of the kinds that it has a rule for, sorted."""
-        return sorted(kind.name for kind in kinds() if cls.acts_on(kind))
+        return sorted(kind.name for kind in named_kinds() if cls.acts_on(kind))
 
     def traits(self, x: FeatureType) -> Traits:
         """Returns what passes may assume about the step on an input of type `x`."""

@@ -50,10 +50,15 @@ def kinds() -> tuple[FeatureKind, ...]:
     return tuple(sorted(found, key=lambda kind: (not kind.pictured, kind.name)))
 
 
+def named_kinds() -> tuple[FeatureKind, ...]:
+    """Returns the kinds that a spec names: the kind of the whole stands for that of each item, too."""
+    of_items = {kind.each for kind in kinds()}
+    return tuple(kind for kind in kinds() if kind.name not in of_items)
+
+
 def names_in(source: str) -> Any:
     """Returns the names of the kinds that a source can give, as an annotation."""
-    of_items = {kind.each for kind in kinds()}  # which the kind of the whole stands for
-    return Literal[tuple(kind.name for kind in kinds() if source in kind.arguments and kind.name not in of_items)]
+    return Literal[tuple(kind.name for kind in named_kinds() if source in kind.arguments)]
 
 
 def require_own_arguments(feature: Kinded, source: str, whose: Mapping[str, str]) -> None:

@@ -280,7 +280,7 @@ def test_boxes_that_are_none(given: Any, more: dict[str, Any], says: str) -> Non
 
 @pytest.mark.parametrize(("change", "says"), [
     ({"names": {"kind": "label", "with": "box"}}, "did you mean `boxes`"),
-    ({"names": {"kind": "weight", "with": "boxes"}}, "is for labels, tensors and keypoints of boxes, and `names` is `kind: weight`"),
+    ({"names": {"kind": "weight", "with": "boxes"}}, "is for labels, tensors, keypoints and masks of boxes, and `names` is `kind: weight`"),
     ({"names": {"kind": "label", "max": 3}}, "belongs to boxes"),
 ])  # fmt: skip
 def test_what_cannot_stand_beside_boxes(change: dict[str, Any], says: str) -> None:

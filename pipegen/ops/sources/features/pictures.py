@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_serializer
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.mask_decoder import LARGEST, MaskDecoder
-from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.ops.kinds.registry import kind_of, named_kinds
 from pipegen.ops.model import Model
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _beside(name: str, home: str, features: Mapping[str, Picture]) -> str:
 
 def _check_kind(name: str, feature: Picture, kind: FeatureKind) -> None:
     """Reject the arguments that belong to another kind of picture."""
-    for other in kinds():
+    for other in named_kinds():
         for argument in other.picture_arguments:
             if argument not in kind.picture_arguments and getattr(feature, argument, None) not in (None, 0):
                 raise PartError(f"`{argument}` belongs to {other.plural}, and `{name}` is `kind: {kind.name}`", name, argument)
