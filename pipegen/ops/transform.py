@@ -75,7 +75,7 @@ class Transform(Model):
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:
         """Returns whether it has a rule for features of a kind."""
-        return kind.aligns if cls.moves else kind.name in cls.kinds
+        return kind.aligns if cls.moves else (kind.rules_of or kind.name) in cls.kinds
 
     def reaches(self, x: FeatureType) -> bool:
         """Returns whether it acts on a feature of type `x`, of a kind that it has a rule for, that is aligned with an image."""

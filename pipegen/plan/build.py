@@ -33,7 +33,8 @@ from pipegen.plan.assembly import Assembly
 from pipegen.plan.doubts import Doubts
 from pipegen.plan.exactness import marked
 from pipegen.plan.fills import Fills, another_fill
-from pipegen.plan.items import Images, Items, limits, nothing_chooses, renumberings, resized, shortened, wrong_buckets
+from pipegen.plan.instances import joined, renumbered
+from pipegen.plan.items import Images, Items, limits, nothing_chooses, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Act, Lanes
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
@@ -365,8 +366,8 @@ class Builder(Assembly):
     def _finish(self) -> None:
         for limit in limits(self.type):
             self._emit_all(limit, resized(limit, self.type, limit.most))
-        for renumber in renumberings(self.type):
-            self._emit(renumber, renumber.feature, self.type[renumber.feature])
+        for stage, types in renumbered(self.type):
+            self._emit_all(stage, types)
         output = infer_output(self.spec, self.split, self.type, self.locate, self.poisoned)
         self.findings.extend(output.findings)
         if output.failed:
@@ -403,4 +404,6 @@ class Builder(Assembly):
         for joins in plan.items:
             room = self.type[joins.feature].shape[0]
             self._emit_all(joins, resized(joins, self.type, None if room is None else room * (1 + joins.ref.step.others)))
+            for stage, types in joined(self.type, joins.feature, 1 + joins.ref.step.others):
+                self._emit_all(stage, types)
         self._place()

@@ -140,14 +140,6 @@ def limits(type_: ElementType) -> Iterator[s.Limit]:
             yield s.Limit(name, t.kind, t.shape[0], most, type_.riders(name))
 
 
-def renumberings(type_: ElementType) -> Iterator[s.Renumber]:
-    """Yields what gives masks of instances the places of the items that are left."""
-    for name, t in type_.items():
-        if t.instances is not None:
-            number = next(other for other in type_.riders(t.instances) if kind_of(type_[other]).numbers_items)
-            yield s.Renumber(name, t.instances, number, t.ignore)
-
-
 def resized(stage: Stage, type_: ElementType, room: int | None) -> dict[str, FeatureType]:
     """Returns the types of what a stage touches with so many places for items."""
     return {name: type_[name].with_(shape=(room, *type_[name].shape[1:])) for name in stage.touches()}

@@ -13,6 +13,7 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
+from pipegen.plan.instances import no_pasting, number_of
 from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
 from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate
@@ -58,15 +59,16 @@ def plan_mixing(
     `taken` is what leaves of each feature that it acts on itself; labels follow.
     """
     plan = MixPlan()
-    for name in (name for name, t in type_.items() if t.instances is not None):
-        message = (
-            f"`{ref.step.op}` puts several images together, and the numbers in `{name}` are those of one image's `{type_[name].instances}`"
-        )
-        plan.errors.append(OpError("PG203", message, help=f"leave `{name}` out of the source, or `{ref.step.op}` out of `transforms`"))
+    if isinstance(ref.step, PastingTransform):
+        wrong = no_pasting(ref.step, type_, received(spec.output))
+        if wrong is not None:
+            return MixPlan(errors=[wrong], poisoned={"mixing"})
+        taken = {feature: y for feature, y in taken.items() if y.instances is None}
     masks = _masks(plan, ref, type_, taken) if isinstance(ref.step, PastingTransform) else {}
     for feature, y in sorted(taken.items(), key=lambda one: one[0] in masks.values()):  # what reads a mask comes before it changes
         if type_[feature].is_static:
-            plan.stages.append((feature, _stage(ref, feature, y, masks, type_), y))
+            left = y if y.instances is None else y.with_(dtype="int32")  # as long as it has the numbers of several images
+            plan.stages.append((feature, _stage(ref, feature, y, masks, type_), left))
         elif any(r.step.traits(y).family is Family.ELEMENT for r in later):  # it cannot fix the shape any more, and is the finding
             plan.poisoned.add("mixing")
         else:
@@ -86,7 +88,7 @@ def plan_mixing(
         if kind_of(t).joins(t) and t.beside is None and not masks:
             riders = type_.riders(name)
             moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).lives)
-            plan.items.append(s.MixItems(name, t.kind, ref, canvas, t.details, riders, moved))
+            plan.items.append(s.MixItems(name, t.kind, ref, canvas, t.details, riders, moved, number_of(type_, name)))
     if plan.errors:
         plan.poisoned.add("mixing")
     return plan
@@ -125,6 +127,8 @@ def _masks(plan: MixPlan, ref: StepRef[MixingTransform], type_: ElementType, tak
 
 def _stage(ref: StepRef[MixingTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
     """The stage of a step on a feature that it acts on itself."""
+    if y.instances is not None:
+        return s.MixInstances(feature, ref, _canvas(y), y.ignore)
     if feature not in masks:
         return s.Mix(feature, ref, _canvas(y), label=False)
     return s.Paste(feature, ref.of(PastingTransform), masks[feature], type_[masks[feature]].ignore, label=False)
@@ -149,7 +153,7 @@ def _follower(
     if joined:
         return
     if not kind_of(x).labels:
-        message = f"`{op}` mixes two examples, and has no rule for a feature of kind `{x.kind}`, which `{name}` is"
+        message = f"`{op}` mixes two examples, and has no rule for a feature of kind `{kind_of(x).rules_of or x.kind}`, which `{name}` is"
         plan.errors.append(OpError("PG203", message, help=f"leave `{name}` out of `output`, or `{op}` out of `transforms`"))
         return
     encoding = encoding_of(spec.output, name, x)

@@ -147,7 +147,7 @@ def _channels_first(plan: OutputPlan, name: str, x: FeatureType) -> None:
 
 def _mask(plan: OutputPlan, name: str, x: FeatureType) -> None:
     """A mask stays the class index of each pixel, unless `encode` says otherwise."""
-    encoding = encoding_of(plan.output, name, x)
+    encoding = encoding_of(plan.output, name, x) if kind_of(x).holds_classes else UNENCODED
     problem: tuple[str, str] | None = None
     if encoding == "multi_hot":
         problem = f"`multi_hot` is for several labels, and `{name}` has one class for each pixel", write("one_hot", "value", "use {}")

@@ -25,6 +25,9 @@ from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.decoder import Decode as Decode
 from pipegen.ops.families.decoder import Decodes as Decodes
 from pipegen.ops.families.decoder import DecodeWindow as DecodeWindow
+from pipegen.ops.families.instances import MixInstances as MixInstances
+from pipegen.ops.families.instances import NumberItems as NumberItems
+from pipegen.ops.families.instances import Renumber as Renumber
 from pipegen.ops.families.items import Bend as Bend
 from pipegen.ops.families.items import BendEach as BendEach
 from pipegen.ops.families.items import Enter as Enter
@@ -35,7 +38,6 @@ from pipegen.ops.families.items import Measure as Measure
 from pipegen.ops.families.items import MixItems as MixItems
 from pipegen.ops.families.items import Move as Move
 from pipegen.ops.families.items import MoveEach as MoveEach
-from pipegen.ops.families.items import Renumber as Renumber
 from pipegen.ops.families.items import Shorten as Shorten
 from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
 from pipegen.ops.families.mixing import Mix as Mix

@@ -84,7 +84,7 @@ def pictures(type_: ElementType) -> tuple[str, ...]:
 
 def ragged(type_: ElementType) -> tuple[str, ...]:
     """The features that have any number of items, and what says which of those are there."""
-    return tuple(name for name, t in type_.items() if kind_of(t).padded)
+    return tuple(name for name, t in type_.items() if kind_of(t).padded and not kind_of(t).numbers_items)
 
 
 def with_index(plan: Plan) -> Plan:

@@ -132,7 +132,7 @@ class _Source:
         self.keys = engine.manifest.keys(self.split)
         self.columns, self.labels = engine.manifest.columns(self.split), engine.manifest.labels(self.split)
         self.types = {name: self.plain.out[name] for name in a.pictures(self.plain.out)}
-        self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged]
+        self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged and not kind_of(t).numbers_items]
         self.parameters = DrawnParameters(self.executor, self.plain, self.keys)
         self.missing = 0
         self.scaled: dict[str, tuple[float, float]] = {}

@@ -136,7 +136,9 @@ def render_example(executor: Executor, record: int, epoch: int, feature: str) ->
     """One augmented version as uint8 `(height, width, channels)`, or of items: every step but the arithmetic at the end."""
     features, row = _batch_with(executor, record, epoch)
     own = {feature, *(fork.feature for fork in forks_of(executor.plan) if feature in fork.names)}
-    kernel_stages = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages if own & {*st.touches()}]
+    every = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages]
+    own |= {name for st in every if st.feature in own for name in st.needs()}
+    kernel_stages = [st for st in every if own & {*st.touches()}]
     while kernel_stages and (finishes(kernel_stages[-1]) or isinstance(kernel_stages[-1], s.Express)):
         kernel_stages.pop()
     for stage in kernel_stages:

@@ -24,7 +24,8 @@ from pipegen.backend.kernels.chains import blend_chains, chain_phases
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
-from pipegen.backend.kernels.moving import bend, choose_window, enter, express, limit, measure, mix_items, move, renumber, shorten
+from pipegen.backend.kernels.instances import mix_instances, number_items, renumber
+from pipegen.backend.kernels.moving import bend, choose_window, enter, express, limit, measure, mix_items, move, shorten
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.errors import InternalError
@@ -166,6 +167,8 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.MixItems: Lowering(batch=mix_items),
     s.Limit: Lowering(batch=limit),
     s.Renumber: Lowering(batch=renumber),
+    s.NumberItems: Lowering(batch=number_items),
+    s.MixInstances: Lowering(batch=mix_instances),
     s.Express: Lowering(batch=express),
     s.Shorten: Lowering(batch=shorten),
     s.Compose: Lowering(batch=compose_matrix),

@@ -11,6 +11,7 @@ from pipegen.backend.index.mixing import partners, partners_of
 from pipegen.backend.index.uses import acts, own_draws, step_of
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
+from pipegen.ops.families.instances import NUMBERS
 from pipegen.ops.families.item_crops import ChooseWindow, window_name
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.kinds.registry import kind_named
@@ -20,6 +21,7 @@ from pipegen.types import valid_name
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
+    from pipegen.ops.families.mixing import MixingTransform
     from pipegen.plan import stages as s
 
 _ROUNDS = 24
@@ -126,17 +128,10 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
 
 def mix_items(stage: s.MixItems, features: Features) -> None:
     """Takes the items of each example's partners beside its own, in place: the own ones come first."""
-    step, valid = step_of(stage.ref, features["@draws"]), valid_name(stage.feature)
-    u = own_draws(stage.ref, features["@draws"])
-    rank = step.rank(u)
-    partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
-    height, width = (tf.convert_to_tensor(side, tf.int32) for side in stage.canvas)
-    chosen = step.choose(u, height, width)
+    valid, height, width = valid_name(stage.feature), *(tf.convert_to_tensor(side, tf.int32) for side in stage.canvas)
+    step, chosen, partner, alone = mixed_with(stage.ref, features, height, width)
     shares, seen = step.shares(chosen, height, width), step.seen(chosen, height, width)
-    sources = [tf.range(tf.size(rank)), *tf.unstack(partner, axis=1)]
-    # What is mixed with nobody but itself, in its own place, has each item once.
-    shifted = any(part.shift is not None for part in seen)
-    alone = tf.zeros_like(rank, tf.bool) if shifted else tf.reduce_all(partner == sources[0][:, None], 1)
+    sources = [tf.range(tf.size(alone)), *tf.unstack(partner, axis=1)]
     own_kinds = [(stage.feature, stage.kind, stage.details), *stage.moved]
     items: dict[str, list[tf.Tensor]] = {name: [] for name in (stage.feature, *stage.riders)}
     there = []
@@ -152,11 +147,27 @@ def mix_items(stage: s.MixItems, features: Features) -> None:
                 own[name] = tf.where(tf.reshape(alone, [-1] + [1] * (cut.shape.rank - 1)), own[name], cut)
                 if name == stage.feature:
                     is_there &= kept | alone[:, None]
+        if stage.number in own:
+            own[stage.number] += float(number * NUMBERS)
         for name, value in own.items():
             items[name].append(value)
         there.append(is_there)
     features.update({name: tf.concat(parts, 1) for name, parts in items.items()}, **{valid: tf.concat(there, 1)})
     _settle(stage, features, features[stage.feature], features[valid])
+
+
+def mixed_with(
+    ref: s.StepRef[MixingTransform], features: Features, height: tf.Tensor, width: tf.Tensor
+) -> tuple[MixingTransform, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns who is mixed with whom: the step, what its draws decide, everyone's partners, int32 `(n, others)`, and who is mixed with
+    nobody but itself, in its own place, and so has each item once: bool `(n,)`."""
+    step, u = step_of(ref, features["@draws"]), own_draws(ref, features["@draws"])
+    rank = step.rank(u)
+    partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
+    chosen = step.choose(u, height, width)
+    shifted = any(part.shift is not None for part in step.seen(chosen, height, width))
+    alone = tf.zeros_like(rank, tf.bool) if shifted else tf.reduce_all(partner == tf.range(tf.size(rank))[:, None], 1)
+    return step, chosen, partner, alone
 
 
 def limit(stage: s.Limit, features: Features) -> None:
@@ -189,20 +200,6 @@ def shorten(stage: s.Shorten, features: Features) -> None:
     length = tf.gather(lengths, tf.searchsorted(lengths, most[None])[0])
     for name in stage.touches():
         features[name] = features[name][:, :length]
-
-
-def renumber(stage: s.Renumber, features: Features) -> None:
-    """Looks up each pixel of a mask of instances in the numbers of the items that are left, in place."""
-    plane, there = features[stage.feature], features[valid_name(stage.home)]
-    number = tf.where(there, tf.cast(features[stage.number], tf.int32), 0)
-    shape = tf.shape(there)
-    row = tf.broadcast_to(tf.range(shape[0])[:, None], shape)
-    place = tf.where(there, tf.range(1, shape[1] + 1), 0)
-    table = tf.scatter_nd(tf.stack([row, number], -1), place, tf.stack([shape[0], 256]))
-    if stage.ignore:
-        table = tf.where(tf.range(256) == stage.ignore, stage.ignore, table)
-    found = tf.gather(tf.cast(table, plane.dtype), tf.cast(plane, tf.int32), batch_dims=1)
-    features[stage.feature] = tf.ensure_shape(found, plane.shape)
 
 
 def _settle(stage: s.Move | s.Enter | s.MixItems | s.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:

@@ -65,6 +65,10 @@ class DropoutTransform(NeighbourhoodTransform):
         if self.mask_fill is None:
             said = write("mask_fill: ignore", "arguments")
             raise OpError("PG203", f"`{self.op}` acts on a mask only where `mask_fill` says what is put there", help=said)
+        if kind_of(x).marks_items and self.mask_fill not in (0, x.ignore, "ignore"):
+            said = write("mask_fill: 0", "arguments", "fill with the background: {}")
+            message = f"`mask_fill: {self.mask_fill}` is the number of one of the `{x.instances}`, not a class"
+            raise OpError("PG207", message, field="mask_fill", help=said)
         if isinstance(self.mask_fill, int) and x.classes is not None and self.mask_fill not in (*range(x.classes), x.ignore):
             help_ = f"use a class index from 0 to {x.classes - 1}, or `ignore`"
             raise OpError("PG207", f"a mask of {x.classes} classes cannot be filled with {self.mask_fill}", field="mask_fill", help=help_)

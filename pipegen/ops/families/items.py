@@ -135,6 +135,7 @@ class MixItems(Stage):
         details: Those of their type.
         riders: What stands beside them, item by item.
         moved: Those of the riders that are moved with the image themselves: their names, their kinds, and the details of their types.
+        number: That of the riders by which masks know the items: those of partners are numbered apart.
     """
 
     mixes: ClassVar[bool] = True
@@ -148,6 +149,7 @@ class MixItems(Stage):
     details: Hashable = None
     riders: tuple[str, ...] = ()
     moved: tuple[tuple[str, str, Hashable], ...] = ()
+    number: str | None = None
 
     def touches(self) -> tuple[str, ...]:
         return (self.feature, valid_name(self.feature), *self.riders)
@@ -233,31 +235,3 @@ class Shorten(Stage):
 
     def says(self) -> str:
         return f"cut to the least of {', '.join(map(str, self.lengths))} that holds the items of the batch"
-
-
-@dataclass(frozen=True, slots=True)
-class Renumber(Stage):
-    """Puts the places of items in place of their numbers in a mask of instances, and 0 in place of those that are left out.
-
-    Attributes:
-        home: The items.
-        number: The feature with the number of each.
-        ignore: The value of pixels that belong to none, and are not background.
-    """
-
-    cheap: ClassVar[bool] = True
-    compilable: ClassVar[bool] = False
-
-    feature: str
-    home: str
-    number: str
-    ignore: int
-
-    def touches(self) -> tuple[str, ...]:
-        return (self.feature, self.number, valid_name(self.home))
-
-    def needs(self) -> tuple[str, ...]:
-        return (self.number, valid_name(self.home), self.home)
-
-    def says(self) -> str:
-        return f"places of `{self.home}`, for their numbers"

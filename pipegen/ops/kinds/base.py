@@ -51,7 +51,7 @@ class FeatureKind:
         levels: Whether its pixels are levels, which can be blended; other features can be aligned with it.
         categorical: Whether its pixels are class indices, which cannot be blended.
         labels: Whether it says of which class an example is, or of which classes.
-        numbers_items: Whether it says by which number a mask of instances knows each item of another feature.
+        numbers_items: Whether it says by which number a mask of instances knows each item of another feature; nobody else reads it.
         counts: What has one of its classes, an `example` or an `item` of it; empty where there are none to be counted.
         numbers: Whether it is plain numbers that no step acts on.
         weighs: Whether these weigh the example in the loss.
@@ -63,6 +63,8 @@ class FeatureKind:
         bends: Whether `bend` can move its items along a field.
         leads: What crops get to choose their window by: its items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's
             `pixels`; empty where they cannot.
+        rules_of: The kind whose steps have a rule for it; its own by default.
+        marks_items: Whether its pixels have the numbers of items of another feature.
         enters: Whether `enter` has to bring its items into the form that steps work on.
     """
 
@@ -87,6 +89,8 @@ class FeatureKind:
     enters: ClassVar[bool] = False
     leads: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
     bends: ClassVar[bool] = False
+    rules_of: ClassVar[str] = ""
+    marks_items: ClassVar[bool] = False
 
     @property
     def indexed(self) -> bool:
@@ -106,7 +110,7 @@ class FeatureKind:
     @property
     def holds_classes(self) -> bool:
         """Returns whether it holds class indices, of an example or of each pixel."""
-        return self.labels or self.categorical
+        return self.labels or (self.categorical and not self.marks_items)
 
     @property
     def aligns(self) -> bool:

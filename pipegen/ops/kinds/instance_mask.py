@@ -24,6 +24,8 @@ class InstanceMask(Mask):
     arguments = {"arrays": ("size",)}
     picture_arguments = ("ignore",)
     each = ""
+    rules_of = "mask"
+    marks_items = True
 
     def check(self, name: str, feature: Any) -> None:
         if 0 < feature.ignore <= MOST_INSTANCES:

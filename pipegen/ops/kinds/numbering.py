@@ -17,7 +17,12 @@ MOST_INSTANCES = 254
 def with_numbers(type_: ElementType) -> ElementType:
     """Returns the type of a record with the numbers of those items of which it has a mask of instances, as `NAME_number`."""
     homes = dict.fromkeys(t.instances for _, t in type_.items() if t.instances is not None)
-    return type_.replace(**{f"{home}_number": item_number_type(home) for home in homes})
+    return type_.replace(**{number_name(home): item_number_type(home) for home in homes})
+
+
+def number_name(home: str) -> str:
+    """Returns what the numbers of the items of the feature `home` are called, where a mask knows them by these."""
+    return f"{home}_number"
 
 
 def item_number_type(home: str) -> FeatureType:

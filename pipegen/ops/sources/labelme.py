@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.families.outline_decoder import OutlineDecoder
-from pipegen.ops.kinds.numbering import MOST_INSTANCES
+from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, unpaired
@@ -131,7 +131,7 @@ def _with_masks(
     message = f"{count(left, 'image')} of {len(keys):,} without a file {'has' if left == 1 else 'have'} no mask, and are left out"
     more = [Note("PG476", message, "leave `masks` out for all images", "masks", "info")] if left else []
     boxes = [(place[record], box, name) for record, box, name, _, _ in shapes]
-    items = {"boxes_number": np.array([number for *_, number in shapes], np.float32)}
+    items = {number_name("boxes"): np.array([number for *_, number in shapes], np.float32)}
     own = [keys[i] for i in kept]
     found = gathered(own, known_sides([sides[i] for i in kept]), boxes, names, lambda i: shapes[i][3], items, [*notes, *more])
     return replace(found, beside={"mask": [f"{root}/{owner[key]}" for key in own]})

@@ -12,6 +12,7 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.ops.base import SplitName
 from pipegen.ops.families.mask_decoder import MaskDecoder
+from pipegen.ops.kinds.numbering import number_name
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
 from pipegen.ops.sources.annotations.pairs import annotated, below, listed_images, without_ending
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides
@@ -126,7 +127,7 @@ class Voc(BoxedSource):
         names = tuple(sorted({name for _, _, name in boxes}))
         items = {"difficult": np.array(difficult, np.float32)}
         if self.masks == "instances":
-            items |= {"boxes_number": np.array(objects, np.float32)}
+            items |= {number_name("boxes"): np.array(objects, np.float32)}
         found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*notes, *more])
         if self.masks:
             masks_folder = self._masks_below(path)

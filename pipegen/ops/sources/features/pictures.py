@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_serializer
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.mask_decoder import LARGEST, MaskDecoder
+from pipegen.ops.kinds.numbering import number_name
 from pipegen.ops.kinds.registry import kind_of, named_kinds
 from pipegen.ops.model import Model
 
@@ -110,19 +111,35 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
             raise PartError(f"`{name}` needs `of`: it can be aligned with {' or '.join(f'`{image}`' for image in images)}", name)
         kind.check(name, feature)
         found[name] = feature.of if feature.of is not None or not kind.lives else next(iter(images), None)
+    for name, feature in features.items():
+        if kind_of(feature).marks_items:
+            _marks(name, getattr(feature, "home", ""), features, found)
     return found
+
+
+def _marks(name: str, home: str, features: Mapping[str, Picture], of: Mapping[str, str | None]) -> None:
+    """Checks that a mask of instances lies on the image of their boxes, and that nothing else is called as the numbers of these are."""
+    if of[name] != of[home]:
+        raise PartError(f"`{name}` is aligned with `{of[name]}`, and its `{home}` with `{of[home]}`", name, "of")
+    number = number_name(home)
+    if number in features:
+        message = f"`{number}` is what the numbers are called by which `{name}` knows its `{home}`"
+        raise PartError(message, number, help="give the feature another name")
 
 
 def _beside(name: str, home: str, features: Mapping[str, Picture]) -> str:
     """Checks the feature beside whose items another one stands."""
     ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
     kind = kind_of(features[name])
-    if not kind.ragged and not kind.categorical:
+    if kind.marks_items:
+        ragged = [other for other in ragged if kind_of(features[other]).leads == "boxes"]
+    if not kind.ragged and not kind.marks_items:
         raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, and `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:
         near = closest(home, ragged)
         help_ = f"did you mean `{near}`?" if near else "name a feature of `kind: boxes`"
-        raise PartError(f"`{name}` is `with: {home}`, which has no items", name, "with", help=help_)
+        what = "is no feature of boxes" if kind.marks_items else "has no items"
+        raise PartError(f"`{name}` is `with: {home}`, which {what}", name, "with", help=help_)
     return home
 
 

@@ -49,7 +49,7 @@ class Adapting:
         def named(name: str | None) -> str | None:
             return self.name(name) if name is not None else None
 
-        found = {self.name(name): t.with_(of=named(t.of), beside=named(t.beside)) for name, t in own.items()}
+        found = {self.name(name): t.with_(of=named(t.of), beside=named(t.beside), instances=named(t.instances)) for name, t in own.items()}
         found |= {name: t for name, (t, _) in self.fill.items()}
         ordered = sorted(found, key=lambda name: self.order.index(name) if name in self.order else len(self.order))
         return ElementType(tuple((name, found[name]) for name in ordered))

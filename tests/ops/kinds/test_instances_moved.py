@@ -1,0 +1,419 @@
+"""Masks of instances under every step: their pixels have the places of the boxes that are left, whatever drops, joins and cuts these."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from test_boxes_painted import BLACK, HEIGHT, IMAGE, RUN, WIDTH, moving
+
+from pipegen.errors import SpecError
+from pipegen.ops.families.turns import TurnTransform
+from pipegen.ops.kinds.numbering import with_numbers
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.registry import transforms
+from pipegen.plan.build import Builder
+from pipegen.types import ElementType
+
+COUNT, MOST = 16, 4
+STEPS: list[Any] = [{"random_flip": BLACK}, {"random_rotation": {"degrees": 30, **BLACK}}, {"random_crop": {"size": [30, 40]}}]
+
+
+@cache
+def scenes() -> dict[str, Any]:
+    """Images with up to four rectangles, which have one number among those of the image (`masks`), and one among all (`all_masks`)."""
+    rng, masks, boxes, which = np.random.default_rng(0), np.zeros((COUNT, HEIGHT, WIDTH), np.uint8), [], []
+    all_masks, number = masks.copy(), 0
+    for i in range(COUNT):
+        own, numbers = [], []
+        for k in range(i % (MOST + 1)):
+            x, y, (w, h) = rng.integers(0, WIDTH - 24), rng.integers(0, HEIGHT - 24), rng.integers(6, 24, 2)
+            number += 1
+            masks[i, y : y + h, x : x + w], all_masks[i, y : y + h, x : x + w] = k + 1, number
+            own.append([x, y, x + w, y + h])
+            numbers.append(number)
+        boxes.append(np.array(own, np.float32).reshape(-1, 4))
+        which.append(np.array(numbers, np.float32))
+    image = np.repeat(all_masks[..., None] * 3, 3, -1)
+    return {"image": image, "boxes": boxes, "which": which, "masks": masks, "all_masks": all_masks}
+
+
+def sections(steps: list[Any], *, size: int = 8, masks: dict[str, Any] | None = None, **boxes: Any) -> dict[str, Any]:
+    features = {
+        "image": {"kind": "image"},
+        "boxes": {"kind": "boxes", **boxes},
+        "which": {"kind": "tensor", "with": "boxes"},
+        "masks": {"kind": "mask", "with": "boxes", **(masks or {})},
+        "all_masks": {"kind": "mask"},
+    }
+    return {
+        "pipegen": 1,
+        "source": {"arrays": {"features": features}},
+        "splits": {"parts": {"train": 12, "validation": 4}, "method": "random"},
+        "transforms": steps,
+        "batch": {"size": size, "remainder": "keep"},
+        "output": {"y": {name: name for name in ("boxes", "boxes_valid", "which", "masks", "all_masks")}},
+    }
+
+
+def pipe(steps: list[Any], *, runtime: dict[str, Any] | None = None, data: dict[str, Any] | None = None, **more: Any) -> Any:
+    import pipegen
+
+    return pipegen.build(sections(steps, **more), data=data or scenes(), runtime={"jit": "never", "cache": "none", **(runtime or {})})
+
+
+def stream(made: Any, split: str = "train", epoch: int = 0) -> dict[str, Any]:
+    parts = [{name: value.numpy() for name, value in y.items()} for _, y in made.dataset(split, epoch=epoch)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def check(got: dict[str, Any], ignore: int = 0) -> int:
+    """What is known by a number among all boxes says which place each pixel has to have. Returns how many boxes show."""
+    shown = 0
+    for mask, every, there, which in zip(*(got[name] for name in ("masks", "all_masks", "boxes_valid", "which")), strict=True):
+        place = np.zeros(256, np.uint8)
+        place[ignore] = ignore
+        place[which[there].astype(int)] = np.flatnonzero(there) + 1
+        np.testing.assert_array_equal(mask, place[every])
+        shown += len({*mask.ravel().tolist()} - {0, ignore})
+    return shown
+
+
+@pytest.fixture(scope="module")
+def plain() -> Any:
+    return pipe(STEPS, max=3, min_area=90)
+
+
+@pytest.mark.tf
+def test_pixels_have_the_places_of_boxes_that_are_left(plain: Any) -> None:
+    got = stream(plain)
+    assert got["masks"].shape == (12, 30, 40, 1)
+    assert got["masks"].dtype == np.uint8
+    assert check(got) > 8
+    dropped = [{*every.ravel().tolist()} - {0.0, *which} for every, which in zip(got["all_masks"], got["which"], strict=True)]
+    assert any(dropped)  # of which something is still on the image
+    assert check(stream(plain, "validation")) > 4
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("step", ["cutmix", "mosaic"])
+def test_pixels_of_mixed_images_have_the_places_of_joined_boxes(step: str) -> None:
+    steps = [step, {"random_rotation": {"degrees": 20, **BLACK}}]
+    whole, cut = stream(pipe(steps)), stream(pipe(steps, max=3))
+    assert check(whole) > 20
+    assert check(cut) > 12
+    assert whole["boxes"].shape[1] == MOST * (2 if step == "cutmix" else 4)
+    twice = stream(pipe([{"mosaic": {}}, {"random_flip": BLACK}, {"cutmix": {}}]))
+    for mask, there, boxes in zip(twice["masks"], twice["boxes_valid"], twice["boxes"], strict=True):
+        for number in {*mask.ravel().tolist()} - {0}:
+            _within(mask[..., 0] == number, boxes[number - 1])
+            assert there[number - 1]
+
+
+@pytest.mark.tf
+def test_a_share_of_a_mixed_batch_is_that_of_the_whole() -> None:
+    """Whose groups lie across both shares; and a run that goes on has what it would have had."""
+    made = pipe(["mosaic", {"random_flip": BLACK}], size=4)
+    whole = [y["masks"].numpy() for _, y in made.dataset("train", epoch=1)]
+    shares = [[y["masks"].numpy() for _, y in made.dataset("train", epoch=1, shard=(i, 2))] for i in range(2)]
+    for batch, *parts in zip(whole, *shares, strict=True):
+        np.testing.assert_array_equal(np.concatenate(parts), batch)
+    for batch, rest in zip(whole[1:], made.dataset("train", epoch=1, step=1), strict=True):
+        np.testing.assert_array_equal(rest[1]["masks"], batch)
+
+
+@pytest.mark.tf
+def test_what_is_mixed_with_itself_keeps_its_numbers() -> None:
+    """One example alone has no partner but itself, in its own place."""
+    data = {name: values[4:5] for name, values in scenes().items()}
+    given = sections(["cutmix", "mosaic"]) | {"splits": {"parts": {"train": 1}}}
+    import pipegen
+
+    got = stream(pipegen.build(given, data=data, runtime={"jit": "never"}))
+    assert got["boxes_valid"].sum() > MOST
+    for number in {*got["masks"][0].ravel().tolist()} - {0}:
+        _within(got["masks"][0, ..., 0] == number, got["boxes"][0, number - 1])
+
+
+@pytest.mark.tf
+def test_no_more_boxes_are_joined_than_pixels_tell_apart() -> None:
+    """Of 4 × 100 boxes on single pixels and small squares, the largest stay."""
+    rows, columns = np.divmod(np.arange(100), 10)
+    boxes = np.stack([columns * 4, rows * 4, columns * 4 + 3, rows * 4 + 1 + 2 * (columns % 2)], -1).astype(np.float32)
+    mask = np.zeros((8, 40, 40), np.uint8)
+    for number, (left, top, right, bottom) in enumerate(boxes.astype(int)):
+        mask[:, top:bottom, left:right] = number + 1
+    features = {"image": {"kind": "image"}, "boxes": {"kind": "boxes"}, "masks": {"kind": "mask", "with": "boxes"}}
+    given = {
+        "pipegen": 1, "source": {"arrays": {"features": features}}, "transforms": [{"mosaic": {"centre": [0.5, 0.5]}}],
+        "batch": {"size": 8}, "output": {"y": {"boxes": "boxes", "boxes_valid": "boxes_valid", "masks": "masks"}},
+    }  # fmt: skip
+    import pipegen
+
+    data = {"image": np.zeros((8, 40, 40, 3), np.uint8), "boxes": [boxes] * 8, "masks": mask}
+    got = stream(pipegen.build(given, data=data, runtime={"jit": "never"}))
+    assert got["boxes"].shape == (8, 254, 4)
+    for mask, there, boxes in zip(got["masks"], got["boxes_valid"], got["boxes"], strict=True):
+        numbers = {*mask.ravel().tolist()} - {0}
+        assert numbers == {*(np.flatnonzero(there) + 1).tolist()}
+        for number in numbers:
+            _within(mask[..., 0] == number, boxes[number - 1])
+
+
+def _within(shown: Any, box: Any, slack: int = 1) -> None:
+    rows, columns = np.nonzero(shown)
+    assert columns.min() >= box[0] - slack
+    assert rows.min() >= box[1] - slack
+    assert columns.max() + 1 <= box[2] + slack
+    assert rows.max() + 1 <= box[3] + slack
+
+
+@pytest.mark.tf
+def test_what_the_loss_leaves_out_stays() -> None:
+    data = {name: list(values) if isinstance(values, list) else values.copy() for name, values in scenes().items()}
+    for name in ("masks", "all_masks"):
+        data[name][:, ::7, ::5] = 255
+    given = sections(
+        [{"resize": {"size": [40, 50]}}, {"random_rotation": {"degrees": 30, **BLACK}}, "mosaic"], masks={"ignore": 255}, max=5
+    )
+    given["source"]["arrays"]["features"]["all_masks"]["ignore"] = 255
+    import pipegen
+
+    got = stream(pipegen.build(given, data=data, runtime={"jit": "never"}))
+    assert (got["masks"] == 255).mean() > 0.05
+    assert check(got, ignore=255) > 10
+
+
+@pytest.mark.tf
+def test_masks_alone_are_numbered_by_boxes_that_the_model_does_not_get(plain: Any) -> None:
+    import pipegen
+
+    given = sections(STEPS, max=3, min_area=90) | {"output": {"y": {"masks": "masks"}}}
+    made = pipegen.build(given, data=scenes(), runtime={"jit": "never", "cache": "none"})
+    np.testing.assert_array_equal(stream(made)["masks"], stream(plain)["masks"])
+    text = str(made.explain())
+    assert "places of `boxes`, for their numbers" in text
+    assert "all_masks:" not in text
+
+
+@pytest.mark.tf
+def test_without_masks_nothing_is_numbered() -> None:
+    import pipegen
+
+    given = sections(STEPS) | {"output": {"y": {"boxes": "boxes"}}}
+    text = str(pipegen.build(given, data=scenes(), runtime={"jit": "never"}).explain())
+    assert "for their numbers" not in text
+    assert "boxes_number" not in text
+
+
+@pytest.mark.tf
+def test_views_have_masks_of_their_own() -> None:
+    import pipegen
+
+    targets = {name: name for name in ("boxes_1", "boxes_2", "masks_1", "masks_2", "which_1", "which_2", "all_masks_1", "all_masks_2")}
+    targets |= {name: name for name in ("boxes_1_valid", "boxes_2_valid")}
+    given = sections(STEPS, max=3, min_area=90) | {"views": 2, "output": {"x": ["image_1", "image_2"], "y": targets}}
+    got = stream(pipegen.build(given, data=scenes(), runtime={"jit": "never", "cache": "none"}))
+    for view in ("1", "2"):
+        own = {name: got[f"{name}_{view}"] for name in ("masks", "all_masks", "which")}
+        assert check(own | {"boxes_valid": got[f"boxes_{view}_valid"]}) > 8
+    assert not np.array_equal(got["masks_1"], got["masks_2"])
+
+
+@pytest.mark.tf
+def test_a_preview_draws_masks_and_an_export_writes_them(plain: Any, tmp_path: Path) -> None:
+    from PIL import Image
+
+    import pipegen
+
+    shown = [
+        pipegen.build(sections(STEPS) | {"output": {"y": name}}, data=scenes()).preview(rows=4, draws=1) for name in ("masks", "which")
+    ]
+    assert (np.asarray(shown[0]) != np.asarray(shown[1])).mean() > 0.005
+    done = plain.export(tmp_path / "out", split="train", examples=None)
+    lines = [json.loads(line) for line in done.table.read_text(encoding="utf-8").splitlines()]
+    got = stream(plain)
+    assert not any("boxes_number" in line for line in lines)
+    for line, mask, boxes, there in zip(lines, got["masks"], got["boxes"], got["boxes_valid"], strict=True):
+        np.testing.assert_array_equal(np.asarray(Image.open(done.folder / line["masks_file_name"])), mask[..., 0])
+        np.testing.assert_allclose(np.array(line["boxes"]).reshape(-1, 4), boxes[there], atol=0.006)
+
+
+@pytest.mark.tf
+def test_a_preview_shows_the_masks_of_boxes_that_are_left() -> None:
+    """Of an image with two boxes, of which the larger one stays, the other one's pixels are no instance's."""
+    from pipegen.views.preview import render_example
+
+    executor = pipe([{"random_flip": BLACK}], max=1)._engine.executor("train")
+    shown = [render_example(executor, record, 0, "masks") for record in range(len(executor.records))]
+    assert {number for mask in shown for number in mask.ravel().tolist()} == {0, 1}
+
+
+@pytest.mark.tf
+@pytest.mark.nightly
+def test_parts_of_a_mix_have_masks_of_one_numbering(tmp_path: Path) -> None:
+    import pipegen
+
+    given, data = sections(STEPS[:1]), scenes()
+    parts = {}
+    for name, records in {"a": range(1, 6), "b": range(6, 12)}.items():
+        features = {"image": {"kind": "image"}, "boxes": {"kind": "boxes"}, "masks": {"kind": "mask", "with": "boxes"}}
+        rows = [i for i in records if len(data["boxes"][i]) == 3] * 3
+        np.savez(
+            tmp_path / f"{name}.npz", image=data["image"][rows], boxes=np.stack([data["boxes"][i] for i in rows]), masks=data["masks"][rows]
+        )
+        source = {"arrays": {"path": str(tmp_path / f"{name}.npz"), "features": features}}
+        parts[name] = {"source": source, "weight": 1, "splits": {"parts": {"train": 1.0}}}
+    given |= {"source": {"mix": {"parts": parts, "epoch": 8}}, "output": {"y": {name: name for name in ("boxes", "masks")}}}
+    del given["splits"]
+    got = stream(pipegen.build(given, runtime={"jit": "never"}))
+    for mask, boxes in zip(got["masks"], got["boxes"], strict=True):
+        for number in {*mask.ravel().tolist()} - {0}:
+            _within(mask[..., 0] == number, boxes[number - 1])
+
+
+# ---- Each step ----
+
+
+@cache
+def plan_of(*steps: str) -> Any:
+    from pipegen.phases.compilation import load
+
+    written = RUN if steps == ("run",) else [{name: moving()[name]} for name in steps]
+    step = transforms()[steps[-1]].model_validate(moving()[steps[-1]]) if written is not RUN else None
+    if isinstance(step, TurnTransform) and step.random:  # which wants squares
+        written = [{"center_crop": {"size": min(HEIGHT, WIDTH)}}, *written]
+    elif step is not None and not step.infer(IMAGE).is_static:
+        written = [*written, {"pad": {"size": [4 * HEIGHT, 4 * WIDTH]}}]
+    own = {"image": {"kind": "image", "size": [HEIGHT, WIDTH]}, "boxes": {"kind": "boxes", "max": 3, "min_area": 25}}
+    own |= {name: {"kind": "mask", "size": [HEIGHT, WIDTH]} for name in ("masks", "all_masks")}
+    own["masks"]["with"] = "boxes"
+    loaded = load({
+        "pipegen": 1, "source": {"arrays": {"features": own}}, "transforms": written,
+        "output": {"y": ["boxes", "boxes_valid", "masks", "all_masks"]},
+    }).loaded  # fmt: skip
+    features = {name: kind_of(feature).array_types(feature)[0] for name, feature in loaded.spec.source.features.items()}
+    features["boxes"] = features["boxes"].with_(most=5, of="image")
+    types = {name: t if name == "image" else t.with_(of="image") for name, t in features.items()} | {"image": IMAGE}
+    return Builder(loaded.spec, "train", loaded.locate.label, with_numbers(ElementType(tuple(types.items())))).sound()
+
+
+def check_step(plan: Any, boxes: list[tuple[int, int, int, int]], seed: int, slack: int = 1) -> None:
+    import tensorflow as tf
+
+    from pipegen.backend.kernels.lower import apply_element
+
+    mask = np.zeros((HEIGHT, WIDTH, 1), np.uint8)
+    for number, (x0, y0, x1, y1) in enumerate(boxes):
+        mask[y0:y1, x0:x1] = number + 1
+    there = np.arange(5) < len(boxes)
+    draws = np.random.default_rng(seed).random(max([ref.end for ref in plan.index.draws], default=0))
+    features = {
+        "image": tf.constant(np.repeat(mask * 50, 3, -1)), "masks": tf.constant(mask), "all_masks": tf.constant(mask),
+        "boxes": tf.constant([*boxes, *[(0, 0, 0, 0)] * (5 - len(boxes))], tf.float32), "boxes_valid": tf.constant(there),
+        "boxes_number": tf.constant(np.where(there, np.arange(1, 6), 0), tf.float32), "@draws": tf.constant(draws),
+    }  # fmt: skip
+    for stage in plan.stages():
+        apply_element(stage, features)
+    got = {name: features[name].numpy() for name in ("boxes", "boxes_valid", "boxes_number", "masks", "all_masks")}
+    place = np.zeros(256, np.uint8)
+    place[got["boxes_number"][got["boxes_valid"]].astype(int)] = np.flatnonzero(got["boxes_valid"]) + 1
+    np.testing.assert_array_equal(got["masks"], place[got["all_masks"]])
+    for number in {*got["masks"].ravel().tolist()} - {0}:
+        _within(got["masks"][..., 0] == number, got["boxes"][number - 1], slack)
+
+
+BOXES = st.lists(
+    st.tuples(st.integers(0, WIDTH - 8), st.integers(0, HEIGHT - 8), st.integers(2, 40), st.integers(2, 40)).map(
+        lambda b: (b[0], b[1], min(b[0] + b[2], WIDTH), min(b[1] + b[3], HEIGHT))
+    ),
+    max_size=5,
+)
+SEEDS = st.integers(0, 2**16)
+NO_SHRINKING = (Phase.explicit, Phase.generate)
+
+
+@pytest.mark.tf
+@pytest.mark.nightly
+@pytest.mark.parametrize("step", sorted(moving()))
+@settings(max_examples=30, deadline=None, phases=NO_SHRINKING)
+@given(boxes=BOXES, seed=SEEDS)
+def test_masks_follow_each_step(step: str, boxes: list[tuple[int, int, int, int]], seed: int) -> None:
+    check_step(plan_of(step), boxes, seed)
+
+
+@pytest.mark.tf
+@settings(max_examples=12, deadline=None, phases=NO_SHRINKING)
+@given(step=st.sampled_from(sorted(moving())), boxes=BOXES, seed=SEEDS)
+def test_masks_follow_steps(step: str, boxes: list[tuple[int, int, int, int]], seed: int) -> None:
+    check_step(plan_of(step), boxes, seed)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("seed", range(3))
+def test_masks_follow_several_segments(seed: int) -> None:
+    check_step(plan_of("run"), [(3, 4, 30, 22), (20, 10, 60, 50), (50, 2, 58, 9), (1, 40, 8, 52)], seed, slack=2)
+
+
+@pytest.mark.tf
+def test_masks_and_boxes_are_those_of_albumentations() -> None:
+    albumentations = pytest.importorskip("albumentations")
+    steps: list[Any] = [{"flip": {"axis": "horizontal", **BLACK}}, {"crop": {"size": [30, 40], "top": 5, "left": 9}}]
+    made = pipe(steps, size=4, min_area=30)
+    got = stream(made, "validation")
+    params = albumentations.BboxParams("pascal_voc", label_fields=["which"], min_area=30)
+    chain = albumentations.Compose([albumentations.HorizontalFlip(p=1), albumentations.Crop(9, 5, 49, 35)], bbox_params=params)
+    for i, key in enumerate(map(int, made.files("validation"))):
+        given = {"mask": scenes()["masks"][key], "bboxes": scenes()["boxes"][key], "which": np.arange(len(scenes()["boxes"][key])) + 1}
+        theirs = chain(image=scenes()["image"][key], **given)
+        there = got["boxes_valid"][i]
+        np.testing.assert_allclose(got["boxes"][i][there], np.reshape(theirs["bboxes"], (-1, 4)), atol=1e-3)
+        place = np.zeros(256, np.uint8)
+        place[np.asarray(theirs["which"], int)] = np.arange(len(theirs["which"])) + 1
+        np.testing.assert_array_equal(got["masks"][i][..., 0], place[theirs["mask"]])
+
+
+# ---- What is wrong ----
+
+
+@pytest.mark.parametrize(("masks", "says"), [
+    ({"ignore": 3}, "its `ignore` is 0 or 255"),
+    ({"classes": 4}, "classes` belongs to labels"),
+    ({"with": "box"}, "did you mean `boxes`"),
+    ({"with": "which"}, "which is no feature of boxes"),
+])  # fmt: skip
+def test_what_a_mask_of_instances_cannot_say(masks: dict[str, Any], says: str) -> None:
+    with pytest.raises(SpecError, match=says):
+        pipe([], masks=masks)
+
+
+def test_the_name_of_the_numbers_is_taken() -> None:
+    given = sections([])
+    given["source"]["arrays"]["features"]["boxes_number"] = {"kind": "tensor"}
+    import pipegen
+
+    with pytest.raises(SpecError, match="give the feature another name"):
+        pipegen.build(given, data=scenes() | {"boxes_number": np.zeros(COUNT)})
+
+
+def test_holes_are_no_box() -> None:
+    with pytest.raises(SpecError, match="`mask_fill: 3` is the number of one of the `boxes`"):
+        pipe([{"random_coarse_dropout": {"holes": [2, 4], "mask_fill": 3}}])
+    got = stream(pipe([{"random_coarse_dropout": {"holes": [2, 4], "mask_fill": 0}}]))
+    assert check(got) > 8
+    assert (got["masks"] > 0).sum() < (stream(pipe([]))["masks"] > 0).sum()
+
+
+def test_a_mask_of_instances_has_no_classes_to_encode() -> None:
+    given = sections([])
+    given["output"]["encode"] = {"masks": "one_hot"}
+    import pipegen
+
+    with pytest.raises(SpecError, match="`masks` is no label of the output"):
+        pipegen.build(given, data=scenes())
