@@ -269,7 +269,7 @@ def test_parts_of_a_mix_have_masks_of_one_numbering(tmp_path: Path) -> None:
             tmp_path / f"{name}.npz", image=data["image"][rows], boxes=np.stack([data["boxes"][i] for i in rows]), masks=data["masks"][rows]
         )
         source = {"arrays": {"path": str(tmp_path / f"{name}.npz"), "features": features}}
-        parts[name] = {"source": source, "weight": 1, "splits": {"parts": {"train": 1.0}}}
+        parts[name] = {"source": source, "weight": 1, "splits": {"parts": {"train": 3}}}
     given |= {"source": {"mix": {"parts": parts, "epoch": 8}}, "output": {"y": {name: name for name in ("boxes", "masks")}}}
     del given["splits"]
     got = stream(pipegen.build(given, runtime={"jit": "never"}))
