@@ -7,7 +7,7 @@ before them is done when a record is read, by what its part says. So the pixels 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
@@ -304,6 +304,10 @@ def _union(types: list[ElementType]) -> ElementType | None:
     return ElementType(tuple(found), first.batch)
 
 
+_SAID = {"ignore": "`ignore`", "classes": "number of classes", "of": "image", "details": "description"}
+"""What people call parts of a type."""
+
+
 def _essence(t: FeatureType) -> FeatureType:
     return t.with_(interval=None, centred=False, file_channels=None, file_bits=None, uniform=t.uniform and None in t.shape)
 
@@ -322,7 +326,10 @@ def _apart(bodies: Mapping[str, tuple[Node, ...]], entries: Records, locate: Loc
             if there is None or _essence(there) != _essence(t):
                 message = f"`{feature}` is {t} in the part `{first}` and {there} in `{other}`; a batch takes one of them"
                 if there is not None and (t.dtype, t.shape) == (there.dtype, there.shape):
-                    message = f"`{feature}` of the part `{other}` is something else than that of `{first}`, though both are {t.dtype}"
+                    part = next(p.name for p in fields(t) if getattr(_essence(t), p.name) != getattr(_essence(there), p.name))
+                    told = f"{getattr(t, part)} in the part `{first}` and {getattr(there, part)} in `{other}`"
+                    message = f"the {_SAID.get(part, part)} of `{feature}` is {told}; a batch takes one of them"
+                    help_ = f"give both the same, or leave `{feature}` out of one"
                 return make("PG462", message, locate(part_path(other), key=True), help=help_)
     message = (
         f"the common steps do not do the same in the parts `{first}` and `{others[0] if others else first}`, whose values lie elsewhere"

@@ -166,3 +166,12 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     many["boxes"] = [np.array([[0, 0, 4, 4]] * 255, np.float32)] * 12
     with pytest.raises(SpecError, match=r"has 255 of `boxes`, and `mask` can tell 254 apart"):
         pipegen.build(spec([]), data=many)
+
+
+def test_masks_of_two_parts_of_a_mix_need_one_ignore(tmp_path: Any) -> None:
+    voc, labelme = ({op: {"path": str(tmp_path), "masks": "instances"}} for op in ("voc", "labelme"))
+    parts = {"a": {"weight": 1, "source": voc}, "b": {"weight": 1, "source": labelme}}
+    output = {"y": {"boxes": "boxes", "mask": "mask"}}
+    mix = {"pipegen": 1, "source": {"mix": {"epoch": 8, "parts": parts}}, "transforms": [{"resize": {"size": 32}}], "output": output}
+    found = [d for d in inspect(mix).diagnostics.items if d.code == "PG462"]
+    assert [d.message for d in found] == ["the `ignore` of `mask` is 255 in the part `a` and 0 in `b`; a batch takes one of them"]
