@@ -157,6 +157,8 @@ class ListedData:
         type_ = dict(self.known.source.infer().items())
         if feature not in type_ or not type_[feature].encoded or self.manifest.listing.shards is not None:
             return None
+        if feature in self.manifest.listing.columns:
+            return None
         beside = self.manifest.beside(split)
         return beside[feature] if feature in beside else self.manifest.files(split)
 

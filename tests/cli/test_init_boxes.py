@@ -59,6 +59,24 @@ def test_coco_in_one_file(cli: Cli, tmp_path: Path, asked: str) -> None:
     assert "12 images with 12 boxes of 2 classes" in text
 
 
+def test_outlines_are_offered_where_there_are_any(cli: Cli, tmp_path: Path) -> None:
+    coco(tmp_path / "pets", "boxes.json", "images")
+    text, _ = written(cli, "pets")
+    assert "Outlines" not in text
+    content = json.loads((tmp_path / "pets/boxes.json").read_text())
+    for one in content["annotations"]:
+        one["segmentation"] = [[2, 2, 11, 2, 11, 11]]
+    (tmp_path / "pets/boxes.json").write_text(json.dumps(content))
+    Path("pets.pipegen.yaml").unlink()
+    text, _ = written(cli, "pets")
+    assert "# Outlines: `masks: instances` in `coco` makes a `mask` of them, which numbers the boxes" in text
+    asked = text.replace("annotations: pets/boxes.json", "annotations: pets/boxes.json, masks: instances").replace(
+        "labels: labels}", "mask: mask}"
+    )
+    Path("asked.pipegen.yaml").write_text(asked)
+    assert not inspect("asked.pipegen.yaml").diagnostics.items
+
+
 @pytest.mark.parametrize(
     ("images", "annotations", "lists"), [("JPEGImages", "Annotations", True), ("images", "annotations", False), (".", ".", False)]
 )

@@ -15,6 +15,7 @@ from pipegen.backend.reading.shards import ShardTensors
 from pipegen.errors import InternalError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.canvas_crops import place_name, size_name, store_name
+from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.fetched import FetchedFiles
@@ -106,7 +107,9 @@ class RecordTensors:
         self._together, self._read_together = together, frozenset(records.features if together is not None else ())
         alone = [name for name in records.features if name not in self._read_together]
         self._reads = {name: records.reader.open(name, records.ram_budget, _held) for name in alone}
-        self._columns = {name: Column(values) for name, values in records.columns.items() if name not in self._ragged}
+        self._packed = {name: PackedBytes(values) for name, values in records.columns.items() if isinstance(values, Packed)}
+        plain = records.columns.keys() - self._ragged.keys() - self._packed.keys()
+        self._columns = {name: Column(values) for name, values in records.columns.items() if name in plain}
         self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32), members)
         self.words = self._places.words
         """From records `(n,)` to the lower and the upper half of their ids, uint32."""
@@ -193,6 +196,8 @@ class RecordTensors:
                 found[name], there = map(part, self._padded(name, records, t.shape))
                 if t.beside is None:
                     found[valid_name(name)] = there
+            elif name in self._packed:
+                found[name] = self._packed[name](records) if records.shape.rank == 0 else part(self._packed[name].each(records))
             elif not kind.valid:  # which comes with its items
                 listed = self._indexed(name, records) if kind.indexed else None
                 found[name] = read(name) if listed is None else part(listed)
@@ -218,6 +223,26 @@ def _ragged(values: Ragged) -> tf.RaggedTensor:
     items = tf.concat([values.values, tf.zeros([1, *values.values.shape[1:]], values.dtype)], 0)
     splits = tf.concat([[0], tf.cumsum(tf.constant(values.lengths, tf.int64))], 0)
     return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
+
+
+class PackedBytes:
+    """Reads the bytes that the listing has of a feature of each record."""
+
+    def __init__(self, values: Packed) -> None:
+        self._bytes, self._starts, self._lengths = Column(values.values), Column(values.starts), Column(values.lengths)
+
+    def __call__(self, record: tf.Tensor) -> tf.Tensor:
+        """The bytes of one record: a string scalar."""
+        start = self._starts(record)
+        # TensorFlow makes a string of bytes in no other way: they are the end of a serialised tensor.
+        length = self._lengths(record)
+        text = tf.io.serialize_tensor(self._bytes(tf.range(start, start + length)))
+        size = tf.cast(length, tf.int32)
+        return tf.strings.substr(text, tf.strings.length(text) - size, size)
+
+    def each(self, records: tf.Tensor) -> tf.Tensor:
+        """The bytes of records `(n,)`, strings `(n,)`."""
+        return tf.map_fn(self, records, fn_output_signature=tf.string)
 
 
 class _Table:

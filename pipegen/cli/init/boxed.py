@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _HEAD = 1 << 16
 _COCO = re.compile(rb'"(images|annotations|categories|info|licenses)"\s*:\s*[\[{]')
+_OUTLINED = re.compile(rb'"segmentation"\s*:\s*(\[\s*\[\s*[\d.-]|\{)')
+_OUTLINES_WITHIN = 1 << 27
+"""Bytes of a file of COCO among which its first outline is looked for: the annotations of a large one stand behind its images."""
 _OTHERS = ("keypoint", "caption", "stuff", "panoptic", "image_info")
 """Words in the names of COCO's files that have no boxes, or the same ones once more."""
 _MOST_FOLDERS = 200
@@ -230,6 +233,9 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
     comments = [f"Classes: {', '.join(shown)}{more}"]
     comments.append(f"Boxes on an image: {lengths[0]:,} to {lengths[-1]:,}, mostly {lengths[len(lengths) // 2]:,}")
     comments += [f"{split}: {count(len(listing.keys), 'image')}" for split, listing in listings.items() if split]
+    offered = [op for op, arguments in parts.values() if _has_outlines(op, arguments)]
+    if len(offered) == len(parts):
+        comments.append(f"Outlines: `masks: instances` in `{offered[0]}` makes a `mask` of them, which numbers the boxes")
     comments += about_sample(sample)
     comments += [plain(note.message) for listing in listings.values() for note in listing.notes]
     if len(parts) > 1:
@@ -246,6 +252,14 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
     )
     lines.append(f"batch: {{size: {batch_for(2 * train, _BATCH)}}}")
     return spec_text(_summary(listings), comments, lines)
+
+
+def _has_outlines(op: str, arguments: Mapping[str, Any]) -> bool:
+    """Returns whether an annotation file has more of an object than its box: outlines, or masks beside it."""
+    if op == "coco":
+        with open(arguments["annotations"], "rb") as stream:
+            return _OUTLINED.search(stream.read(_OUTLINES_WITHIN)) is not None
+    return op == "labelme" or (op == "voc" and os.path.isdir(f"{arguments['path']}/SegmentationObject"))
 
 
 def _flow(source: _Source, spec_folder: str) -> str:

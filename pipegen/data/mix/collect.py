@@ -17,6 +17,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.errors import OpError
 from pipegen.kept import INDEXES, kept_folder
+from pipegen.ops.kinds.packed import counts_classes
 from pipegen.ops.sources.listing.base import Files, Listing
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.listing.strings import Strings
@@ -124,6 +125,10 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
     found = {}
     for name, listing in listings.items():
         source = joined(spec, name).source
+        if any(counts_classes(listing, column) for column in listing.columns) and listing.column_classes != columns:
+            message = f"the part `{name}` has other classes than the mix, by which the pixels of its mask count"
+            diagnostics.add(make("PG462", message, locate(part_path(name)), help="name them in each part: `classes: […]`"))
+            continue
         made = united(listing, classes, columns, source.class_feature())
         if isinstance(source, PartSource):
             try:

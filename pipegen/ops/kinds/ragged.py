@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.kinds import packed
+from pipegen.ops.kinds.packed import Packed
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -50,6 +53,8 @@ def joined(columns: Sequence[Any]) -> Any:
     """Returns columns of several sets of records as one, in that order; `ValueError` where rows differ in shape."""
     import numpy as np
 
+    if isinstance(columns[0], Packed):
+        return packed.joined(columns)
     if not isinstance(columns[0], Ragged):
         return np.concatenate(columns)
     return Ragged(np.concatenate([c.values for c in columns]), np.concatenate([c.lengths for c in columns]))

@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr
 
 from pipegen.errors import OpError
+from pipegen.ops.families.outline_decoder import OutlineDecoder
+from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
+from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.sources.annotations.files import MOST_BYTES, DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.found import Found
+from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.source import BoxedSource, known_sides, unpaired
+from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, find_root, quoted
 from pipegen.ops.sources.tables.table import find_table
+from pipegen.types import LARGEST_SIDE, FeatureType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.base import Parts
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.types import ElementType
 
 _MOST_SAID = 1000
+_CROWD = 255
+"""The value of pixels of a mask of classes that show a crowd, whose outline is rough."""
 
 
 class _Annotation(NamedTuple):
-    """Holds what counts of an annotation; the rest of it, such as its outline, is dropped as it is read."""
+    """Holds what counts of an annotation; the rest of it is dropped as it is read, and outlines, where they are asked for, are packed."""
 
     id: Any
     image: Any
     category: Any
     box: Any
     crowd: Any
+    outline: Any = NONE
 
 
 class Coco(BoxedSource):
@@ -49,12 +63,63 @@ class Coco(BoxedSource):
     annotations: Annotated[str, Field(min_length=1)]
     """The file of JSON, such as `annotations/instances_train2017.json`, relative to the spec's file. Its boxes are `[left, top, width,
     height]` in pixels."""
+    masks: Literal["instances", "classes"] | None = None
+    """A `mask` for each image, of the outlines (`segmentation`) of those boxes that are left: polygons, and runs as COCO counts them.
+    `instances`: the number of a box at each pixel of its outline. `classes`: 0 is background, and the first class is 1; what a crowd alone
+    covers is 255, the mask's `ignore`. A smaller object lies upon a larger one, and all lie upon crowds. They are drawn in Python, whenever
+    an image is read, as pycocotools draws them."""
     _late: bool = PrivateAttr(default=False)
     """Whether images may come to be after the listing; one that has not is an error when it is read."""
 
     def without_looking(self) -> None:
         """Let the listing pass over files that do not exist."""
         self._late = True
+
+    def _type(self, classes: int | None, most: int) -> ElementType:
+        """The features of any source of boxes, and the mask."""
+        found = super()._type(classes, most)
+        if self.masks == "classes":
+            return found.replace(mask=FeatureType("mask", "string", (), of="image", ignore=_CROWD, classes=classes and classes + 1))
+        return self._with_instances(found) if self.masks else found
+
+    def decoders(self) -> Mapping[str, Transform]:
+        """That of the mask."""
+        return {"mask": OutlineDecoder(format="coco")} if self.masks else {}
+
+    def drawn(self, found: Found) -> tuple[Found, Sequence[Note]]:
+        """Those boxes that a mask can tell apart, and the outlines of each image; see `BoxedSource.drawn`."""
+        if found.outlines is None:
+            return found, ()
+        import numpy as np
+
+        if self.masks == "classes" and len(found.names) > MOST_INSTANCES:
+            message = f"a mask can tell {MOST_INSTANCES} classes apart, and these are {len(found.names):,}"
+            raise OpError("PG478", message, field="masks", help="name those that count by `classes`, or unite some by `map`")
+        notes: list[Note] = []
+        if self.masks == "instances":
+            found, notes = _told_apart(found)
+        assert found.outlines is not None  # noqa: S101 - of fewer boxes
+        own, outlines = found.outlines
+        bare = np.flatnonzero(own == NONE)
+        if len(own) and len(bare) == len(own):
+            message = f"not one of {count(len(own), 'box', 'boxes')} has an outline: the annotations have no `segmentation`"
+            raise OpError("PG475", message, field="masks", help="leave `masks` out, or take a file with outlines")
+        if len(bare):
+            first = f"{found.places(int(bare[0]))} has no outline, so its mask does not show it"
+            message = f"{first}; so it is with {len(bare):,} of {len(own):,} boxes"
+            notes.append(Note("PG477", message, "outline them, or leave their images out"))
+        firsts = np.concatenate([[0], np.cumsum(found.lengths())])
+        numbers = np.arange(len(own)) - np.repeat(firsts[:-1], found.lengths()) + 1
+        crowds = found.items["crowd"] > 0
+        values = numbers if self.masks == "instances" else np.where(crowds, _CROWD, found.classes + 1)
+        objects = list(zip(own.tolist(), values.tolist(), crowds.tolist(), strict=True))
+        ends = firsts.tolist()
+        packed = [
+            outlines.packed(int(height), int(width), objects[start:end])
+            for (width, height), start, end in zip(found.sides.tolist(), ends, ends[1:], strict=False)
+        ]
+        items = dict(found.items) | ({number_name("boxes"): numbers.astype(np.float32)} if self.masks == "instances" else {})
+        return replace(found, items=items, packed={"mask": Packed.hold(packed)}), notes
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         """Read the file and look for its images; see `BoxedSource.find`."""
@@ -63,7 +128,7 @@ class Coco(BoxedSource):
         root = find_root(str(base), self.images, field="images")
         file = _file(str(base), self.annotations)
         try:
-            content = _Content(file)
+            content = _Content(file, Outlines() if self.masks else None)
         except DamagedError as error:
             raise damaged([str(error)], "annotations") from None
         if content.wrong:
@@ -93,6 +158,7 @@ class Coco(BoxedSource):
             lambda i: f"the annotation {known[i].id!r} of {file}",
             {"crowd": np.array([bool(a.crowd) for a in known], np.float32)},
             tuple(notes),
+            outlines=None if content.outlines is None else (np.array([a.outline for a in known], np.int64), content.outlines),
         )
         return root, found, None
 
@@ -122,13 +188,14 @@ class _Content:
         images: The path of each image by its id, and its width and height where they are known.
         categories: The name of each class by its id, the ids rising.
         annotations: The boxes in the order of the file.
+        outlines: Their outlines, where these are asked for.
         wrong: What is wrong with the file, a sentence each.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, outlines: Outlines | None = None) -> None:
         """Reads it; `DamagedError` where it is none at all."""
-        self.file, self.wrong = file, []  # type: tuple[str, list[str]]
-        content = read_json(file, MOST_BYTES, _slim)
+        self.file, self.wrong, self.outlines = file, [], outlines  # type: str, list[str], Outlines | None
+        content = read_json(file, MOST_BYTES, partial(_slim, outlines))
         if not isinstance(content, dict) or not all(isinstance(content.get(k), list) for k in ("images", "annotations", "categories")):
             said = "`images`, `annotations` and `categories` are due, a list each"
             raise DamagedError(f"{file} is no annotation file of COCO: {said}")
@@ -156,6 +223,8 @@ class _Content:
                 self._say("images", number, f"has the `id` or the `file_name` of another: {key!r}, {name!r}")
             sides = finite(own.get("width")), finite(own.get("height"))
             whole = sides[0] is not None and sides[1] is not None and sides[0] >= 1 and sides[1] >= 1
+            if self.outlines is not None and (not whole or max(sides[0] or 0, sides[1] or 0) > LARGEST_SIDE):
+                self._say("images", number, f"has no `width` and `height` from 1 to {LARGEST_SIDE:,}, of which its mask is to be")
             found[key] = name, (int(sides[0] or 0), int(sides[1] or 0)) if whole else None
             names.add(name)
         return found
@@ -185,8 +254,27 @@ class _Content:
             elif (box := numbers(one.box, 4)) is None:
                 self._say("annotations", number, "has a `bbox` that is not four numbers")
             else:
-                found.append(one._replace(box=box))
+                found.append(one._replace(box=box, outline=self._outline(number, one)))
+        far = self.outlines.finish() if self.outlines is not None else ()
+        places = {one.outline: one.id for one in found} if len(far) else {}
+        for outline in far:
+            told = f"the annotation {places.get(int(outline))!r} is outlined beyond {FARTHEST:,} pixels from the corner of its image"
+            self.wrong.append(f"{self.file}: {told}; x and y of its points are due, in pixels")
         return found
+
+    def _outline(self, number: int, one: _Annotation) -> int:
+        """The number of an outline, also of runs, which are taken now that the sizes of images are known."""
+        outline, image = one.outline, self.images.get(one.image)
+        try:
+            if isinstance(outline, str):
+                raise DamagedError(outline)
+            if self.outlines is None or image is None or not isinstance(outline, dict):
+                return outline if isinstance(outline, int) else NONE
+            width, height = image[1] or (0, 0)
+            return self.outlines.take_runs(outline, height, width)
+        except DamagedError as error:
+            self._say("annotations", number, f"(`id` {one.id!r}) {error}")
+            return NONE
 
 
 def _of(n: int) -> str:
@@ -197,9 +285,30 @@ def _is_id(key: Any) -> bool:
     return isinstance(key, (int, str)) and not isinstance(key, bool)
 
 
-def _slim(read: dict[str, Any]) -> Any:
+def _told_apart(found: Found) -> tuple[Found, list[Note]]:
+    """Of each image as many boxes as a mask can tell apart, the largest."""
+    import numpy as np
+
+    edges, lengths = found.boxes, found.lengths()
+    areas = (edges[:, 2] - edges[:, 0]) * (edges[:, 3] - edges[:, 1])
+    order = np.lexsort((-areas, found.records))
+    rank: Ints = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    left = int((rank >= MOST_INSTANCES).sum())
+    if not left:
+        return found, []
+    most = int(lengths.argmax())
+    first = f"{found.keys[most]} has {int(lengths[most])} boxes, and a mask can tell {MOST_INSTANCES} apart"
+    many = count(int((lengths > MOST_INSTANCES).sum()), "image")
+    message = f"{first}; the smallest of such an image are left out, {count(left, 'box', 'boxes')} of {many}"
+    return found.only(np.flatnonzero(rank < MOST_INSTANCES)), [Note("PG477", message, "leave `masks` out for all boxes", "masks")]
+
+
+def _slim(outlines: Outlines | None, read: dict[str, Any]) -> Any:
     """Keeps of an annotation what counts: the outlines of a large file would fill the memory."""
     if "image_id" in read and "bbox" in read and "category_id" in read:
         category = read["category_id"]
-        return _Annotation(read.get("id"), read["image_id"], category if _is_id(category) else None, read["bbox"], read.get("iscrowd"))
+        outline = NONE if outlines is None else outlines.take(read.get("segmentation"))
+        known = category if _is_id(category) else None
+        return _Annotation(read.get("id"), read["image_id"], known, read["bbox"], read.get("iscrowd"), outline)
     return read

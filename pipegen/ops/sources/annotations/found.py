@@ -15,6 +15,8 @@ from pipegen.ops.sources.listing.wording import count, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pipegen.ops.kinds.packed import Packed
+    from pipegen.ops.sources.annotations.outlines import Outlines
     from pipegen.ops.sources.features.class_names import Classes
     from pipegen.ops.sources.listing.strings import Ints
 
@@ -38,6 +40,8 @@ class Found:
         notes: What was odd.
         relative: Whether edges are parts of the image, from 0 to 1.
         beside: The path of a further file of each image, by feature.
+        outlines: Of each box the number of its outline, int64 `(boxes,)`, where these are read, and what packs them.
+        packed: What the listing holds of each image in place of a file, by feature.
     """
 
     keys: Sequence[str]
@@ -51,12 +55,16 @@ class Found:
     notes: tuple[Note, ...] = ()
     relative: bool = False
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    outlines: tuple[Ints, Outlines] | None = None
+    packed: Mapping[str, Packed] = field(default_factory=dict)
 
     def only(self, kept: Ints) -> Found:
         """Returns the same with some boxes alone."""
         places, numbers = self.places, kept.tolist()
         items = {name: values[kept] for name, values in self.items.items()}
-        own = {"records": self.records[kept], "boxes": self.boxes[kept], "classes": self.classes[kept]}
+        own: dict[str, Any] = {"records": self.records[kept], "boxes": self.boxes[kept], "classes": self.classes[kept]}
+        if self.outlines is not None:
+            own["outlines"] = (self.outlines[0][kept], self.outlines[1])
         return replace(self, **own, items=items, places=lambda i: places(numbers[i]))
 
     def lengths(self) -> Ints:
@@ -65,13 +73,13 @@ class Found:
 
         return np.bincount(self.records, minlength=len(self.keys)).astype(np.int64)
 
-    def columns(self) -> dict[str, Ragged]:
+    def columns(self) -> dict[str, Ragged | Packed]:
         """Returns the columns of the features that boxes have."""
         import numpy as np
 
         lengths = self.lengths()
         items = {"boxes": self.boxes.astype(np.float32), "labels": self.classes.astype(np.int64), **self.items}
-        return {name: Ragged(values, lengths) for name, values in items.items()}
+        return {**{name: Ragged(values, lengths) for name, values in items.items()}, **self.packed}
 
 
 def on_image(found: Found) -> tuple[Found, list[Note]]:

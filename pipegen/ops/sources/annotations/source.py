@@ -89,6 +89,10 @@ class BoxedSource(KeepsBoxes, Source):
         """
         raise NotImplementedError
 
+    def drawn(self, found: Found) -> tuple[Found, Sequence[Note]]:
+        """Returns the same with masks of those boxes that are left, where the listing holds masks, and what to know of them."""
+        return found, ()
+
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the images, with their boxes in columns; see `Source.list` and `find`."""
         import numpy as np
@@ -97,6 +101,7 @@ class BoxedSource(KeepsBoxes, Source):
         notes = [*found.notes, *_other_sizes(root, found)]
         found, of_classes = chosen(found, self._about(), self.classes)
         found, of_boxes = on_image(found)
+        found, of_masks = self.drawn(found)
         columns: dict[str, Any] = found.columns()
         if self.empty == "refuse" and not found.lengths().all():
             bare = found.keys[int(np.argmin(found.lengths()))]
@@ -106,7 +111,9 @@ class BoxedSource(KeepsBoxes, Source):
         sizes = [_size_of(f"{root}/{key}") for key in keys]
         known = {"labels": found.names}
         type_ = self._type(len(found.names), max(1, int(found.lengths().max(initial=0))))
-        listing = Listing(root, keys, None, found.names, as_sizes(sizes), (*notes, *of_classes, *of_boxes), parts, columns=columns)
+        listing = Listing(
+            root, keys, None, found.names, as_sizes(sizes), (*notes, *of_classes, *of_boxes, *of_masks), parts, columns=columns
+        )
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
         beside = {name: _files(root, paths) for name, paths in found.beside.items()}
         listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside)

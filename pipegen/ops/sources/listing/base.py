@@ -130,7 +130,8 @@ class Listing:
     """Whether a table says which records there are, in which order and with which labels, and not the keys."""
 
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    """Features of which each record holds a few numbers: an array `(n, ...)` each, in source order."""
+    """Features of which each record holds a few numbers: an array `(n, ...)` each, in source order. Of an encoded feature that has no
+    files, since the listing holds it, the bytes of each record, `Packed`."""
     column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For those of them that are labels, their classes."""
     beside: Mapping[str, Files] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.kinds.packed import counts_classes
 from pipegen.ops.kinds.ragged import Ragged, joined
 from pipegen.ops.sources.array_rows.rows import common_type, mismatch
 from pipegen.ops.sources.features.columns import Labels, classes_used, with_classes
@@ -106,6 +107,9 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
         else:
             values[name] = with_classes(labels, names)
     for name in values.keys() - listing.column_classes.keys():
+        if counts_classes(listing, name) and listing.column_classes != first.column_classes:
+            message = f"`{split}` has other classes than `{reference}`, by which the pixels of `{name}` count"
+            notes.append(Note("PG408", message, "name them in both: `classes: […]`", split, "error"))
         here, there = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in (listing.columns[name], first.columns[name]))
         if here != there and not listing.numbered:
             message = f"`{split}`: `{name}` has the shape {here}, and in `{reference}` {there}"
