@@ -57,7 +57,7 @@ def _piece(part: bytes, form: int, height: int, width: int) -> _Piece | None:
 
 
 def _union(pieces: list[_Piece]) -> _Piece | None:
-    """What any of several pieces shows."""
+    """Joins several pieces: the pixels that any of them shows."""
     if len(pieces) < 2:
         return pieces[0] if pieces else None
     top, left = min(piece.top for piece in pieces), min(piece.left for piece in pieces)
@@ -137,7 +137,7 @@ def _across(start: Any, end: Any, width: int) -> tuple[Any, Any]:
 
 
 def _rounded(begin: Any, slope: Any, step: Any) -> Any:
-    """Where an edge is after some steps, as C rounds it: towards 0."""
+    """Rounds the place of an edge after some steps as C does: towards 0."""
     return np.trunc(begin + slope * step + 0.5).astype(np.int64)
 
 
