@@ -399,11 +399,16 @@ class Builder(Assembly):
             self._emit(stage, feature, y)
         self._place()
         self._stack(self.spec.batch, self.split)
+        for stage in plan.before:
+            self._emit_all(stage, {})
         for feature, stage, y in plan.stages:
             self._emit(stage, feature, y)
         for joins in plan.items:
             room = self.type[joins.feature].shape[0]
             self._emit_all(joins, resized(joins, self.type, None if room is None else room * (1 + joins.ref.step.others)))
+        for feature, stage, y in plan.last:
+            self._emit(stage, feature, y)
+        for joins in plan.items:
             for stage, types in joined(self.type, joins.feature, 1 + joins.ref.step.others):
                 self._emit_all(stage, types)
         self._place()

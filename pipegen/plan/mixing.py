@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pipegen.diagnostics.advice import write
@@ -13,7 +14,7 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
-from pipegen.plan.instances import no_pasting, number_of
+from pipegen.plan.instances import about_items, pasted, pasted_by
 from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
 from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate
@@ -32,6 +33,8 @@ class MixPlan:
         encodings: What has to be done to single examples before they are stacked.
         stages: What works on whole batches.
         items: What joins the items of two examples.
+        before: What comes before all of these.
+        last: What changes a mask that all others read, and so comes behind them.
         errors: Findings about the step.
         findings: Findings about something else.
         poisoned: Features of which no more is said; `mixing` where there is an error that concerns none in particular.
@@ -40,6 +43,8 @@ class MixPlan:
     encodings: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     items: list[s.MixItems] = field(default_factory=list)
+    before: list[Stage] = field(default_factory=list)
+    last: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     errors: list[OpError] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     poisoned: set[str] = field(default_factory=set)
@@ -59,16 +64,19 @@ def plan_mixing(
     `taken` is what leaves of each feature that it acts on itself; labels follow.
     """
     plan = MixPlan()
+    by, masks = {}, {}  # type: dict[str, str], dict[str, str]
     if isinstance(ref.step, PastingTransform):
-        wrong = no_pasting(ref.step, type_, received(spec.output))
+        by, wrong = _by_instances(ref.step, type_, taken, received(spec.output))
         if wrong is not None:
             return MixPlan(errors=[wrong], poisoned={"mixing"})
-        taken = {feature: y for feature, y in taken.items() if y.instances is None}
-    masks = _masks(plan, ref, type_, taken) if isinstance(ref.step, PastingTransform) else {}
+        pasting = {None, *(type_[mask].instances for mask in by.values())}
+        taken = {feature: y for feature, y in taken.items() if y.instances in pasting}
+        masks = _masks(plan, ref, type_, taken, by)
     for feature, y in sorted(taken.items(), key=lambda one: one[0] in masks.values()):  # what reads a mask comes before it changes
         if type_[feature].is_static:
             left = y if y.instances is None else y.with_(dtype="int32")  # as long as it has the numbers of several images
-            plan.stages.append((feature, _stage(ref, feature, y, masks, type_), left))
+            stages = plan.last if masks and y.instances is not None else plan.stages
+            stages.append((feature, _stage(ref, feature, y, masks, type_), left))
         elif any(r.step.traits(y).family is Family.ELEMENT for r in later):  # it cannot fix the shape any more, and is the finding
             plan.poisoned.add("mixing")
         else:
@@ -78,20 +86,41 @@ def plan_mixing(
     deciding = next(iter(masks.values()), None)
     place = next((i for i, (name, *_) in enumerate(plan.stages) if name == deciding), len(plan.stages))
     acting, plan.stages = plan.stages, plan.stages[:place]
+    joining = {type_[mask].instances for mask in by.values()} if masks else None
     for name in received(spec.output):
         if name in type_ and name not in taken:
-            home = type_.get(type_[name].beside or name) or type_[name]
-            home = (type_.get(home.of or "") if kind_of(home).valid else None) or home
-            _follower(plan, spec, ref, name, type_, canvas, deciding, joined=not masks and kind_of(home).joins(home))
+            of = type_[name].beside or (type_[name].of if kind_of(type_[name]).valid else None) or name
+            home = type_.get(of) or type_[name]
+            joined = kind_of(home).joins(home) if joining is None else of in joining
+            _follower(plan, spec, ref, name, type_, canvas, deciding, joined=joined)
     plan.stages += acting[place:]
-    for name, t in type_.items():
-        if kind_of(t).joins(t) and t.beside is None and not masks:
-            riders = type_.riders(name)
-            moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).lives)
-            plan.items.append(s.MixItems(name, t.kind, ref, canvas, t.details, riders, moved, number_of(type_, name)))
+    if joining is None:
+        plan.items += [s.MixItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in _joined(type_)]
+    for mask in by.values() if masks else ():
+        items, before = pasted(ref.of(PastingTransform), type_, mask, canvas)
+        plan.items.append(items)
+        plan.before.extend(before)
     if plan.errors:
         plan.poisoned.add("mixing")
     return plan
+
+
+def _joined(type_: ElementType) -> Iterator[str]:
+    """Yields what an image has any number of, so that it can stand beside that of another one."""
+    yield from (name for name, t in type_.items() if kind_of(t).joins(t) and t.beside is None)
+
+
+def _by_instances(
+    step: PastingTransform, type_: ElementType, taken: Iterable[str], output: tuple[str, ...]
+) -> tuple[dict[str, str], OpError | None]:
+    """Returns the mask of instances that says of each image what is pasted into it, where one does; and what is wrong with it."""
+    found: dict[str, str] = {}
+    for image in dict.fromkeys(anchor(type_, name) for name in taken):
+        mask, wrong = pasted_by(step, type_, [name for name in taken if anchor(type_, name) == image], output)
+        if wrong is not None:
+            return {}, wrong
+        found |= {image: mask} if mask is not None else {}
+    return found, None
 
 
 def late(mixed: StepRef, ref: StepRef) -> OpError:
@@ -100,8 +129,11 @@ def late(mixed: StepRef, ref: StepRef) -> OpError:
     return OpError("PG224", message, help=f"put it before `{mixed.step.op}`")
 
 
-def _masks(plan: MixPlan, ref: StepRef[MixingTransform], type_: ElementType, taken: dict[str, FeatureType]) -> dict[str, str]:
-    """Returns the mask that decides for each image and what is aligned with it, of a step that pastes by masks."""
+def _masks(
+    plan: MixPlan, ref: StepRef[MixingTransform], type_: ElementType, taken: dict[str, FeatureType], by: dict[str, str]
+) -> dict[str, str]:
+    """Returns the mask that decides for each image and what is aligned with it, of a step that pastes by masks; `by` has those of instances
+    that do, by their image."""
     step = ref.of(PastingTransform).step
     if step.mask is not None and (step.mask not in taken or not kind_of(taken[step.mask]).categorical):
         known = [name for name, y in taken.items() if kind_of(y).categorical]
@@ -112,8 +144,8 @@ def _masks(plan: MixPlan, ref: StepRef[MixingTransform], type_: ElementType, tak
     for name in taken:
         home = anchor(type_, name)
         masks = [m for m in taken if kind_of(taken[m]).categorical and anchor(type_, m) == home]
-        if step.mask in masks:
-            masks = [step.mask]
+        if by.get(home, step.mask) in masks:
+            masks = [by.get(home) or step.mask or ""]
         if len(masks) != 1:
             which = f"there are {len(masks)} of `{home}`" if masks else f"`{home}` has none"
             help_ = (
@@ -127,11 +159,10 @@ def _masks(plan: MixPlan, ref: StepRef[MixingTransform], type_: ElementType, tak
 
 def _stage(ref: StepRef[MixingTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
     """The stage of a step on a feature that it acts on itself."""
-    if y.instances is not None:
-        return s.MixInstances(feature, ref, _canvas(y), y.ignore)
     if feature not in masks:
-        return s.Mix(feature, ref, _canvas(y), label=False)
-    return s.Paste(feature, ref.of(PastingTransform), masks[feature], type_[masks[feature]].ignore, label=False)
+        return s.Mix(feature, ref, _canvas(y), label=False) if y.instances is None else s.MixInstances(feature, ref, _canvas(y), y.ignore)
+    paste = s.Paste if y.instances is None else s.PasteInstances
+    return paste(feature, ref.of(PastingTransform), masks[feature], type_[masks[feature]].ignore, label=False)
 
 
 def _follower(

@@ -43,6 +43,8 @@ from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
 from pipegen.ops.families.mixing import Mix as Mix
 from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
 from pipegen.ops.families.pasting import Paste as Paste
+from pipegen.ops.families.pasting import PasteInstances as PasteInstances
+from pipegen.ops.families.pasting import PasteItems as PasteItems
 from pipegen.ops.stage import RESIZING_NS, Computes, F, Path, Stage, only_identities, weight_ns
 from pipegen.ops.stage import Choice as Choice
 from pipegen.ops.stage import StepRef as StepRef

@@ -13,6 +13,7 @@ import tensorflow as tf
 from pipegen.backend.index.order import START
 from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
+from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.lowering.floats import as_float32
 from pipegen.plan import stages as s
 
@@ -138,12 +139,18 @@ def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
     return tf.cast(as_float32(mixed), value.dtype) if stage.exact and mixed.dtype == tf.float64 else mixed
 
 
+def pasted_pixels(stage: s.Paste | s.PasteItems, features: Features) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns everyone's partner, int32 `(n,)`, the partners' masks, and which pixels of them are pasted: `(n, height, width, 1)` each."""
+    step, u = step_of(stage.ref.of(PastingTransform), features["@draws"]), own_draws(stage.ref, features["@draws"])
+    partner = _partners(step, u, features)[:, 0]
+    theirs = tf.gather(features[stage.mask], partner)
+    return partner, theirs, step.pasted(theirs, u, stage.ignore)
+
+
 def paste(stage: s.Paste, features: Features) -> None:
     """Pastes what the mask of each one's partner shows into a feature, in place, or weighs a label by how much that is."""
-    step, u = step_of(stage.ref, features["@draws"]), own_draws(stage.ref, features["@draws"])
-    partner = _partners(step, u, features)[:, 0]
-    value, theirs = features[stage.feature], tf.gather(features[stage.mask], partner)
-    taken = step.pasted(theirs, u, stage.ignore)
+    partner, theirs, taken = pasted_pixels(stage, features)
+    value = features[stage.feature]
     others = tf.gather(value, partner)
     if not stage.label:
         features[stage.feature] = tf.where(taken, theirs if stage.feature == stage.mask else others, value)

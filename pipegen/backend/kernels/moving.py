@@ -50,7 +50,7 @@ def move(stage: s.Move, features: Features) -> None:
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
     kind = kind_named(stage.kind)
     moved = kind.move if stage.projective else kind.move_affinely
-    _settle(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
+    settle(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
 
 
 def bend(stage: s.Bend, features: Features) -> None:
@@ -67,7 +67,7 @@ def bend(stage: s.Bend, features: Features) -> None:
         field = tf.where(acts(ref, draws)[:, None, None, None], field, 0.0)
     moved = kind_named(stage.kind).bend(features[name], partial(_shown_at, field), size, stage.details)
     features[f"@size/{name}"] = tf.broadcast_to(tf.stack(size), [tf.shape(features[name])[0], 2])
-    _settle(stage, features, *moved)
+    settle(stage, features, *moved)
 
 
 def _shown_at(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
@@ -107,7 +107,7 @@ def _shown_at(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
 def enter(stage: s.Enter, features: Features) -> None:
     """Brings the items of a batch into the form that steps work on, in place."""
     size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
-    _settle(stage, features, *kind_named(stage.kind).enter(features[stage.feature], size, stage.details))
+    settle(stage, features, *kind_named(stage.kind).enter(features[stage.feature], size, stage.details))
 
 
 def choose_window(stage: ChooseWindow, features: Features) -> None:
@@ -153,7 +153,7 @@ def mix_items(stage: s.MixItems, features: Features) -> None:
             items[name].append(value)
         there.append(is_there)
     features.update({name: tf.concat(parts, 1) for name, parts in items.items()}, **{valid: tf.concat(there, 1)})
-    _settle(stage, features, features[stage.feature], features[valid])
+    settle(stage, features, features[stage.feature], features[valid])
 
 
 def mixed_with(
@@ -178,7 +178,7 @@ def limit(stage: s.Limit, features: Features) -> None:
     if stage.room is None or stage.room > stage.most:
         weight = tf.where(there, kind_named(stage.kind).weight(features[stage.feature]), -1.0)
         rank = tf.argsort(tf.argsort(weight, direction="DESCENDING", stable=True))
-        _settle(stage, features, features[stage.feature], rank < stage.most)
+        settle(stage, features, features[stage.feature], rank < stage.most)
     for name in stage.touches():
         value = features[name][:, : stage.most]
         padding = tf.concat([[[0, 0], [0, missing]], tf.zeros([value.shape.rank - 2, 2], tf.int32)], 0)
@@ -202,7 +202,7 @@ def shorten(stage: s.Shorten, features: Features) -> None:
         features[name] = features[name][:, :length]
 
 
-def _settle(stage: s.Move | s.Enter | s.MixItems | s.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
+def settle(stage: s.Move | s.Enter | s.MixItems | s.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
     """Puts those items that are there and kept first, in the order that they had, and what stands beside them likewise; zeros follow.
 
     Of items that stand beside others themselves, those say which are there.

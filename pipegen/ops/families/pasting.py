@@ -1,4 +1,4 @@
-"""Holds the stage of steps that paste what the mask of another example shows, which is found pixel by pixel."""
+"""Holds the stages of steps that paste what the mask of another example shows, which is found pixel by pixel."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.lazy import tf
+from pipegen.ops.families.items import MixItems
 from pipegen.ops.families.mixing import GROUP, MixingTransform
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.wording import use
+from pipegen.types import valid_name
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
@@ -70,3 +72,28 @@ class Paste(Stage):
 
     def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
         return x == y and self.ref.step.is_identity(x)
+
+
+@dataclass(frozen=True, slots=True)
+class PasteInstances(Paste):
+    """The same of a mask of instances: the numbers of pasted pixels lie beyond the own ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class PasteItems(MixItems):
+    """Takes the items of another example that are pasted beside the own ones, and of these what the pasted ones leave to be seen. Their
+    mask comes later, since it is read as it was.
+
+    Attributes:
+        mask: The mask of instances that says where they are.
+        ignore: What the loss leaves out there.
+    """
+
+    mask: str = ""
+    ignore: int = 0
+
+    def needs(self) -> tuple[str, ...]:
+        return (self.mask, self.feature, valid_name(self.feature))
+
+    def says(self) -> str:
+        return f"join those that `{self.mask}` pastes of another of a group of {GROUP}, less what they cover: {use(self.ref)}"

@@ -202,6 +202,31 @@ class FeatureKind:
         """
         raise NotImplementedError
 
+    def covered(self, items: tf.Tensor, edges: tf.Tensor, moved: tf.Tensor, share: tf.Tensor, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Cuts items of which a mask tells the pixels to what others that are pasted upon them leave to be seen.
+
+        Args:
+            items: `(n, most, ...)`.
+            edges: Left, top, right and bottom edge of the pixels that are left of each, float64 `(n, most, 4)`.
+            moved: Which of these edges lie elsewhere than before, bool `(n, most, 4)`.
+            share: The share of its pixels that is left, float64 `(n, most)`.
+            details: Those of the type.
+
+        Returns:
+            The items, and which of them are kept: bool `(n, most)`.
+        """
+        raise NotImplementedError
+
+    def beneath(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tf.Tensor:
+        """Returns what stands beside items and is moved with the image, less those parts of it that are pasted over.
+
+        Args:
+            items: `(n, most, ...)`.
+            hidden: Says of points, x and y, float64 `(n, ..., 2)`, pixel centres at whole numbers, whether something is pasted there.
+            details: Those of the type.
+        """
+        raise NotImplementedError
+
     def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Moves items with their image.
 

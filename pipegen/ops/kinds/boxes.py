@@ -150,6 +150,13 @@ class Boxes(FeatureKind):
         kept = _large_enough(left_over, whole - covered, whole, details)
         return tf.cast(left_over, tf.float32), kept
 
+    def covered(self, items: tf.Tensor, edges: tf.Tensor, moved: tf.Tensor, share: tf.Tensor, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        boxes = tf.cast(items, tf.float64)
+        whole = _area(boxes)
+        boxes = tf.where(moved, edges, boxes)
+        kept = _large_enough(boxes, whole * share, whole, details) & tf.reduce_all(boxes[..., 2:] > boxes[..., :2], -1)
+        return tf.cast(boxes, tf.float32), kept
+
     def express(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
         x0, y0, x1, y1 = tf.unstack(tf.cast(items, tf.float64), axis=-1)
         if form.startswith("rel_"):

@@ -129,6 +129,10 @@ class Keypoints(FeatureKind):
         seen = (items[..., 2] > 0) & (~inside if outside else inside)
         return _points(places, seen, items[..., 2], details)
 
+    def beneath(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tf.Tensor:
+        places = tf.cast(items[..., :2], tf.float64)
+        return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)[0]
+
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         import numpy as np
 

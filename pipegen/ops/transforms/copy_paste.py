@@ -17,7 +17,10 @@ class CopyPaste(PastingTransform):
     the masks (Ghiasi and others: Simple Copy-Paste is a Strong Data Augmentation Method for Instance Segmentation, CVPR 2021).
 
     A mask says what an object is: all pixels of a class index other than `background` and `ignore`. Of the other example's objects, each is
-    taken with the probability `objects`. Edges are not blended, which the paper finds not to matter. Steps before it that scale and
+    taken with the probability `objects`. A mask of instances (a mask `with: boxes`) tells single objects apart: the boxes of those that are
+    pasted come beside the own ones, with their labels and what else they have. Of own objects, those that are covered whole go, as in the
+    paper, and a box of which an outermost pixel is covered ends at those that are left; `min_visibility` and `min_area` count the share of
+    its pixels. Edges are not blended, which the paper finds not to matter. Steps before it that scale and
     mirror (`random_affine`, `random_flip`) make every paste another one, as there.
 
     The other example is one of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size;
@@ -33,9 +36,9 @@ class CopyPaste(PastingTransform):
     )
 
     objects: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """The probability with which each object (each class index) of the other example is pasted."""
+    """The probability with which each object (each class index, or each box of an instance mask) of the other example is pasted."""
     background: Annotated[int, Field(ge=0, le=255)] = 0
-    """The class index of what is no object."""
+    """The class index of what is no object. Of an instance mask it is 0."""
 
     def num_draws(self) -> int:
         return super().num_draws() + 2

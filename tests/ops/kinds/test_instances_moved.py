@@ -417,3 +417,83 @@ def test_a_mask_of_instances_has_no_classes_to_encode() -> None:
 
     with pytest.raises(SpecError, match="`masks` is no label of the output"):
         pipegen.build(given, data=scenes())
+
+
+# ---- Copy-paste ----
+
+PASTED: list[Any] = [
+    {"random_flip": BLACK},
+    {"random_affine": {"factor": 0.3, "x": 0.2, "y": 0.2, **BLACK}},
+    {"copy_paste": {"objects": 0.7}},
+]
+
+
+@pytest.mark.tf
+def test_pixels_of_pasted_images_have_the_places_of_the_boxes_that_are_left() -> None:
+    """Whose objects were moved, dropped and cut before and after; a box that was not covered is where it would be."""
+    for steps in (PASTED, [*PASTED, {"random_rotation": {"degrees": 20, **BLACK}}]):
+        assert check(stream(pipe(steps))) > 20
+        assert check(stream(pipe(steps, max=3, min_visibility=0.3))) > 12
+    for steps in (PASTED, ["cutmix", {"copy_paste": {}}], [*PASTED, "mosaic"]):  # where a box can come twice
+        whole = stream(pipe(steps))
+        for mask, there, boxes in zip(whole["masks"], whole["boxes_valid"], whole["boxes"], strict=True):
+            for number in {*mask.ravel().tolist()} - {0}:
+                assert there[number - 1]
+                _within(mask[..., 0] == number, boxes[number - 1], slack=2)
+    before, after = (stream(pipe(steps)) for steps in (PASTED[:-1], PASTED))
+    assert after["boxes_valid"].sum() > before["boxes_valid"].sum()
+    assert (after["masks"] > 0).sum() > (before["masks"] > 0).sum()
+
+
+@pytest.mark.tf
+def test_a_pasted_stream_is_the_same_for_shares_and_batches_of_any_size_and_after_a_resume() -> None:
+    steps = [*PASTED, {"random_flip": BLACK}]
+    whole = stream(pipe(steps, size=4), epoch=1)
+    for size in (3, 8, 12):
+        other = stream(pipe(steps, size=size), epoch=1)
+        for name, value in whole.items():
+            np.testing.assert_array_equal(other[name], value, name)
+    made = pipe(steps, size=4)
+    batches = [y for _, y in made.dataset("train", epoch=1)]
+    shares = [[y for _, y in made.dataset("train", epoch=1, shard=(i, 2))] for i in range(2)]
+    for i, batch in enumerate(batches):
+        for name in ("masks", "boxes", "which"):
+            np.testing.assert_array_equal(np.concatenate([share[i][name] for share in shares]), batch[name])
+    for rest, batch in zip(made.dataset("train", epoch=1, step=1), batches[1:], strict=True):
+        np.testing.assert_array_equal(rest[1]["masks"], batch["masks"])
+    compiled = stream(pipe(steps, size=4, runtime={"jit": "always"}), epoch=1)
+    for name in ("masks", "boxes", "boxes_valid", "which"):
+        np.testing.assert_array_equal(compiled[name], whole[name], name)
+
+
+@pytest.mark.tf
+def test_views_are_pasted_by_masks_of_their_own() -> None:
+    import pipegen
+
+    targets = {name: name for name in ("boxes_1", "boxes_2", "masks_1", "masks_2", "which_1", "which_2", "all_masks_1", "all_masks_2")}
+    targets |= {name: name for name in ("boxes_1_valid", "boxes_2_valid")}
+    given = sections(PASTED) | {"views": 2, "output": {"x": ["image_1", "image_2"], "y": targets}}
+    got = stream(pipegen.build(given, data=scenes(), runtime={"jit": "never", "cache": "none"}))
+    for view in ("1", "2"):
+        own = {name: got[f"{name}_{view}"] for name in ("masks", "all_masks", "which")}
+        assert check(own | {"boxes_valid": got[f"boxes_{view}_valid"]}) > 20
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("last", ["cutmix", "copy_paste"])
+def test_the_passes_keep_what_is_mixed_with_masks(last: str) -> None:
+    """Each against the plan before it, from the one that was built."""
+    from planning import interpret
+
+    from pipegen.backend.reading.records import records_from
+
+    made = pipe([*PASTED[:2], {last: {"probability": 0.8}}, {"random_contrast": {"factor": 0.3}}])
+    compiled = made._compiled
+    plan, spec = compiled.plans["train"], compiled.spec.model
+    records = [record for record in compiled.splits["train"].records if record.changed]
+    assert len(records) > 3
+    first = interpret(plan, spec, records_from(compiled.manifest, "train", plan.read, spec.runtime))
+    for record in records:
+        after = interpret(record.after, spec, records_from(compiled.manifest, "train", record.after.read, spec.runtime))
+        for name in ("masks", "all_masks", "boxes", "boxes_valid", "which"):
+            np.testing.assert_array_equal(after[name], first[name], record.name)
