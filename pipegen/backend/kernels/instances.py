@@ -94,7 +94,12 @@ def paste_items(stage: s.PasteItems, features: Features) -> None:
 
 
 def _hidden(shown: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
-    """Says of points, x and y `(n, ..., 2)`, whether something is pasted there, by which pixels are, bool `(n, height, width)`: bool `(n, ...)`."""
+    """Looks whether something is pasted where points are: bool `(n, ...)`.
+
+    Args:
+        shown: Which pixels are pasted, bool `(n, height, width)`.
+        points: x and y, float64 `(n, ..., 2)`, pixel centres at whole numbers.
+    """
     size = tf.shape(shown)
     x, y = tf.unstack(tf.cast(tf.floor(tf.clip_by_value(points, -1e6, 1e6) + 0.5), tf.int32), axis=-1)
     inside = (x >= 0) & (x < size[2]) & (y >= 0) & (y < size[1])
