@@ -9,6 +9,7 @@ from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.notebook import box, folded, preformatted, table
 from pipegen.phases.hosts import share_line
 from pipegen.phases.specs import step_texts
+from pipegen.views.cut_items import cut_items
 from pipegen.views.explanation import circumstances, explain_text
 from pipegen.views.model_check import fitting_loss
 from pipegen.views.stages import stage_rows
@@ -82,7 +83,7 @@ def explained(
     given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=manifest.mean_bytes(s)) for s in compiled}
     said = f"runtime: {pipe.spec.tuned.says}" if pipe.spec.tuned is not None else ""
     more = None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
-    seen = {s: visits(model, manifest, s) for s in compiled}
+    seen = {s: (*visits(model, manifest, s), *cut_items(done.plan, manifest, s)) for s, done in compiled.items()}
     return explain_text(
         model, compiled, before=before, passes=passes, counts=counts, given=given, more=more, physical=physical, tuned=said, visits=seen
     )
@@ -104,7 +105,7 @@ def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *
         {s: bound.splits[s] for s in splits},
         given,
         counts={s: f"{manifest.num_examples(s):,} examples, {_batches(x.steps)} of {model.batch.size}" for s, x in executors.items()},
-        visits={s: visits(model, manifest, s) for s in splits},
+        visits={s: (*visits(model, manifest, s), *cut_items(bound.splits[s].plan, manifest, s)) for s in splits},
         shown={s: shown_along(engine, s) for s in splits} if pictures else None,
         physical={s: decide_forms(x.plan, x.setting, every=False) for s, x in executors.items()} if physical else None,
     )
