@@ -296,7 +296,8 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     listed = "`pipegen ops` lists every step" if what == "step" else f"{what}s are {one_of(_classes(what), 'and')}"
     fix = None
     advice = _instead(what, name, given)
-    if advice and near not in meanings(name) and plain(near or "") != plain(name):
+    several = any("\n" in one.lines for one in advice)  # steps, of which no single one is what was meant
+    if advice and (several or near not in meanings(name)) and plain(near or "") != plain(name):
         near = None
     help_: list[str] = [f"did you mean `{near}`?"] if near else [listed] if not advice else []
     span = place.locate.span(place.at(name).path, key=True)

@@ -342,6 +342,17 @@ def _features(**more: Any) -> dict[str, Any]:
 
 MASK = {"kind": "mask", "column": 1, "classes": 3}
 MASKED = _features(mask=MASK)
+PIXELS = {"size": [64, 64]}
+MARKED = {
+    "arrays": {
+        "features": {
+            "image": {"kind": "image", **PIXELS},
+            "boxes": {"kind": "boxes"},
+            "mask": {"kind": "mask", "with": "boxes", **PIXELS},
+            "kinds": {"kind": "mask", "classes": 3, **PIXELS},
+        }
+    }
+}
 RARE: list[dict[str, Any]] = [
     _after({"solarization": {"threshold": 0.5}}),
     _after({"random_solarization": {"threshold": [0.2, 0.8]}}),
@@ -391,6 +402,8 @@ RARE: list[dict[str, Any]] = [
     ),
     _after({"copy_paste": {"mask": "image"}}, source=MASKED, output={"y": "mask"}),
     _after({"copy_paste": {}}, source=_features(a=MASK, b=MASK), output={"y": ["a", "b"]}),
+    _after({"copy_paste": {"mask": "kinds"}}, source=MARKED, output={"y": ["mask", "boxes"]}),
+    _after({"random_coarse_dropout": {"holes": [3, 8], "mask_fill": 7}}, source=MARKED, output={"y": "mask"}),
     _after({"random_flip": {"mode": "horizontal", "seed": 3}}),
     _after(splits={"train": 0.8, "val": 0.2}),
     _after(splits={"train": 80, "test": 20, "stratify": "label"}),

@@ -63,6 +63,23 @@ ALBUMENTATIONS = """
     GridDistortion OpticalDistortion Sharpen Emboss ImageCompression Downscale RandomRain RandomFog RandomSnow RandomShadow
     RandomSunFlare Normalize ToFloat FromFloat ToTensorV2 OneOf SomeOf Compose Lambda NoOp Erasing D4
 """
+# MMDetection, Detectron2, Ultralytics, KerasCV
+DETECTION = """
+    LongestMaxSize SmallestMaxSize RandomSizedBBoxSafeCrop BBoxSafeRandomCrop ShiftScaleRotate PadIfNeeded MinIoURandomCrop
+    RandomExpand CachedMosaic CachedMixUp LoadImageFromFile LoadAnnotations PackDetInputs FilterAnnotations YOLOXHSVRandomAug
+    ResizeShortestEdge ResizeScale FixedSizeCrop LargeScaleJittering JitteredResize SanitizeBoundingBoxes ClampBoundingBoxes
+    ConvertBoundingBoxFormat bbox_params keypoint_params label_fields hsv_h hsv_s hsv_v fliplr flipud mosaic close_mosaic
+    letterbox Expand SimpleCopyPaste SSDCrop GenerateMaskFromPolygons
+"""
+OF_BOXES = {
+    "bbox_params": {"format": "coco"}, "label_fields": ["labels"], "ann_file": "b.json", "annFile": "b.json", "img_prefix": "other/",
+    "root": "other/", "with_mask": True, "mask": True, "segmentation": True, "filter_empty_gt": True, "format": "coco",
+    "min_bbox_area": 9, "max_boxes": 50,
+}  # fmt: skip
+SOURCES = {
+    "CocoDetection": "coco", "coco_instances": "coco", "detectron2": "coco", "VOCDetection": "voc", "pascal_voc": "voc",
+    "yolov8": "yolo", "ultralytics": "yolo", "labelme_json": "labelme",
+}  # fmt: skip
 ARGUMENTS = {
     "random_flip": {"p": 0.3, "mode": "horizontal", "seed": 7, "data_format": "channels_last", "always_apply": False},
     "random_rotation": {
@@ -115,6 +132,38 @@ def test_every_step_of_another_library_has_lines_to_paste(words: list[str]) -> N
     assert [word for word in words if word not in answered] == []
     for word in words[::6]:
         assert _works({**BASE, "transforms": [{"resize": {"size": 256}}, word]}), word
+
+
+def test_words_of_detection_have_lines_to_paste_that_work() -> None:
+    coco = {"images": "photos/", "annotations": "a.json"}
+    base = {**BASE, "source": {"coco": coco}, "output": {"y": "boxes"}}
+    with_masks = {**base, "source": {"coco": {**coco, "masks": "instances"}}}
+    for word in DETECTION.split():
+        if word != "mosaic":
+            assert _works({**with_masks, "transforms": [{"resize": {"size": 256}}, word]}), word
+    for word, value in OF_BOXES.items():
+        assert _works({**base, "source": {"coco": {**coco, word: value}}}), word
+    (named,) = _advice({**base, "source": {"coco": {"img_folder": "photos/", "annotations": "a.json"}}})
+    assert named[1].lines.startswith("images: ")
+    for word, op in SOURCES.items():
+        ((_, advice),) = _advice({**base, "source": {word: {"root": "photos/"}}})
+        assert advice.lines.startswith(f"{op}: "), word
+
+
+def test_several_steps_are_said_and_no_single_one() -> None:
+    """`pad` alone is not what `LongestMaxSize` does."""
+    (found,) = inspect({**BASE, "transforms": [{"longest_max_size": {"max_size": 640}}]}).diagnostics
+    assert [str(line) for line in found.help] == ["write\n  - resize: {longer_side: 640}\n  - pad: {size: 640}"]
+
+
+def test_formats_of_boxes_have_other_names_elsewhere() -> None:
+    for word, own in {"coco": "xywh", "pascal_voc": "xyxy", "yolo": "rel_center_xywh", "albumentations": "rel_xyxy"}.items():
+        features = {"image": {"kind": "image", "size": [48, 48]}, "boxes": {"kind": "boxes", "format": word}}
+        found = inspect({**BASE, "source": {"arrays": {"features": features}}, "output": {"y": "boxes"}}).diagnostics
+        assert [f"did you mean `{own}`?" in map(str, d.help) for d in found if d.severity is Severity.ERROR] == [True], word
+        (error,) = inspect({**BASE, "source": {"arrays": {"features": {**features, "boxes": {"kind": "boxes"}}}},
+                            "output": {"y": "boxes", "boxes": word}}).diagnostics  # fmt: skip
+        assert f"did you mean `{own}`?" in map(str, error.help)
 
 
 @pytest.mark.parametrize("words", [GENERATOR.split(), LOADING.split()], ids=["keras", "tf.data and PyTorch"])
