@@ -80,7 +80,9 @@ def _needed(plan: Plan) -> set[str]:
     valid = {name: t.of or name for name, t in _types(plan).items() if kind_of(t).valid}
     needed |= {other for name, of in valid.items() if {name, of} & needed for other in (name, of)}
     stages = (*plan.part_stages(), *plan.stages())
-    needed |= {name for st in stages if st.feature in needed for name in st.needs()}
+    before = 0
+    while before != (before := len(needed)):  # what one stage needs, another one makes of something else
+        needed |= {name for st in stages if st.feature in needed for name in st.needs()}
     used = {window_name(ref) for st in stages if st.feature in needed for ref in st.uses()}
     needed |= {part for st in stages if isinstance(st, ChooseWindow) and window_name(st.ref) in used for part in st.touches()}
     needed |= {st.like[0] for st in stages if isinstance(st, (s.Decode, s.Measure)) and st.feature in needed and st.like}

@@ -132,7 +132,7 @@ def mix_items(stage: s.MixItems, features: Features) -> None:
     step, chosen, partner, alone = mixed_with(stage.ref, features, height, width)
     shares, seen = step.shares(chosen, height, width), step.seen(chosen, height, width)
     sources = [tf.range(tf.size(alone)), *tf.unstack(partner, axis=1)]
-    own_kinds = [(stage.feature, stage.kind, stage.details), *stage.moved]
+    own_kinds = [(stage.feature, stage.kind, stage.details), *(moved for moved in stage.moved if moved[0] in stage.riders)]
     items: dict[str, list[tf.Tensor]] = {name: [] for name in (stage.feature, *stage.riders)}
     there = []
     for number, (source, part) in enumerate(zip(sources, seen, strict=True)):

@@ -497,3 +497,24 @@ def test_the_passes_keep_what_is_mixed_with_masks(last: str) -> None:
         after = interpret(record.after, spec, records_from(compiled.manifest, "train", record.after.read, spec.runtime))
         for name in ("masks", "all_masks", "boxes", "boxes_valid", "which"):
             np.testing.assert_array_equal(after[name], first[name], record.name)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("step", ["cutmix", "mosaic", "copy_paste"])
+@pytest.mark.parametrize("received", ["boxes", "masks", "points", "image"])
+def test_what_the_model_does_not_get_is_no_part_of_a_mix(step: str, received: str) -> None:
+    """Boxes pasted by a mask that nobody gets, masks whose boxes have keypoints that nobody gets, and so on."""
+    import pipegen
+
+    data = scenes() | {"points": [np.repeat(b[:, None, :2] + 1, 2, 1) for b in scenes()["boxes"]]}
+    data["points"] = [np.concatenate([p, np.full_like(p[..., :1], 2)], -1) for p in data["points"]]
+    given = sections([{"random_flip": BLACK}, step])
+    given["source"]["arrays"]["features"]["points"] = {"kind": "keypoints", "with": "boxes", "names": ["a", "b"]}
+    del given["source"]["arrays"]["features"]["all_masks"], data["all_masks"]
+    every = ["boxes", "masks", "points", "which"]
+    whole = pipegen.build(given | {"output": {"y": {name: name for name in every}}}, data=data, runtime={"jit": "never", "cache": "none"})
+    alone = pipegen.build(given | {"output": {"y": {received: received}}}, data=data, runtime={"jit": "never", "cache": "none"})
+    for (image, due), (other, found) in zip(whole.dataset("train", epoch=0), alone.dataset("train", epoch=0), strict=True):
+        np.testing.assert_array_equal(other, image)
+        if received != "image":
+            np.testing.assert_array_equal(found[received], due[received])
