@@ -169,6 +169,15 @@ def test_splits_and_parts_of_a_mix_have_masks_of_the_same_classes(tmp_path: Path
             np.testing.assert_array_equal(mask[..., 0], painted(round(image.max() / 20), lambda name: NAMES.index(name) + 1))
 
 
+def test_parts_of_a_mix_that_have_boxes_are_for_training(tmp_path: Path) -> None:
+    parts = {
+        name: {"weight": 1, "source": {"coco": outlined(tmp_path / name, keys)}} for name, keys in (("a", range(5)), ("b", range(5, 10)))
+    }
+    pipe = pipegen.build(spec({}) | {"source": {"mix": {"epoch": 8, "parts": parts}}, "output": {"y": "boxes"}}, runtime={"jit": "never"})
+    assert "train: 10 examples" in repr(pipe)
+    assert len([*pipe.train]) == 1
+
+
 def test_an_ejected_graph_has_no_outlines(tmp_path: Path) -> None:
     """Python draws them, which a graph elsewhere does not have."""
     given = spec(outlined(tmp_path, crowd=0) | {"masks": "classes"}, output={"dtype": "uint8", "y": "mask"})

@@ -11,6 +11,7 @@ from pipegen.errors import InternalError, PartError
 from pipegen.ops.arguments.schedules import AnySchedule, Schedule
 from pipegen.ops.curriculum import Curriculum
 from pipegen.ops.families.selections import InnerStep
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.sampling import Sampling
 from pipegen.ops.sources.features.arrays import FeatureName
@@ -119,7 +120,8 @@ class Part(Model):
         names = tuple(self.splits.parts)
         if self.splits.folds is not None:
             names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
-        return names or (("train",) if self.source.has_labels() or self.fill else ("predict",))
+        annotated = any(kind_of(t).lives for _, t in self.source.infer().items())  # with boxes, masks or keypoints, which are learned, too
+        return names or (("train",) if self.source.has_labels() or self.fill or annotated else ("predict",))
 
     def weights(self) -> tuple[float, ...]:
         """The weight in each epoch from 0 on; the last one stays."""
