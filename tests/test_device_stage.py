@@ -48,7 +48,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "two views": {"transforms": [RESIZE, "random_flip", {"random_brightness": {"factor": 0.3}}], "views": 2},
 }
 
-BY_DAY = ("geometry and colour, two kernels", "mixing")
+BY_DAY = ("mixing",)
 """Several kernels, and groups of examples that are mixed; the rest repeats the proof by night."""
 
 

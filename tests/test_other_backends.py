@@ -37,6 +37,7 @@ print(json.dumps({{
 """
 
 
+@pytest.mark.nightly  # a process of Keras' own, half a minute each; by day `test_jax_batches.py` has JAX train
 @pytest.mark.parametrize(("backend", "package"), [("jax", "jax"), ("torch", "torch")])
 def test_keras_trains_on_numpy_batches(photo_folder: Path, backend: str, package: str) -> None:
     if importlib.util.find_spec(package) is None:

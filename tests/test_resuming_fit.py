@@ -22,7 +22,7 @@ EPOCHS = 3
 KINDS: dict[str, dict[str, Any]] = {"finite": {}, "3 of 4": {"steps_per_epoch": 3}, "6 of 4": {"steps_per_epoch": 6}}
 """What is handed to `fit`: `pipe.train`, or `pipe.train.repeat()` with epochs that are not the pipeline's."""
 SAVES = [1, 3, 4, "epoch"]
-OFTEN = {("finite", 3, 1), ("6 of 4", 3, 2)}
+OFTEN = {("6 of 4", 3, 2)}
 """What the suite tries each time, as `test_keras.py` does epochs of 3 of 4; the others are tried nightly."""
 
 

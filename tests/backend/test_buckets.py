@@ -209,6 +209,7 @@ def test_the_nearest_proportions_count_and_of_several_sizes_the_largest_that_fit
     assert found.members.tolist() == [0, 1, 5, 2, 3, 4]
 
 
+@pytest.mark.nightly  # each view is a pipeline of three sizes; by day the views are tested where they are, and buckets as training has them
 def test_it_is_drawn_exported_explained_and_looked_at(pipe: Any, tmp_path: Path) -> None:
     assert pipe.preview("train", rows=3, draws=2).width > 100
     written = pipe.export(tmp_path / "out", "train", examples=None)

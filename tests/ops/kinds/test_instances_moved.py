@@ -102,7 +102,7 @@ def test_pixels_have_the_places_of_boxes_that_are_left(plain: Any) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("step", ["cutmix", "mosaic"])
+@pytest.mark.parametrize("step", [pytest.param("cutmix", marks=pytest.mark.nightly), "mosaic"])  # behind which there is a cutmix, too
 def test_pixels_of_mixed_images_have_the_places_of_joined_boxes(step: str) -> None:
     steps = [step, {"random_rotation": {"degrees": 20, **BLACK}}]
     whole, cut = stream(pipe(steps)), stream(pipe(steps, max=3))

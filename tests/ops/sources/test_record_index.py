@@ -50,7 +50,10 @@ def test_paths_that_lead_nowhere_are_told_with_what_is_there(tmp_path: Path) -> 
     assert ([shard.key for shard in found], root) == (["train-0.tfrecord"], str(tmp_path / "data"))
 
 
-@pytest.mark.parametrize("lengths", [[0, 1, 5000, 3, 70000], [10] * 20_000, [300_000, 1]], ids=["mixed", "many small", "large"])
+@pytest.mark.parametrize("lengths", [
+    [0, 1, 5000, 3, 70000],
+    *(pytest.param(lengths, marks=pytest.mark.nightly) for lengths in ([10] * 20_000, [300_000, 1])),
+], ids=["mixed", "many small", "large"])  # fmt: skip
 def test_lengths_lead_from_record_to_record(tmp_path: Path, lengths: list[int]) -> None:
     path = tmp_path / "a.tfrecord"
     cached: dict[int, bytes] = {}

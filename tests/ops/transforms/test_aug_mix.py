@@ -94,7 +94,7 @@ def test_a_blend_is_pillow_s_of_the_same_draws(more: dict[str, Any]) -> None:
             params = phase(x, params)
         return blend_chains(stage, x, params)
 
-    done = whole(tf.constant(images), tf.constant(u)).numpy()
+    done = tf.function(whole, autograph=False)(tf.constant(images), tf.constant(u)).numpy()
     for image, draws, mine in zip(images, u, done, strict=True):
         away = np.abs(mine - reference(step, image, draws))
         assert away.max() <= (0.6 if more else 2.5), "bytes after each chain's tables, and again after its geometry"
