@@ -67,8 +67,9 @@ class Images:
         self._types: dict[str, FeatureType] = {}
 
     def stored(self, feature: str, type_: ElementType, like: tuple[str, StepRef[DecodeTransform]] | None) -> Iterator[Stage]:
-        """Notes what image, as it is stored, the items of a feature are aligned with, before the first step. Yields what measures it (of a
-        file, `like` has the name and what decodes it), and what brings the items into the form that steps work on."""
+        """Notes what image, as it is stored, the items of a feature are aligned with, before the first step. Yields what measures it, where
+        images differ in size (of a file, `like` has the name and what decodes it), and what brings the items into the form that steps work
+        on."""
         if feature in self._types:
             return
         items = type_[feature]
@@ -76,8 +77,10 @@ class Images:
         if like is not None and image.encoded:
             yield s.Measure(feature, like)
             image = like[1].step.infer(image)
+        elif None in (image.height, image.width) and not image.uniform and not image.encoded:
+            yield s.Measure(feature, (anchor(type_, feature), None))
         self._types[feature] = image = image.with_(dtype="float32", interval=None)
-        if kind_of(items).enters:
+        if kind_of(items).enters(items):
             canvas = image.height, image.width
             made = s.EnterEach if None in canvas and not image.uniform else s.Enter
             yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside)

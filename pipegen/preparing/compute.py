@@ -8,16 +8,17 @@ import tensorflow as tf
 
 from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.process.options import untuned
-from pipegen.errors import InternalError
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
+from pipegen.ops.stage import StepRef
 from pipegen.plan.nodes import Element, Read
-from pipegen.types import ElementType
+from pipegen.plan.stages import Apply, MoveEach
+from pipegen.types import ElementType, valid_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.features import Features
@@ -52,11 +53,13 @@ class Computation:
         self.locate = self._executor.records.locate
 
     def examples(self, first: int, count: int, pixels: dict[str, Pixels]) -> tf.data.Dataset:
-        """The examples from one on, in order: `NAME` is a row of bytes or an encoded file, `@size.NAME` its height and width."""
+        """The examples from one on, in order: `NAME` is a row of bytes or an encoded file, `@size.NAME` its height and width; of a feature
+        with any number of items those that there are, and `@count.NAME` how many."""
 
         def stored(record: tf.Tensor) -> Features:
             read = self._stored(record)
             found = self._computed(read)
+            found |= self._items(found)
             for name, how in pixels.items():
                 image = found[name]
                 if how.form != "files":
@@ -73,8 +76,9 @@ class Computation:
     def sizes(self, first: int, count: int) -> tf.data.Dataset:
         """The height and the width of images before the cut, int32 `(2,)` each; by their files alone where nothing else decides them."""
         pictured = [name for name, t in self._type.items() if kind_of(t).pictured]
-        decodes = {stage.feature: stage.ref.step for stage in self._stages if isinstance(stage, Decode) and stage.like is None}
-        alone = len(self._stages) == len(decodes) == len(pictured)
+        stages = [stage for stage in self._stages if stage.feature in pictured]
+        decodes = {stage.feature: stage.ref.step for stage in stages if isinstance(stage, Decode) and stage.like is None}
+        alone = len(stages) == len(decodes) == len(pictured)
 
         def measured(record: tf.Tensor) -> Features:
             if alone:
@@ -100,31 +104,60 @@ class Computation:
         return self._executor.compute([Element(ElementType(()), self._stages)])(read)
 
     def _computed(self, read: Features) -> Features:
-        """The features of an example at the cut."""
+        """The features of an example at the cut, and which items there are."""
         done = self._plain(read)
+        names = [*self._type, *(valid_name(name) for name in _homes(self._type))]
         side = self._options.shorter_side
-        found = {}
+        return {name: done[name] for name in names} | ({} if side is None else self._shrunk(done, side))
+
+    def _items(self, found: Features) -> Features:
+        """The items that there are of each feature that has any number of them, without the places of others, and how many."""
+        there = {home: found.pop(valid_name(home)) for home in _homes(self._type)}
+        items = {name: tf.boolean_mask(found[name], there[t.beside or name]) for name, t in self._type.items() if kind_of(t).ragged}
+        return items | {f"@count.{home}": tf.math.count_nonzero(own) for home, own in there.items()}
+
+    def _shrunk(self, done: Features, side: int) -> Features:
+        """Images whose shorter side is at most so many pixels, and what is aligned with them; smaller ones as they are."""
+        found: Features = {}
+        for image, x in self._type.items():
+            if not kind_of(x).pictured:
+                continue
+            stages: list[Stage] = [Apply(image, _use(side, x).of(ElementTransform))]
+            size, before = tf.shape(done[image])[:2], {image: done[image], "@draws": done["@draws"]}
+            stages += self._moving(image, side) if x.of is None else []
+            touched = dict.fromkeys(name for stage in stages for name in stage.touches())
+            before |= {name: done[name] for name in touched} | {f"@size/{stage.feature}": size for stage in stages[1:]}
+
+            def small(before: Features = before, touched: Iterable[str] = touched) -> list[tf.Tensor]:
+                return [tf.identity(before[name]) for name in touched]
+
+            def shrunk(before: Features = before, touched: Iterable[str] = touched, stages: Sequence[Stage] = stages) -> list[tf.Tensor]:
+                after = self._executor.compute([Element(ElementType(()), tuple(stages))])(before)
+                return [after[name] for name in touched]
+
+            values = tf.cond(tf.reduce_min(size) > side, shrunk, small)
+            found |= dict(zip(touched, values, strict=True))
+        return found
+
+    def _moving(self, image: str, side: int) -> list[Stage]:
+        """What moves the items on an image as it is shrunk."""
+        found: list[Stage] = []
         for name, t in self._type.items():
-            found[name] = done[name]
-            if side is not None and kind_of(t).pictured:
-                found[name] = _shrunk(done[name], t, side)
+            if kind_of(t).lives and kind_of(t).ragged and t.of == image:
+                use, riders = (_use(side, self._type[image]),), self._type.riders(name)
+                found.append(MoveEach(name, t.kind, use, (None, None), (None, None), t.details, riders, t.beside))
         return found
 
 
-def _shrinking(side: int, x: FeatureType) -> ElementTransform:
-    """The step that shrinks images to a shorter side."""
+def _homes(type_: ElementType) -> tuple[str, ...]:
+    """The features with any number of items that stand beside no other one: they say which items there are."""
+    return tuple(name for name, t in type_.items() if kind_of(t).ragged and t.beside is None)
+
+
+def _use(side: int, x: FeatureType) -> StepRef:
+    """The use of the step that shrinks images to a shorter side."""
     given: dict[str, Any] = {"shorter_side": side, "antialias": True}
-    step = transforms()["resize"](**given).on(x)
-    if not isinstance(step, ElementTransform):
-        raise InternalError(f"`{step.op}` works on no single example")
-    return step
-
-
-def _shrunk(image: tf.Tensor, x: FeatureType, side: int) -> tf.Tensor:
-    """An image whose shorter side is at most so many pixels; a smaller one as it is."""
-    step = _shrinking(side, x)
-    none = tf.zeros([0], tf.float64)
-    return tf.cond(tf.reduce_min(tf.shape(image)[:2]) > side, lambda: step.apply(image, none), lambda: tf.identity(image))
+    return StepRef(transforms()["resize"](**given).on(x), "resize", (), 0, gated=False)
 
 
 def _row(image: tf.Tensor, canvas: tuple[int, ...]) -> tf.Tensor:

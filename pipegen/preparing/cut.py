@@ -19,7 +19,7 @@ from pipegen.spec.steps import ids_of
 from pipegen.types import FLOATING, ElementType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pipegen.ops.stage import Stage
     from pipegen.plan.nodes import Plan
@@ -148,7 +148,8 @@ def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tupl
             continue
         for stage in node.stages:
             name, own = stage.feature, stage
-            before = {_place(ref) < steps for ref in stage.uses()}
+            # What brings items into form is done before the first step.
+            before = {True} if isinstance(stage, (s.Measure, s.Enter)) else {_place(ref) < steps for ref in stage.uses()}
             if isinstance(stage, DecodeWindow) and _place(stage.decode) < steps <= _place(stage.crop):
                 own = Decode(name, stage.decode, None)
                 least = _lesser(least, stage.needed)
@@ -189,10 +190,19 @@ def _together(types: list[ElementType]) -> ElementType | str:
             return f"`{name}` is of another type on another split"
         if first.encoded and kind_of(first).pictured:
             return f"`{name}` is not decoded before it"
-        if kind_of(first).padded:
-            return f"`{name}` has any number of items, which a store does not hold yet"
+        if kind_of(first).valid:
+            continue  # it comes with its items
+        if kind_of(first).ragged:
+            features[name] = _items(first, [t.shape[0] for t in others])
+            continue
         shape = tuple(side if all(t.shape[i] == side for t in others) else None for i, side in enumerate(first.shape))
         if any(side is None for side in shape[2:] if kind_of(first).pictured):
             return f"`{name}` has another number of channels on another split"
         features[name] = first.with_(shape=shape, uniform=False)
     return ElementType(tuple(features.items()))
+
+
+def _items(t: FeatureType, places: Sequence[int | None]) -> FeatureType:
+    """The type of the items of an example; on every split they are padded to the same number of places, the most that one has."""
+    most = None if t.beside is not None else max((n or 0 for n in places), default=0)
+    return kind_of(t).entered(t).with_(shape=(None, *t.shape[1:]), uniform=False, most=most or 0)

@@ -43,6 +43,7 @@ def finish(work: Work, shards: Sequence[Shard], source: str) -> StoreAbout:
         changes=work.options.in_words(),
         splits={split: sum(shard.count for shard in shards if shard.split == split) for split in work.manifest.splits},
         classes=work.described.classes,
+        class_names=tuple(work.manifest.listing.class_names),
         label=work.described.label,
         pixels=work.pixels,
         columns=sums,

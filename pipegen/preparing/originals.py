@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.decoder import Decode
+from pipegen.ops.families.items import Enter, Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Read
 from pipegen.preparing.options import OF_RECORDS, QUALITY
@@ -44,7 +45,7 @@ def _changed(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan], cu
     if options.shorter_side is not None:
         return f"images are to be shrunk to a shorter side of {options.shorter_side} pixels"
     for stage in (stage for own in cut.stages.values() for stage in own):
-        if not isinstance(stage, Decode):
+        if not isinstance(stage, (Decode, Enter, Measure)):
             return f"`{stage.uses()[0].id}` comes before the cut, and changes `{stage.feature}`"
     read = [node.out for plan in plans.values() for node in plan.nodes if isinstance(node, Read)]
     for name, t in cut.type.items():

@@ -6,7 +6,6 @@ import errno
 import fcntl
 import shutil
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -192,13 +191,13 @@ def verified(work: Work) -> int:
         more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         raise DataError(f"{wrong[0][0]}{more} is damaged: {wrong[0][1]}; delete it and {work.folder / ABOUT}, and prepare again")
     count = 0
-    begins: dict[str, list[tuple[int, int]]] = {}
+    of_split: dict[str, list[int]] = {}
     for number, shard in enumerate(about.shards):
-        begins.setdefault(shard.split, []).append((shard.first, number))
-    for split, shards in begins.items():
-        first, number = shards[len(shards) // 2]
+        of_split.setdefault(shard.split, []).append(number)
+    for numbers in of_split.values():
+        number = numbers[len(numbers) // 2]
         some = min(_COMPARED, about.shards[number].count)
-        if not work.format.same(work.files[number], islice(work.records(split, first, work.shards[number].count), some)):
+        if not work.same(number, some):
             raise DataError(f"{next(iter(work.files[number].values()), work.folder)} holds something else than the spec gives now")
         count += some
     return count

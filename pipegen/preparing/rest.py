@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import InternalError, SpecError
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.wording import step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.spec.steps import ids_of
@@ -40,7 +40,7 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
         options: How it was prepared.
         pixels: How the pixels of each feature are stored.
     """
-    features = {name: _feature(t, options, pixels.get(name)) for name, t in cut.type.items()}
+    features = {name: _feature(t, options, pixels.get(name)) for name, t in cut.type.items() if not kind_of(t).numbers_items}
     source: dict[str, Any] = {"path": ".", "of": spec_hash, "splits": list(spec.split_names()), "features": features}
     if options.changes():
         source["changes"] = options.changes()
@@ -99,7 +99,9 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
     """Says of a feature what the source is to say."""
     kind = kind_of(t)
     files = kind.pictured and options.format != "raw"
-    found: dict[str, Any] = {"kind": t.kind, "dtype": "string" if files else t.dtype}
+    home = t.beside or t.instances
+    whole = next((other.name for other in kinds() if home is not None and other.each == t.kind), t.kind)
+    found: dict[str, Any] = {"kind": whole, "dtype": "string" if files else t.dtype} | ({"with": home} if home is not None else {})
     shape = list(t.shape)
     if kind.pictured and options.shorter_side is not None:
         shape = [None, None, shape[2]]
@@ -113,9 +115,9 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
     if t.interval is not None and t.interval != standing and not files:
         found["range"] = [t.interval.low, t.interval.high]
     for name in ("of", "classes", "ignore"):
-        if getattr(t, name):
+        if getattr(t, name) and not (name == "of" and t.beside is not None and not kind.lives):
             found[name] = getattr(t, name)
-    return found
+    return found | ({"places": t.most} if t.most else {}) | kind.arguments_of(t)
 
 
 def as_text(values: dict[str, Any], about: tuple[str, ...]) -> str:

@@ -11,8 +11,9 @@ import math
 import os
 from dataclasses import asdict
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -162,8 +163,8 @@ class Work:
     def described(self) -> Described:
         """Describes what is stored; known once images are measured."""
         listing, type_ = self.manifest.listing, self.cut.type
-        labels = [name for name, t in type_.items() if kind_of(t).labels]
-        single = [name for name in labels if not several_labels(type_[name])]
+        labels = [name for name, t in type_.items() if kind_of(t).counts]
+        single = [name for name in labels if kind_of(type_[name]).labels and not several_labels(type_[name])]
         label = "label" if "label" in single else next(iter(single), None)
         classes = {name: tuple(names) for name, names in listing.column_classes.items() if name in labels}
         if label is not None and listing.class_names:
@@ -257,7 +258,30 @@ class Work:
 
     def _keep_columns(self, number: int, columns: Mapping[str, list[Any]]) -> None:
         with fresh_files(self.folder / SHARDS, {"": self.columns_file(number)}) as fresh, open(fresh[""], "wb") as stream:
-            np.savez(stream, **{name: np.stack(values) if values else np.zeros(0) for name, values in columns.items()})  # type: ignore[arg-type]
+            np.savez(stream, **{name: self._column(name, values) for name, values in columns.items()})
+
+    def _column(self, name: str, values: Sequence[Any]) -> Any:
+        """A column of a shard: a row for each record, or the items of all records one behind the other."""
+        t = self.cut.type.get(name)
+        if not values:
+            return np.zeros(0)
+        return np.concatenate(values) if t is not None and kind_of(t).ragged else np.stack(values)
+
+    def same(self, number: int, count: int) -> bool:
+        """Tells whether the first examples of a shard are stored as they are computed now, bit for bit."""
+        shard, columns = self.shards[number], cast("dict[str, list[Any]]", {})
+
+        def computed() -> Iterator[Record]:
+            for record in islice(self.records(shard.split, shard.first, shard.count), count):
+                for name, value in self._beside(record.values).items():
+                    columns.setdefault(name, []).append(value)
+                yield record
+
+        if not self.format.same(self.files[number], computed()):
+            return False
+        with np.load(self.columns_file(number), allow_pickle=False) as stored:
+            wanted = {name: self._column(name, values) for name, values in columns.items()}
+            return all(values.tobytes() == stored[name][: len(values)].tobytes() for name, values in wanted.items())
 
     def records(self, split: str, first: int, count: int) -> Iterator[Record]:
         """Computes what is stored of some examples."""

@@ -29,9 +29,10 @@ _ROUNDS = 24
 
 
 def measure(stage: s.Measure, features: Features) -> None:
-    """Notes the size of an image, whose file is at hand: int32 `(2,)`."""
+    """Notes the size of an image, which is at hand, or its file is: int32 `(2,)`."""
     name, decode = stage.like
-    features[f"@size/{stage.feature}"] = decode.step.stored_size(features[name])
+    stored = features[name]
+    features[f"@size/{stage.feature}"] = tf.shape(stored)[:2] if decode is None else decode.step.stored_size(stored)
 
 
 def move(stage: s.Move, features: Features) -> None:

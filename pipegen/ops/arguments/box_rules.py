@@ -15,7 +15,7 @@ class BoxRules:
     """Says how boxes are stored, and which are kept when their image is moved.
 
     Attributes:
-        format: The format of those stored; steps work on `xyxy`.
+        format: The format of those stored; steps work on `xyxy`. `None` for those that are so already, and are on their image.
         most: The most boxes that leave the pipeline for one image; the largest stay. `None` for all.
         min_area: The least area of what is left of a box on the image, in square pixels.
         min_visibility: The least share of its area that is left on the image.
@@ -23,7 +23,7 @@ class BoxRules:
         empty: Whether a stored image may have no box.
     """
 
-    format: BoxFormat = "xyxy"
+    format: BoxFormat | None = "xyxy"
     most: int | None = None
     min_area: float = 0.0
     min_visibility: float = 0.0

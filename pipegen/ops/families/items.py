@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Measure(Stage):
-    """Finds the size of the image that items are aligned with, whose file is not decoded yet.
+    """Finds the size of the image that items are aligned with, as it is stored.
 
     Attributes:
-        like: The image, and what decodes it.
+        like: The image, and what decodes it where it is a file that is not decoded yet.
     """
 
     one_example: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.0
 
     feature: str
-    like: tuple[str, StepRef[DecodeTransform]]
+    like: tuple[str, StepRef[DecodeTransform] | None]
 
     def says(self) -> str:
         return f"the size of `{self.like[0]}` as it is stored"

@@ -65,7 +65,6 @@ class FeatureKind:
             `pixels`; empty where they cannot.
         rules_of: The kind whose steps have a rule for it; its own by default.
         marks_items: Whether its pixels have the numbers of items of another feature.
-        enters: Whether `enter` has to bring its items into the form that steps work on.
     """
 
     name: ClassVar[str]
@@ -86,7 +85,6 @@ class FeatureKind:
     output: ClassVar[str] = "output: {{x: [image, {}]}}"
     each: ClassVar[str] = ""
     formats: ClassVar[tuple[str, ...]] = ()
-    enters: ClassVar[bool] = False
     leads: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
     bends: ClassVar[bool] = False
     rules_of: ClassVar[str] = ""
@@ -145,8 +143,20 @@ class FeatureKind:
         says otherwise."""
         return traits.family is Family.GEOMETRIC or traits.crops or traits.resizes or (self.bends and traits.displaces)
 
+    def arguments_of(self, x: FeatureType) -> dict[str, Any]:
+        """Returns the arguments by which a source says what nobody but the kind reads of such a type: those that are not the default."""
+        return {}
+
+    def enters(self, x: FeatureType) -> bool:
+        """Returns whether `enter` has to bring items of such a type into the form that steps work on."""
+        return False
+
+    def entered(self, x: FeatureType) -> FeatureType:
+        """Returns the type of items that `enter` has brought into this form."""
+        return x
+
     def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Brings items as they are stored into the form that steps work on, for a kind that `enters`.
+        """Brings items as they are stored into the form that steps work on, where a type `enters`.
 
         Args:
             items: `(n, most, ...)`; what those hold that are not there does not matter.

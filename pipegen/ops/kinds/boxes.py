@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from pipegen.diagnostics.advice import write
@@ -36,7 +37,7 @@ class Boxes(FeatureKind):
     lives = True
     output = "output: {{y: {}}}"
     formats = get_args(BoxFormat)
-    enters = bends = True
+    bends = True
     leads = "boxes"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
@@ -95,6 +96,18 @@ class Boxes(FeatureKind):
 
     def limit(self, x: FeatureType) -> int | None:
         return x.details.most if isinstance(x.details, BoxRules) else None
+
+    def arguments_of(self, x: FeatureType) -> dict[str, Any]:
+        rules: BoxRules = x.details  # type: ignore[assignment]
+        kept = {"min_area": rules.min_area, "min_visibility": rules.min_visibility, "min_size": rules.min_size}
+        return {name: value for name, value in ({"max": rules.most} | kept).items() if value}
+
+    def enters(self, x: FeatureType) -> bool:
+        return not isinstance(x.details, BoxRules) or x.details.format is not None
+
+    def entered(self, x: FeatureType) -> FeatureType:
+        rules: BoxRules = x.details  # type: ignore[assignment]
+        return x.with_(details=replace(rules, format=None))
 
     def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         boxes = tf.cast(_as_xyxy(tf, items, details.format), tf.float64)

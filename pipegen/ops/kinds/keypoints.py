@@ -34,7 +34,6 @@ class Keypoints(FeatureKind):
     storage = "ragged"
     lives = True
     output = "output: {{y: {}}}"
-    enters = True
     leads = "points"
 
     def check(self, name: str, feature: Any) -> None:
@@ -95,6 +94,16 @@ class Keypoints(FeatureKind):
     def joins(self, x: FeatureType) -> bool:
         """Returns whether there is any number of them: an image has one of each name."""
         return isinstance(x.details, PointRules) and not x.details.names
+
+    def arguments_of(self, x: FeatureType) -> dict[str, Any]:
+        rules: PointRules = x.details  # type: ignore[assignment]
+        pairs = [[rules.names[a], rules.names[b]] for a, b in enumerate(rules.swaps) if a < b]
+        found: dict[str, Any] = {"names": list(rules.names)} if rules.names else {}
+        found |= {"mirror_pairs": pairs} if pairs else {}
+        return found | ({"outside": rules.outside} if rules.outside != "remove" else {})
+
+    def enters(self, x: FeatureType) -> bool:
+        return True
 
     def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         points = tf.cast(items, tf.float64)

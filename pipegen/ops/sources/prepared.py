@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from pipegen.errors import OpError
+from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import SplitName
 from pipegen.ops.families.mask_decoder import MaskDecoder
+from pipegen.ops.kinds.numbering import with_numbers
+from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.sources.features.items import LATER, Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Parts, Source
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pipegen.ops.arguments.box_rules import BoxRules
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.prepared_store.layout import StoreAbout
@@ -30,36 +34,51 @@ else:
     Kind = names_in("arrays")
 
 
-class StoredFeature(Model):
+class StoredFeature(KeepsBoxes, NamesPoints, Beside):
     """One feature of a store, as `pipegen prepare` has written it."""
 
+    _later: ClassVar[frozenset[str]] = LATER | {"places"}
+
     kind: Kind
-    """`image`, `mask`, `label`, `tensor` or `weight`."""
+    """`image`, `mask`, `label`, `tensor`, `weight`, `boxes` or `keypoints`."""
     dtype: Literal["uint8", "uint16", "int32", "int64", "float32", "string"] = "uint8"
     """The dtype of a value; `string` for encoded files."""
     shape: tuple[int | None, ...] = ()
-    """The shape of an example, or of what its encoded file holds; `null` for a side that differs between examples."""
+    """The shape of an example, or of what its encoded file holds; `null` for a side that differs between examples, and for how many items
+    there are."""
     range: tuple[Number, Number] | None = None
     """The lowest and the highest value; integers that are pixels have that of their dtype."""
-    of: str | None = None
-    """For a mask: its image."""
     classes: Annotated[int, Field(ge=1)] | None = None
     """For a label or a mask: how many classes there are."""
-    ignore: int = 0
-    """For a mask: the class index of what lies outside."""
     canvas: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
     """For pixels: height and width of the canvas that each example lies on."""
     channels: Annotated[int, Field(ge=1)] | None = None
     """For encoded images: their channels."""
     bits: Literal[8, 16] | None = None
     """For encoded images: the bits of a value; by default 8."""
+    places: Annotated[int, Field(ge=1)] | None = None
+    """For boxes and keypoints: the places that an example of a batch has for them, as many as it had without the store."""
+
+    @property
+    def home(self) -> str | None:
+        """Returns the feature of which each item has one of these, if any."""
+        found: str | None = getattr(self, "with")
+        return found
+
+    def box_rules(self) -> BoxRules:
+        """Returns which of its boxes are kept; those that are stored are on their image."""
+        return self.rules(None)
 
     def type(self) -> FeatureType:
         """Returns the type of an example."""
+        kind = kind_of(self)
+        if kind.ragged:
+            return kind.array_types(self)[0].with_(dtype=self.dtype, shape=self.shape, most=self.places or 0)
         interval = Interval(*self.range) if self.range is not None else None
         if interval is None and kind_of(self).levels:
             interval = INTEGER_RANGES.get(self.dtype)
-        found = FeatureType(self.kind, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore)
+        found = FeatureType(kind.name, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore)
+        found = found.with_(instances=self.home) if kind.marks_items else found
         if not found.encoded:
             return found
         height, width = (*self.shape, None, None)[:2]
@@ -102,14 +121,26 @@ class Prepared(Source):
     changes: Changes = Changes()
     """What is computed otherwise than by that spec; empty where nothing is."""
 
+    @model_validator(mode="after")
+    def _beside_items(self) -> Prepared:
+        for name, feature in self.features.items():
+            home = self.features.get(feature.home or "")
+            if feature.home is not None and (home is None or not kind_of(home).ragged or home.home is not None):
+                raise PartError(f"`{name}` is `with: {feature.home}`, which has no items", "features", name, "with")
+        return self
+
     def infer(self) -> ElementType:
         """Infers the type of a record, which the features say in full."""
-        return ElementType(tuple((name, feature.type()) for name, feature in self.features.items()))
+        return with_numbers(ElementType(tuple((name, feature.type()) for name, feature in self.features.items())))
 
     def decoders(self) -> Mapping[str, Transform]:
         """Those of masks that are files."""
         found = {name: feature.decoder() for name, feature in self.features.items()}
         return {name: decoder for name, decoder in found.items() if decoder is not None}
+
+    def described(self) -> Mapping[str, tuple[str, ...]]:
+        """Describes nothing that is to be looked at: what there is was said where it was prepared."""
+        return {}
 
     def split_names(self) -> tuple[str, ...]:
         """Returns the splits that the data was assigned to when it was prepared."""
@@ -152,7 +183,9 @@ class Prepared(Source):
             raise OpError("PG571", message, field="splits", help=help_)
         stored = {name for name in self.features if name in about.pixels}
         wanted = {name for name, feature in self.features.items() if kind_of(feature).pictured}
-        columns = {name for name, feature in self.features.items() if not kind_of(feature).pictured}
+        types = self.infer()
+        columns = {name for name, t in types.items() if not kind_of(t).pictured}
+        columns |= {f"@count.{name}" for name, t in types.items() if kind_of(t).ragged and t.beside is None}
         canvases = {name: own.canvas[:2] for name, own in about.pixels.items() if own.canvas}
         if stored != wanted or not columns <= set(about.columns) or canvases != self.canvases():
             raise OpError("PG571", "the store has other features than `features` says", field="features", help=help_)
@@ -170,7 +203,8 @@ class Prepared(Source):
         if about.suffix == ARRAY_RECORD and about.shards:
             reader = StoredMessages(root, about)
             reader.examine()
-        columns = {name: np.array(read_column(root, name)) for name, f in self.features.items() if not kind_of(f).pictured}
+        type_ = self.infer()
+        columns = {name: _column(root, about, name, t) for name, t in type_.items() if not kind_of(t).pictured}
         label = columns.pop(about.label, None) if about.label is not None else None
         blob, bounds = (np.array(read_column(root, name)) for name in ("@keys", "@bounds"))
         codes: Ints = np.repeat(np.arange(len(about.splits), dtype=np.int16), list(about.splits.values()))
@@ -178,7 +212,7 @@ class Prepared(Source):
             root=str(root),
             keys=Strings(blob, bounds),
             labels=label,
-            class_names=about.classes.get(about.label or "", ()),
+            class_names=about.class_names,
             sizes=np.array(read_column(root, "@bytes")),
             parts=Parts(tuple(about.splits), codes),
             readers={"": reader},
@@ -187,5 +221,25 @@ class Prepared(Source):
             column_classes={name: classes for name, classes in about.classes.items() if name in columns},
             rows=at,
             ids=np.array(read_column(root, "@ids")),
-            type=self.infer(),
+            type=type_,
         )
+
+
+def _column(root: Path, about: StoreAbout, name: str, t: FeatureType) -> Any:
+    """What is stored of a feature beside pixels: a row for each record, or all items and how many each has.
+
+    Raises:
+        OpError: `PG570` where there are more or fewer items than all records are said to have.
+    """
+    import numpy as np
+
+    from pipegen.ops.sources.prepared_store.layout import PREPARE_AGAIN, read_column
+
+    values = np.array(read_column(root, name))
+    if not kind_of(t).ragged:
+        return values
+    lengths = np.array(read_column(root, f"@count.{t.beside or name}"))
+    if len(lengths) != about.total or int(lengths.sum()) != len(values):
+        message = f"the store in {str(root)!r} has {len(values):,} items of `{name}`, and its records have {int(lengths.sum()):,}"
+        raise OpError("PG570", message, field="path", help=PREPARE_AGAIN)
+    return Ragged(values, lengths)

@@ -63,7 +63,9 @@ class Described:
         return next((name for name in self.pixels if kind_of(self.type[name]).levels), None)
 
     def class_indices(self, name: str, value: Any) -> list[int]:
-        """Returns the classes of an example: of a label that may have several those that are marked."""
+        """Returns the classes of an example: of a label that may have several those that are marked, and of items one of each."""
+        if kind_of(self.type[name]).ragged:
+            return [int(i) for i in value]
         if several_labels(self.type[name]):
             return [int(i) for i in value.nonzero()[0]]
         return [int(value)]

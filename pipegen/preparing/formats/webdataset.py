@@ -77,6 +77,8 @@ class Format(ShardFormat):
                 yield None, f"{stem}.cls" if name == described.label else f"{stem}.{name}.cls", str(indices[0]).encode()
                 texts |= {name: indices[0]} | ({f"{name}_text": names[0]} if names else {})
             else:
+                names = described.class_texts(name, value)
+                texts |= {f"{name}_text": names} if name in described.classes else {}
                 content = io.BytesIO()
                 np.save(content, value, allow_pickle=False)
                 yield None, f"{stem}.{name}.npy", content.getvalue()

@@ -30,8 +30,8 @@ class KeepsBoxes(Model):
     empty: Literal["allow", "refuse"] | None = None
     """For boxes: whether a stored image may have none; `allow` by default."""
 
-    def rules(self, form: BoxFormat) -> BoxRules:
-        """Returns them for boxes that are stored in a format."""
+    def rules(self, form: BoxFormat | None) -> BoxRules:
+        """Returns them for boxes that are stored in a format; `None` where they are as steps work on them."""
         return BoxRules(form, self.max, self.min_area or 0.0, self.min_visibility or 0.0, self.min_size or 0.0, self.empty or "allow")
 
 

@@ -1,7 +1,7 @@
 """The layout of a prepared store: what it says of itself, its shards, and the table of its records. `pipegen prepare` writes one.
 
 OUT/store.json              what is stored, of what, and the checksum of every file
-OUT/records/NAME.npy        a column of all records: ids, splits, labels, sizes, numbers
+OUT/records/NAME.npy        a column of all records: ids, splits, labels, sizes, numbers; of items, such as boxes, those of all records
 OUT/shards/NAME-00000.rows  the pixels of a feature, a row of bytes for each record
 OUT/shards/NAME-00000.files encoded files, one behind the other
 OUT/SPLIT-00000-of-00004.tfrecord  whole records, as other programs read them, in place of both; also `.tar` and `.array_record`
@@ -95,6 +95,7 @@ class StoreAbout:
         rows: Rows of a shard, but for the last of a split.
         shards: The shards.
         suffix: How the names of files of whole records end; empty where each feature has files of its own.
+        class_names: The classes of the data, also where these are of items, such as boxes.
     """
 
     key: str
@@ -109,6 +110,7 @@ class StoreAbout:
     rows: int
     shards: tuple[Shard, ...]
     suffix: str = ""
+    class_names: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -181,7 +183,9 @@ def _about(values: dict[str, Any]) -> StoreAbout:
     pixels = {name: Pixels(**{**own, "canvas": tuple(own["canvas"])}) for name, own in values.pop("pixels").items()}
     shards = tuple(Shard(**own) for own in values.pop("shards"))
     classes = {name: tuple(names) for name, names in values.pop("classes").items()}
-    return StoreAbout(**{**values, "changes": tuple(values["changes"]), "pixels": pixels, "shards": shards, "classes": classes})
+    names = tuple(values.pop("class_names", classes.get(values["label"] or "", ())))  # which older stores do not say
+    changes = tuple(values["changes"])
+    return StoreAbout(**{**values, "changes": changes, "pixels": pixels, "shards": shards, "classes": classes, "class_names": names})
 
 
 def check_files(root: Path, about: StoreAbout) -> None:
