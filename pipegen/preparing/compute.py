@@ -140,7 +140,7 @@ class Computation:
         return found
 
     def _moving(self, image: str, side: int) -> list[Stage]:
-        """What moves the items on an image as it is shrunk."""
+        """Returns the stages that move the items on an image as it is shrunk."""
         found: list[Stage] = []
         for name, t in self._type.items():
             if kind_of(t).lives and kind_of(t).ragged and t.of == image:

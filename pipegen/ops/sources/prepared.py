@@ -226,7 +226,7 @@ class Prepared(Source):
 
 
 def _column(root: Path, about: StoreAbout, name: str, t: FeatureType) -> Any:
-    """What is stored of a feature beside pixels: a row for each record, or all items and how many each has.
+    """Reads what is stored of a feature beside pixels: a row for each record, or all items and how many each has.
 
     Raises:
         OpError: `PG570` where there are more or fewer items than all records are said to have.
