@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -108,6 +108,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(_NIGHT_S))
     slow = {item.path for item in items if item.get_closest_marker("tf")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session")
+def by_day(pytestconfig: pytest.Config) -> list[bool]:
+    """Whether `one_stack` has something to do yet."""
+    return [True] * ("nightly" not in pytestconfig.getoption("markexpr"))
+
+
+@pytest.fixture(autouse=True)
+def one_stack(by_day: list[bool]) -> None:
+    """By day every operation of a graph notes the same calls of Python as those that made it.
+
+    TensorFlow walks up the whole stack for each, which is deepest in tests: a sixth of the time of those that build pipelines. No test
+    asks where an operation was made; by night each notes its own.
+    """
+    stacks: Any = sys.modules.get("tensorflow.python.util.tf_stack")
+    if by_day and stacks is not None:
+        by_day.clear()
+        one = stacks.extract_stack()
+        stacks.extract_stack = lambda stacklevel=1: one
 
 
 @pytest.fixture(scope="session")

@@ -96,7 +96,7 @@ def seen(batches: Any) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["tfrecord", pytest.param("hdf5", marks=pytest.mark.nightly), "zarr"])
+@pytest.mark.parametrize("kind", ["tfrecord", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("hdf5", "zarr"))])
 def test_order_resume_and_shares(kind: str, tmp_path: Path) -> None:
     write, block, called = WRITTEN[kind]
     source = write(tmp_path)

@@ -87,16 +87,27 @@ def test_classes_have_the_pixels_of_what_was_outlined_and_crowds_are_left_open(t
     assert "mask" in text
 
 
-def test_caches_shares_and_resumed_runs_have_the_same(tmp_path: Path) -> None:
-    given = spec(outlined(tmp_path) | {"masks": "instances"}, {"random_flip": {}}, {"random_crop": {"size": [48, 56]}}, shuffle="global")
-    given["batch"] = {"size": 4}
-    whole = masks(given, epoch=1)
+def augmented(folder: Path) -> dict[str, Any]:
+    steps = {"random_flip": {}}, {"random_crop": {"size": [48, 56]}}
+    return spec(outlined(folder) | {"masks": "instances"}, *steps, shuffle="global", batch={"size": 4})
+
+
+def test_a_cache_and_a_resumed_run_have_the_same(tmp_path: Path) -> None:
+    pipe, cached = (pipegen.build(augmented(tmp_path), runtime={"jit": "never", "cache": cache}) for cache in ("none", "memory"))
+    whole = masks(pipe, epoch=1)
     assert len(np.unique(whole)) > 3
-    for runtime in ({"cache": "memory"}, {"cache": {"disk": str(tmp_path / "cache")}}, {"cache": "none"}):
-        pipe = pipegen.build(given, runtime={"jit": "never", **runtime})
-        for _ in range(2):
-            np.testing.assert_array_equal(masks(pipe, epoch=1), whole)
-    np.testing.assert_array_equal(masks(given, epoch=1, step=1), whole[4:])
+    for _ in range(2):
+        np.testing.assert_array_equal(masks(cached, epoch=1), whole)
+    np.testing.assert_array_equal(masks(pipe, epoch=1, step=1), whole[4:])
+
+
+@pytest.mark.nightly
+def test_a_cache_on_disk_shares_other_batches_and_splits_have_the_same(tmp_path: Path) -> None:
+    given = augmented(tmp_path)
+    whole = masks(given, epoch=1)
+    pipe = pipegen.build(given, runtime={"jit": "never", "cache": {"disk": str(tmp_path / "cache")}})
+    for _ in range(2):
+        np.testing.assert_array_equal(masks(pipe, epoch=1), whole)
     halves = [masks(given, epoch=1, shard=(i, 2)).reshape(-1, 2, *whole.shape[1:]) for i in range(2)]
     np.testing.assert_array_equal(np.concatenate(halves, 1).reshape(whole.shape), whole)
     other = masks(given | {"batch": {"size": 2}}, epoch=1)
@@ -125,6 +136,7 @@ def test_an_image_of_another_size_than_its_mask_is_told_of(tmp_path: Path) -> No
         masks(spec(source | {"masks": "instances"}))
 
 
+@pytest.mark.nightly  # by day masks of arrays are
 def test_it_is_drawn_and_exported(tmp_path: Path) -> None:
     from PIL import Image
 

@@ -105,11 +105,11 @@ def test_an_evaluation_split_ends_in_its_short_batch_or_in_weights(remainder: st
     alike(applied(stage, stage.batches), expected)
 
 
-def test_within_a_compiled_function_the_bits_are_the_same(photo_folder: Path) -> None:
-    for own in (RECIPES["geometry and colour, two kernels"], RECIPES["mixing"]):
-        pipe = compiled(photo_folder, **own)
-        stage = pipe.device_stage("train")
-        alike(applied(stage, stage.dataset(epoch=1), jit=True), batches(pipe.dataset("train", epoch=1)))
+@pytest.mark.parametrize("name", ["geometry and colour, two kernels", pytest.param("mixing", marks=pytest.mark.nightly)])
+def test_within_a_compiled_function_the_bits_are_the_same(name: str, photo_folder: Path) -> None:
+    pipe = compiled(photo_folder, **RECIPES[name])
+    stage = pipe.device_stage("train")
+    alike(applied(stage, stage.dataset(epoch=1), jit=True), batches(pipe.dataset("train", epoch=1)))
 
 
 @pytest.mark.nightly

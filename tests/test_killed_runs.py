@@ -47,13 +47,14 @@ def expected() -> str:
     return f"{model.remembers} {len(model.trained)}"
 
 
-def test_six_kills(tmp_path: Path) -> None:
-    folder = tmp_path / "ck"
-    ends, said = processes(folder, *(f"{save_freq}:{how}:{at}" for save_freq, how, at, _ in ONE_AFTER_ANOTHER), "epoch:never:0")
-    assert ends == [-signal.SIGKILL] * 6 + [0]
+@pytest.mark.parametrize("kills", [3, pytest.param(6, marks=pytest.mark.nightly)])
+def test_one_kill_after_another(kills: int, tmp_path: Path) -> None:
+    folder, died = tmp_path / "ck", ONE_AFTER_ANOTHER[:kills]
+    ends, said = processes(folder, *(f"{save_freq}:{how}:{at}" for save_freq, how, at, _ in died), "epoch:never:0")
+    assert ends == [-signal.SIGKILL] * kills + [0]
     remembers, iterations, here = said.split()
     assert f"{remembers} {iterations}" == expected()
-    assert int(here) == 24 - ONE_AFTER_ANOTHER[-1][3], "the last process did no more than was left"
+    assert int(here) == 24 - died[-1][3], "the last process did no more than was left"
     assert not folder.exists()
 
 

@@ -47,7 +47,7 @@ PLAIN = {"transforms": [], "output": {"dtype": "uint8"}}
 @pytest.mark.parametrize(
     ("source", "own"),
     [
-        ({}, {"splits": {"parts": {"train": 0.8, "validation": 0.2}, "method": "hash"}}),
+        pytest.param({}, {"splits": {"parts": {"train": 0.8, "validation": 0.2}, "method": "hash"}}, marks=pytest.mark.nightly),
         ({"encoded": True, "by_block": True}, {"transforms": [{"resize": {"size": 2}}]}),
     ],
     ids=["by hash", "encoded, by block"],

@@ -52,9 +52,13 @@ def test_the_same_with_xla(photo_folder: Path, steps: list[Any]) -> None:
     assert np.abs(compiled - plain).max() <= E1
 
 
-def test_the_same_at_every_batch_size_and_share(photo_folder: Path, plain: Pipeline, images: Array) -> None:
+@pytest.mark.nightly  # by day those of colours and of geometry are
+def test_the_same_at_every_batch_size(photo_folder: Path, images: Array) -> None:
     small = stream(pipeline(photo_folder, transforms=POLICY, batch={"size": 4}))
     assert np.abs(small[: len(images)] - images).max() <= E1
+
+
+def test_the_same_for_every_share(plain: Pipeline, images: Array) -> None:
     share = fixed(plain, shard=(1, 2))
     half = images.reshape(-1, 8, *images.shape[1:])[:, 4:].reshape(share.shape)
     assert np.abs(share - half).max() <= E1

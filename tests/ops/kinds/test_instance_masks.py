@@ -85,9 +85,12 @@ RECIPES: dict[str, list[Any]] = {
     "boxes lost on the way": [{"random_crop": {"size": [30, 40]}}, {"random_affine": {"x": 0.5, "interpolation": "nearest", **BLACK}}],
 }
 
+BY_DAY = ("flip and crop", "perspective", "around", "boxes lost on the way")
+"""Windows, matrices, and both in turn; the rest repeats them."""
+
 
 @pytest.mark.tf
-@pytest.mark.parametrize("name", list(RECIPES))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly] * (name not in BY_DAY)) for name in RECIPES])
 def test_each_pixel_numbers_the_box_that_it_lies_in(name: str) -> None:
     found = delivered(spec(RECIPES[name], boxes={"min_visibility": 0.3}))
     assert sum(shown(example) for example in found) > 5
@@ -118,6 +121,7 @@ def test_what_a_fill_uncovers_is_ignored_and_stays_so() -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.nightly  # by day outlines of files are cached, masks that are pasted are shared and resumed, and views have boxes
 def test_caches_shares_resumes_and_views_keep_it(tmp_path: Any) -> None:
     steps = RECIPES["flip and crop"]
     whole = delivered(spec(steps))
@@ -137,6 +141,7 @@ def test_caches_shares_resumes_and_views_keep_it(tmp_path: Any) -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.nightly  # by day moved ones are
 def test_an_image_with_its_instances_is_drawn_and_exported(tmp_path: Any) -> None:
     pipe = pipegen.build(spec(RECIPES["affine"]), data=scenes(), runtime={"jit": "never"})
     assert pipe.preview("train", rows=2, draws=2).width > 100

@@ -428,45 +428,75 @@ PASTED: list[Any] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def pasted() -> Any:
+    return pipe(PASTED)
+
+
 @pytest.mark.tf
-def test_pixels_of_pasted_images_have_the_places_of_the_boxes_that_are_left() -> None:
-    """Whose objects were moved, dropped and cut before and after; a box that was not covered is where it would be."""
-    for steps in (PASTED, [*PASTED, {"random_rotation": {"degrees": 20, **BLACK}}]):
-        assert check(stream(pipe(steps))) > 20
-        assert check(stream(pipe(steps, max=3, min_visibility=0.3))) > 12
-    for steps in (PASTED, ["cutmix", {"copy_paste": {}}], [*PASTED, "mosaic"]):  # where a box can come twice
-        whole = stream(pipe(steps))
-        for mask, there, boxes in zip(whole["masks"], whole["boxes_valid"], whole["boxes"], strict=True):
-            for number in {*mask.ravel().tolist()} - {0}:
-                assert there[number - 1]
-                _within(mask[..., 0] == number, boxes[number - 1], slack=2)
-    before, after = (stream(pipe(steps)) for steps in (PASTED[:-1], PASTED))
+def test_pixels_of_pasted_images_have_the_places_of_the_boxes_that_are_left(pasted: Any) -> None:
+    """Whose objects were moved, dropped and cut before and after."""
+    before, after = stream(pipe(PASTED[:-1])), stream(pasted)
+    assert check(after) > 20
+    assert check(stream(pipe([*PASTED, {"random_rotation": {"degrees": 20, **BLACK}}], max=3, min_visibility=0.3))) > 12
     assert after["boxes_valid"].sum() > before["boxes_valid"].sum()
     assert (after["masks"] > 0).sum() > (before["masks"] > 0).sum()
 
 
 @pytest.mark.tf
-def test_a_pasted_stream_is_the_same_for_shares_and_batches_of_any_size_and_after_a_resume() -> None:
-    steps = [*PASTED, {"random_flip": BLACK}]
-    whole = stream(pipe(steps, size=4), epoch=1)
-    for size in (3, 8, 12):
-        other = stream(pipe(steps, size=size), epoch=1)
-        for name, value in whole.items():
-            np.testing.assert_array_equal(other[name], value, name)
-    made = pipe(steps, size=4)
+@pytest.mark.nightly
+def test_pixels_have_their_places_where_boxes_are_moved_or_limited_alone() -> None:
+    assert check(stream(pipe([*PASTED, {"random_rotation": {"degrees": 20, **BLACK}}]))) > 20
+    assert check(stream(pipe(PASTED, max=3, min_visibility=0.3))) > 12
+
+
+MIXED_AND_PASTED: list[list[Any]] = [PASTED, ["cutmix", {"copy_paste": {}}], [*PASTED, "mosaic"]]
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(MIXED_AND_PASTED[0], marks=pytest.mark.nightly),
+        *MIXED_AND_PASTED[1:2],
+        pytest.param(MIXED_AND_PASTED[2], marks=pytest.mark.nightly),
+    ],
+)
+def test_a_box_that_was_not_covered_is_where_it_would_be(steps: list[Any]) -> None:
+    """Although a box can come twice."""
+    whole = stream(pipe(steps))
+    for mask, there, boxes in zip(whole["masks"], whole["boxes_valid"], whole["boxes"], strict=True):
+        for number in {*mask.ravel().tolist()} - {0}:
+            assert there[number - 1]
+            _within(mask[..., 0] == number, boxes[number - 1], slack=2)
+
+
+@pytest.mark.tf
+def test_a_pasted_stream_is_the_same_for_shares_and_batches_of_any_size_and_after_a_resume(pasted: Any) -> None:
+    whole, made = stream(pasted, epoch=1), pipe(PASTED, size=4)
     batches = [y for _, y in made.dataset("train", epoch=1)]
+    for name in ("masks", "boxes", "boxes_valid", "which"):
+        np.testing.assert_array_equal(np.concatenate([batch[name] for batch in batches]), whole[name], name)
     shares = [[y for _, y in made.dataset("train", epoch=1, shard=(i, 2))] for i in range(2)]
     for i, batch in enumerate(batches):
         for name in ("masks", "boxes", "which"):
             np.testing.assert_array_equal(np.concatenate([share[i][name] for share in shares]), batch[name])
     for rest, batch in zip(made.dataset("train", epoch=1, step=1), batches[1:], strict=True):
         np.testing.assert_array_equal(rest[1]["masks"], batch["masks"])
-    compiled = stream(pipe(steps, size=4, runtime={"jit": "always"}), epoch=1)
-    for name in ("masks", "boxes", "boxes_valid", "which"):
-        np.testing.assert_array_equal(compiled[name], whole[name], name)
 
 
 @pytest.mark.tf
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", [{"size": 3}, {"size": 12}, {"size": 4, "runtime": {"jit": "always"}}])
+def test_a_pasted_stream_is_the_same_in_xla_and_with_a_step_behind(how: dict[str, Any]) -> None:
+    steps = [*PASTED, {"random_flip": BLACK}]
+    whole, other = stream(pipe(steps), epoch=1), stream(pipe(steps, **how), epoch=1)
+    for name in ("masks", "boxes", "boxes_valid", "which"):
+        np.testing.assert_array_equal(other[name], whole[name], name)
+
+
+@pytest.mark.tf
+@pytest.mark.nightly  # by day views have masks of their own, and are pasted, in tests of each
 def test_views_are_pasted_by_masks_of_their_own() -> None:
     import pipegen
 
@@ -480,7 +510,7 @@ def test_views_are_pasted_by_masks_of_their_own() -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("last", ["cutmix", "copy_paste"])
+@pytest.mark.parametrize("last", [pytest.param("cutmix", marks=pytest.mark.nightly), "copy_paste"])
 def test_the_passes_keep_what_is_mixed_with_masks(last: str) -> None:
     """Each against the plan before it, from the one that was built."""
     from planning import interpret
@@ -499,22 +529,42 @@ def test_the_passes_keep_what_is_mixed_with_masks(last: str) -> None:
             np.testing.assert_array_equal(after[name], first[name], record.name)
 
 
-@pytest.mark.tf
-@pytest.mark.parametrize("step", ["cutmix", "mosaic", "copy_paste"])
-@pytest.mark.parametrize("received", ["boxes", "masks", "points", "image"])
-def test_what_the_model_does_not_get_is_no_part_of_a_mix(step: str, received: str) -> None:
-    """Boxes pasted by a mask that nobody gets, masks whose boxes have keypoints that nobody gets, and so on."""
-    import pipegen
-
+def received_alone(step: str) -> tuple[dict[str, Any], dict[str, Any]]:
     data = scenes() | {"points": [np.repeat(b[:, None, :2] + 1, 2, 1) for b in scenes()["boxes"]]}
     data["points"] = [np.concatenate([p, np.full_like(p[..., :1], 2)], -1) for p in data["points"]]
     given = sections([{"random_flip": BLACK}, step])
     given["source"]["arrays"]["features"]["points"] = {"kind": "keypoints", "with": "boxes", "names": ["a", "b"]}
     del given["source"]["arrays"]["features"]["all_masks"], data["all_masks"]
-    every = ["boxes", "masks", "points", "which"]
-    whole = pipegen.build(given | {"output": {"y": {name: name for name in every}}}, data=data, runtime={"jit": "never", "cache": "none"})
-    alone = pipegen.build(given | {"output": {"y": {received: received}}}, data=data, runtime={"jit": "never", "cache": "none"})
-    for (image, due), (other, found) in zip(whole.dataset("train", epoch=0), alone.dataset("train", epoch=0), strict=True):
+    return given, data
+
+
+@cache
+def batches_of(step: str, *received: str) -> list[tuple[Any, Any]]:
+    import pipegen
+
+    given, data = received_alone(step)
+    output = {"output": {"y": {name: name for name in received}}}
+    made = pipegen.build(given | output, data=data, runtime={"jit": "never", "cache": "none"})
+    return [*made.dataset("train", epoch=0)]
+
+
+BY_DAY = {("cutmix", "points"), ("cutmix", "image"), ("copy_paste", "boxes")}
+"""Each of the steps that need masks for what is received, and keypoints and boxes that need others in turn."""
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(
+    ("step", "received"),
+    [
+        pytest.param(step, received, marks=[pytest.mark.nightly] * ((step, received) not in BY_DAY))
+        for step in ("cutmix", "mosaic", "copy_paste")
+        for received in ("boxes", "masks", "points", "image")
+    ],
+)
+def test_what_the_model_does_not_get_is_no_part_of_a_mix(step: str, received: str) -> None:
+    """Boxes pasted by a mask that nobody gets, masks whose boxes have keypoints that nobody gets, and so on."""
+    whole, alone = batches_of(step, "boxes", "masks", "points", "which"), batches_of(step, received)
+    for (image, due), (other, found) in zip(whole, alone, strict=True):
         np.testing.assert_array_equal(other, image)
         if received != "image":
             np.testing.assert_array_equal(found[received], due[received])

@@ -221,6 +221,7 @@ def test_it_is_the_same_for_other_batches_and_for_images_alone(examples: list[tu
 
 
 @pytest.mark.tf
+@pytest.mark.nightly  # by day those of crops around something do
 def test_views_choose_their_own_windows(examples: list[tuple[Any, Any, Any, Any]]) -> None:
     """The first is the image that there is without views."""
     import pipegen
