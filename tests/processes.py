@@ -37,11 +37,14 @@ def model():
 """
 
 
-def in_process(folder: Path, body: str, **environment: str) -> Any:
-    """Run a program after the prelude and give what it printed last, as JSON."""
+def in_process(folder: Path, body: str, *, beside: bool = False, **environment: str) -> Any:
+    """Run a program after the prelude and give what it printed last, as JSON.
+
+    One that runs `beside` another, which it may wait for, is started anew: copies run one at a time.
+    """
     program = PRELUDE.format(tests=str(TESTS), folder=str(folder)) + textwrap.dedent(body)
     env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", **environment}
-    if "KERAS_BACKEND" in environment:
+    if beside or "KERAS_BACKEND" in environment:
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False, env=env)
     else:
         done = copies.run(program, env=env)

@@ -93,7 +93,8 @@ def augmented(folder: Path) -> dict[str, Any]:
 
 
 def test_a_cache_and_a_resumed_run_have_the_same(tmp_path: Path) -> None:
-    pipe, cached = (pipegen.build(augmented(tmp_path), runtime={"jit": "never", "cache": cache}) for cache in ("none", "memory"))
+    given = augmented(tmp_path)
+    pipe, cached = (pipegen.build(given, runtime={"jit": "never", "cache": cache}) for cache in ("none", "memory"))
     whole = masks(pipe, epoch=1)
     assert len(np.unique(whole)) > 3
     for _ in range(2):

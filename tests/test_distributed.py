@@ -154,7 +154,7 @@ def test_workers_take_their_shares_and_not_shares_of_those(photo_folder: Path) -
     results: dict[int, Any] = {}
 
     def run(index: int) -> None:
-        results[index] = in_process(photo_folder, WORKER.format(addresses=addresses, index=index))
+        results[index] = in_process(photo_folder, WORKER.format(addresses=addresses, index=index), beside=True)
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(2)]
     for thread in threads:

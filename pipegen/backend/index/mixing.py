@@ -77,9 +77,9 @@ def partners(rank: tf.Tensor, member: tf.Tensor) -> tf.Tensor:
     n = tf.shape(rank)[0]
     missing = -n % GROUP
     keys = tf.reshape(tf.pad(tf.where(member, rank, 2.0), [[0, missing]], constant_values=2.0), [-1, GROUP])
-    members = tf.reduce_sum(tf.cast(tf.reshape(tf.pad(member, [[0, missing]]), [-1, GROUP]), tf.int32), 1)[:, None]
+    members = tf.reduce_sum(tf.cast(tf.reshape(tf.pad(member, [[0, missing]]), [-1, GROUP]), tf.int32), 1, keepdims=True)
     ranked = tf.argsort(keys, axis=1, stable=True)
-    place = tf.range(GROUP)[None]
+    place = tf.range(GROUP)
     following = tf.where(place + 1 < members, place + 1, tf.where(place < members, 0, place))
     following = tf.gather(ranked, following, batch_dims=1)
     partner = tf.gather(following, tf.argsort(ranked, axis=1), batch_dims=1)

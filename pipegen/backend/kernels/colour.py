@@ -42,13 +42,18 @@ def apply_colour(
 
 def _mixed(x: tf.Tensor, a: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
     """`A x + offset` of floats `(n, height, width, in)`."""
-    sources = [x[..., c] for c in range(x.shape[-1])]
+    sources = tf.unstack(x, axis=-1)
+    count = int(a.shape[-2])
+    factors, shifts = (
+        tf.unstack(tf.reshape(part, [-1, size, 1, 1]), axis=1) for part, size in ((a, count * len(sources)), (offset, count))
+    )
     channels = []
-    for o in range(a.shape[-2]):
-        total = a[:, o, 0, None, None] * sources[0]
-        for c in range(1, len(sources)):
-            total = total + a[:, o, c, None, None] * sources[c]
-        channels.append(total + offset[:, o, None, None])
+    for o in range(count):
+        first, *others = factors[o * len(sources) : (o + 1) * len(sources)]
+        total = first * sources[0]
+        for factor, source in zip(others, sources[1:], strict=True):
+            total = total + factor * source
+        channels.append(total + shifts[o])
     return tf.stack(channels, -1)
 
 

@@ -88,11 +88,11 @@ def apply_element(stage: s.Stage, features: Features, found: Found | None = None
     if how.surveyed is not None:
         how.surveyed(stage, features, found)
         return
-    single = {k: v[None] for k, v in features.items() if k in stage.touches() or k.startswith("@")}
+    single = {k: tf.expand_dims(v, 0) for k, v in features.items() if k in stage.touches() or k.startswith("@")}
     apply_stage(stage, single)
     for key in [k for k in features if k.startswith("@") and k not in single]:
         del features[key]
-    features.update({k: v[0] for k, v in single.items()})
+    features.update({k: tf.squeeze(v, 0) for k, v in single.items()})
 
 
 def parameters(stage: s.Stage, features: Features) -> Params:

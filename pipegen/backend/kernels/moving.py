@@ -224,8 +224,9 @@ def settle(stage: s.Move | s.Enter | s.MixItems | s.Limit, features: Features, i
 
 def _shown(items: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
     """Items `(n, most, ...)`, with zeros where there is none."""
-    mask = tf.reshape(there, tf.concat([tf.shape(there), [1] * (items.shape.rank - 2)], 0))
-    return tf.where(mask, items, tf.zeros_like(items))
+    for _ in range(items.shape.rank - 2):
+        there = tf.expand_dims(there, -1)
+    return tf.where(there, items, tf.zeros([], items.dtype))
 
 
 def _known(sides: tuple[int | None, int | None], size: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:

@@ -184,11 +184,11 @@ def _row(m: tf.Tensor, first: int, size: Size, *, counted: bool = False) -> tf.T
     if counted and isinstance(height, int) and isinstance(width, int):
         pixel = tf.range(height * width)
         x, y = tf.cast(pixel % width, m.dtype), tf.cast(pixel // width, m.dtype)
-        a, b, c = (m[:, i, None] for i in range(first, first + 3))
+        a, b, c = tf.split(m[:, first : first + 3], 3, axis=1)
         return tf.reshape(a * x + b * y + c, [-1, height, width])
     xs = tf.range(tf.cast(size[1], m.dtype))[None, None, :]
     ys = tf.range(tf.cast(size[0], m.dtype))[None, :, None]
-    a, b, c = (m[:, i, None, None] for i in range(first, first + 3))
+    a, b, c = tf.unstack(tf.reshape(m[:, first : first + 3], [-1, 3, 1, 1]), axis=1)
     return a * xs + b * ys + c
 
 

@@ -38,4 +38,4 @@ def untouched(shape: Sequence[int | None], dtype: tf.DType, name: str) -> tf.Var
 
 def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
     """Write one row; the operation itself, since what `scatter_nd_update` gives back does not wait for it."""
-    return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=row[None, None], updates=value[None])
+    return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=tf.reshape(row, [1, 1]), updates=tf.expand_dims(value, 0))

@@ -213,8 +213,9 @@ class RecordTensors:
         """The items of records and which places hold one, padded to `shape` with zeros."""
         items = self._ragged[feature]
         values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
-        place = ends[..., :1] + tf.range(shape[0] or 0, dtype=tf.int64)
-        there = place < ends[..., 1:]
+        first, end = tf.split(ends, 2, -1)
+        place = first + tf.range(shape[0] or 0, dtype=tf.int64)
+        there = place < end
         return tf.gather(values, tf.where(there, place, tf.shape(values, tf.int64)[0] - 1)), there
 
 

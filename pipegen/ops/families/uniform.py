@@ -27,7 +27,7 @@ class UniformTransform(Transform):
         return len(self.ranges())
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {name: uniform(u[..., i], bounds) for i, (name, bounds) in enumerate(self.ranges().items())}
+        return {name: uniform(drawn, bounds) for drawn, (name, bounds) in zip(tf.unstack(u, axis=-1), self.ranges().items(), strict=False)}
 
 
 class UniformGeometric(UniformTransform, GeometricTransform):

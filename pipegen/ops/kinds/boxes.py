@@ -212,7 +212,7 @@ _RELATIVE_MOST = 2.0
 
 def _as_xyxy(library: Any, boxes: Any, form: str) -> Any:
     """Boxes of a format as left, top, right and bottom edge, relative ones as they are, by NumPy or TensorFlow."""
-    a, b, c, d = (boxes[..., i] for i in range(4))
+    a, b, c, d = tf.unstack(boxes, axis=-1) if library is tf else (boxes[..., i] for i in range(4))
     parts = {
         "xyxy": (a, b, c, d), "yxyx": (b, a, d, c), "xywh": (a, b, a + c, b + d),
         "center_xywh": (a - c / 2, b - d / 2, a + c / 2, b + d / 2),
@@ -226,8 +226,8 @@ def _negative(np: Any, values: Any, form: str) -> bool:
 
 
 def _area(boxes: tf.Tensor) -> tf.Tensor:
-    sides = tf.maximum(boxes[..., 2:] - boxes[..., :2], 0.0)
-    return sides[..., 0] * sides[..., 1]
+    left, top, right, bottom = tf.unstack(boxes, axis=-1)
+    return tf.maximum(right - left, 0.0) * tf.maximum(bottom - top, 0.0)
 
 
 def _kept(boxes: tf.Tensor, height: tf.Tensor, width: tf.Tensor, rules: BoxRules) -> tuple[tf.Tensor, tf.Tensor]:
@@ -251,12 +251,11 @@ def _large_enough(boxes: tf.Tensor, seen: tf.Tensor, whole: tf.Tensor, rules: Bo
 def _around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
     """The least upright boxes around what affine matrices make of boxes: float64 `(n, most, 4)`. The centre moves as any point, and half a
     side is what the halves of both sides reach in that direction."""
-    m = (matrix / matrix[:, 2:, 2:])[:, None]
-    low, high = boxes[..., :2] - 0.5, boxes[..., 2:] - 0.5  # in a matrix, pixel centres lie at whole numbers
-    centre, half = (low + high) / 2.0, (high - low) / 2.0
-    columns, reaches = (m[..., :2, 0], m[..., :2, 1]), tf.abs(m[..., :2, :2])
-    centre = columns[0] * centre[..., :1] + columns[1] * centre[..., 1:] + m[..., :2, 2]
-    half = reaches[..., 0] * half[..., :1] + reaches[..., 1] * half[..., 1:]
+    by_x, by_y, shift = tf.unstack((matrix / matrix[:, 2:, 2:])[:, None, :2], axis=-1)
+    low, high = tf.split(boxes - 0.5, 2, -1)  # in a matrix, pixel centres lie at whole numbers
+    (x, y), (across, down) = tf.split((low + high) / 2.0, 2, -1), tf.split((high - low) / 2.0, 2, -1)
+    centre = by_x * x + by_y * y + shift
+    half = tf.abs(by_x) * across + tf.abs(by_y) * down
     return tf.round((tf.concat([centre - half, centre + half], -1) + 0.5) * _STEPS) / _STEPS
 
 

@@ -121,9 +121,9 @@ def _weighted(at: object, weights: tf.Tensor, radius: int) -> tf.Tensor:
     def read(offset: int) -> tf.Tensor:
         return tf.cast(at(offset), weights.dtype)  # type: ignore[operator]
 
-    total = read(0) * weights[:, 0, None, None]
-    for d in range(1, radius + 1):
-        weight = weights[:, d, None, None]
+    middle, *others = tf.unstack(tf.reshape(weights, [-1, radius + 1, 1, 1]), axis=1)
+    total = read(0) * middle
+    for d, weight in enumerate(others, 1):
         pair = read(-d) * weight + read(d) * weight if weights.dtype == tf.float64 else (read(-d) + read(d)) * weight
         total = total + pair
     return total

@@ -74,8 +74,7 @@ def spread(
         return tf.cast(wide[:, top : top + height, left : left + width * channels], tf.uint16 if integer else dtype)
 
     total = None
-    for number, group in enumerate(groups):
-        weight = weights[:, number, None, None]
+    for weight, group in zip(tf.unstack(tf.reshape(weights, [-1, len(groups), 1, 1]), axis=1), groups, strict=True):
         if dtype == tf.float64:  # a sum of several would not be exact
             parts = [read(offset) * weight for offset in group]
         else:

@@ -41,7 +41,8 @@ def cut(image: tf.Tensor, window: tf.Tensor, fill: Fill | None = None) -> tf.Ten
     Returns:
         `(height of the window, its width, channels)`.
     """
-    starts, counts = tf.unstack(window[:2]), tf.unstack(window[2:])
+    top, left, height, width = tf.unstack(window)
+    starts, counts = (top, left), (height, width)
     if fill is None:
         found = tf.slice(image, [*starts, 0], [*counts, -1])
     elif isinstance(fill, str):
