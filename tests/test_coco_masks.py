@@ -172,8 +172,16 @@ def test_splits_and_parts_of_a_mix_have_masks_of_the_same_classes(tmp_path: Path
     }
     with pytest.raises(SpecError, match="has other classes than the mix, by which the pixels of its mask count"):
         pipegen.build(mix)
-    for part in parts.values():
-        part["coco"]["classes"] = [*NAMES]
+
+
+@pytest.mark.nightly
+def test_classes_that_are_said_join_parts_and_splits(tmp_path: Path) -> None:
+    train, other = outlined(tmp_path / "a", range(5)), outlined(tmp_path / "b", range(5, COUNT))
+    own = {"masks": "classes", "classes": [*NAMES]}
+    parts = {"train": {"coco": {**train, **own}}, "validation": {"coco": {**other, **own}}}
+    given = spec({}) | {"source": {"by_split": parts}}
+    of_mix = {name: {"weight": 1, "source": part, "splits": {"parts": {"train": 5}}} for name, part in parts.items()}
+    mix = spec({}) | {"source": {"mix": {"epoch": 8, "parts": of_mix}}}
     masked = pipegen.build(given, runtime={"jit": "never"})
     assert len(masks(masked)) == 5
     joined = pipegen.build(mix, runtime={"jit": "never"})

@@ -57,10 +57,14 @@ def test_a_number_of_views_draws_the_random_steps_of_training(pipe: Any, plain: 
     rows = x.reshape(11, 3, *x.shape[1:])
     assert all(not np.array_equal(rows[:, i], rows[:, j]) for i, j in ((0, 1), (1, 2), (0, 2)))
     assert not np.array_equal(rows[:, 0], plain[0])
+
+
+@pytest.mark.nightly
+def test_files_are_predicted_on_in_views(pipe: Any, plain: Any) -> None:
     files = list(pipe.files("validation"))
     found = pipe.predict_on(files, views=["flip", []])
     assert found.files == tuple(files)
-    got = stream(found.dataset)[0].reshape(11, 2, *x.shape[1:])
+    got = stream(found.dataset)[0].reshape(11, 2, *plain[0].shape[1:])
     np.testing.assert_array_equal(got[:, 1], plain[0])
     np.testing.assert_array_equal(got[:, 0], plain[0][:, :, ::-1])
 

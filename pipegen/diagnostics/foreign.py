@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, cast
 
 Kind = Literal["step", "source", "key", "value", "spec", "split"]
@@ -59,6 +59,7 @@ class Row:
         return not any("=" not in own and plain(own) == plain(word) for own in self.words)
 
 
+@lru_cache(4096)
 def plain(word: str) -> str:
     """Returns the letters and digits of a word in lower case: spelling conventions do not count."""
     return re.sub(r"[^0-9a-z]", "", word.casefold())

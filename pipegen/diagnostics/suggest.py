@@ -7,13 +7,17 @@ part of one candidate's name (`flip`), and last as a slip of the fingers (`proba
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from pipegen.diagnostics.foreign import VAGUE, meanings, plain
 
 _RANDOM = "random"
 _MOST = 300
 """Candidates that are looked at: each takes time, and a damaged spec may declare thousands of names."""
+
+_KEPT = 4096
+"""Names whose parts are kept: those of the language are looked at for each word that is wrong."""
 
 
 def closest(word: str, candidates: Iterable[str]) -> str | None:
@@ -60,14 +64,16 @@ def _inflected(letters: str, by_plain: dict[str, str]) -> str | None:
     return next((name for other, name in by_plain.items() if len(stem) >= 4 and _stem(other) == stem), None)
 
 
+@lru_cache(_KEPT)
 def _stem(letters: str) -> str:
     return re.sub(r"(?:ings?|ers?|ed|es|s|e)$", "", letters)
 
 
-def _tokens(word: str) -> list[str]:
+@lru_cache(_KEPT)
+def _tokens(word: str) -> tuple[str, ...]:
     """The parts of a name: `randomFlip`, `random-flip` and `random_flip` have the same."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word)
-    return [t for t in re.split(r"[^0-9a-z]+", spaced.casefold()) if t]
+    return tuple(t for t in re.split(r"[^0-9a-z]+", spaced.casefold()) if t)
 
 
 def _part(word: str, names: list[str]) -> str | None:
@@ -88,7 +94,7 @@ def _part(word: str, names: list[str]) -> str | None:
     return short[0] if len(short) == 1 else None
 
 
-def _abbreviates(tokens: list[str], own: list[str]) -> bool:
+def _abbreviates(tokens: Sequence[str], own: Sequence[str]) -> bool:
     if len(tokens) != len(own):
         return False
     return all(o.startswith(t) and (len(t) >= 3 or t == o) for t, o in zip(tokens, own, strict=True))
@@ -99,7 +105,7 @@ def _slip(letters: str, by_plain: dict[str, str]) -> str | None:
     best: tuple[float, int, str] | None = None
     for i, (other, name) in enumerate(by_plain.items()):
         for a, b, handicap, limit in _pairs(letters, other):
-            if abs(len(a) - len(b)) > limit or (distance := _distance(a, b)) > limit:
+            if _letters_apart(a, b) > limit or (distance := _distance(a, b)) > limit:
                 continue
             rank = (distance + handicap + (0.25 if a[0] != b[0] else 0.0), i, name)
             best = min(best, rank) if best else rank
@@ -120,6 +126,11 @@ def _allowed(a: str, b: str) -> int:
     """Returns how many slips two words may be apart: none for two letters, one up to five, a third of the length beyond."""
     length = min(len(a), len(b))
     return 0 if length < 3 else 1 if length < 6 else 2 if length < 9 else 3
+
+
+def _letters_apart(a: str, b: str) -> int:
+    """The letters that two words do not share, of whichever has more of them: never more than their distance, and quick to count."""
+    return max(len(a), len(b)) - sum(min(a.count(letter), b.count(letter)) for letter in set(a))
 
 
 def _distance(a: str, b: str) -> int:

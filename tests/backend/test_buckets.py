@@ -132,11 +132,10 @@ def test_any_step_of_any_share_can_be_begun_with(pipe: Any) -> None:
 
 
 def test_training_goes_on_where_it_stood_and_a_changed_batch_waits_for_the_next_epoch(folder: Path, pipe: Any) -> None:
-    first = build(folder)
-    first.seek(1)
-    iterator = iter(first.train)
+    pipe.seek(1)
+    iterator = iter(pipe.train)
     seen = [next(iterator)[0].numpy() for _ in range(2)]
-    state = json.loads(json.dumps(first.state()))
+    state = json.loads(json.dumps(pipe.state()))
     again = build(folder)
     again.restore(state)
     seen += [x.numpy() for x, _ in again.train]

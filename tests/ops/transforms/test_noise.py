@@ -121,8 +121,8 @@ def test_a_sensor_s_noise_has_its_deviation() -> None:
 
 
 @pytest.mark.parametrize("step", [
-    RandomHsv(hue_degrees=90, saturation_delta=60, value_delta=50), RandomSaltAndPepper(share=0.3), RandomShotNoise(),
-    RandomIsoNoise(std=20, hue_degrees=20),
+    RandomSaltAndPepper(share=0.3), RandomIsoNoise(std=20, hue_degrees=20), pytest.param(RandomShotNoise(), marks=pytest.mark.nightly),
+    pytest.param(RandomHsv(hue_degrees=90, saturation_delta=60, value_delta=50), marks=pytest.mark.nightly),
 ], ids=lambda step: step.op)  # fmt: skip
 def test_bytes_are_the_same_in_xla(step: ByteTransform) -> None:
     images = pictures()

@@ -49,7 +49,12 @@ def applied(step: ByteTransform, x: Array, u: Array, *, jit: bool = False) -> Ar
     return tf.function(whole, jit_compile=jit, autograph=False)(tf.constant(x), tf.constant(u)).numpy()
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.op)
+BY_DAY = ("random_fog", "random_rain", "random_sun_flare")
+
+
+@pytest.mark.parametrize(
+    "step", [pytest.param(s, marks=[pytest.mark.nightly] * (s.op not in BY_DAY)) for s in STEPS], ids=lambda step: step.op
+)
 def test_weather_is_the_same_in_xla_and_for_each_example(step: ByteTransform) -> None:
     x, u = images(), draws(step)
     done = applied(step, x, u)
