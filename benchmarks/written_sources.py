@@ -63,7 +63,7 @@ def _tfrecord(folder: Path, photos: Sequence[Photo]) -> None:
                 image = tf.train.Feature(bytes_list=tf.train.BytesList(value=[content]))
                 classes = tf.train.Feature(int64_list=tf.train.Int64List(value=[label]))
                 features = tf.train.Features(feature={"image": image, "label": classes})
-                writer.write(tf.train.Example(features=features).SerializeToString())
+                writer.write(tf.train.Example(features=features).SerializeToString(deterministic=True))
 
 
 def _tar(folder: Path, photos: Sequence[Photo]) -> None:
