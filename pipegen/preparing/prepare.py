@@ -126,8 +126,7 @@ def _check_libraries(work: Work, runner: Runner | None) -> None:
             check()
         except MissingLibrary as error:
             label = work.fitted.spec.loaded.locate.label(("source",))
-            help_ = (f"pip install 'pipegen[{error.extra}]'",)
-            raise SpecError([make("PG575", f"`{option}` needs {error}", label, help=help_)]) from None
+            raise SpecError([make("PG575", f"`{option}` needs {error}", label, help=(error.help,))]) from None
 
 
 def _check_folder(work: Work) -> None:

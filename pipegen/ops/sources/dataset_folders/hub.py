@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
+from pipegen.ops.sources.stores.libraries import how_to_install
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,7 +123,7 @@ def _columns(file: str) -> dict[str, Any]:
         import pyarrow.parquet as pq
     except ImportError as error:
         message = f"Parquet files are read by PyArrow, which cannot be imported here: {error}"
-        raise OpError("PG440", message, help="pip install 'pipegen[parquet]'") from None
+        raise OpError("PG440", message, help=how_to_install("pyarrow", "parquet", error)) from None
     try:
         schema = pq.read_schema(file)
         said = json.loads((schema.metadata or {}).get(HUB_METADATA, b"{}"))

@@ -48,7 +48,7 @@ class StoredMessages(StoredRows):
         try:
             self._store(0)
         except MissingLibrary as error:
-            raise OpError("PG440", f"ArrayRecord files are read by {error}", help=f"pip install 'pipegen[{error.extra}]'") from None
+            raise OpError("PG440", f"ArrayRecord files are read by {error}", help=error.help) from None
         except StoreError as error:
             message = f"{self._files[0]!r} cannot be read: {error}"
             raise OpError("PG570", message, field="path", help=PREPARE_AGAIN) from None

@@ -88,7 +88,7 @@ class StoreSource(RecordSource):
 
         if isinstance(error, MissingLibrary):
             message = f"{self.called} files are read by {error}"
-            raise OpError("PG440", message, help=f"pip install 'pipegen[{error.extra}]'") from None
+            raise OpError("PG440", message, help=error.help) from None
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         """Look at what the first file holds, and at its first record."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pipegen.errors import InternalError
+from pipegen.ops.sources.stores.libraries import how_to_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,12 +45,12 @@ class MissingLibrary(StoreError):
     """The library that reads a format cannot be imported.
 
     Attributes:
-        extra: The extra of pipegen that brings it.
+        help: What to do.
     """
 
     def __init__(self, library: str, extra: str, error: ImportError) -> None:
         super().__init__(f"{library}, which cannot be imported here: {error}")
-        self.extra = extra
+        self.help = how_to_install(library, extra, error)
 
 
 @dataclass(frozen=True, slots=True)

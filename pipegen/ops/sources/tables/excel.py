@@ -10,6 +10,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.wording import close_names, quoted
+from pipegen.ops.sources.stores.libraries import how_to_install
 from pipegen.ops.sources.tables.reading import TableReading
 from pipegen.ops.sources.tables.table import Table, find_table
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_EXTRA = "pip install 'pipegen[excel]'; or save the sheet as CSV"
+_OR_ELSE = "; or save the sheet as CSV"
 
 
 class ExcelTable(TableReading):
@@ -41,7 +42,8 @@ class ExcelTable(TableReading):
             import pandas as pd
         except ImportError as error:
             message = f"Excel files are read by pandas, which cannot be imported here: {error}"
-            raise OpError("PG421", message, field="path", help=_EXTRA) from None
+            help_ = how_to_install("pandas", "excel", error) + _OR_ELSE
+            raise OpError("PG421", message, field="path", help=help_) from None
         try:
             with pd.ExcelFile(file) as book:
                 sheets = list(map(str, book.sheet_names))
@@ -50,7 +52,8 @@ class ExcelTable(TableReading):
         except OpError:
             raise
         except ImportError as error:
-            raise OpError("PG421", f"pandas needs another library for {file!r}: {error}", field="path", help=_EXTRA) from None
+            message = f"pandas needs another library for {file!r}: {error}"
+            raise OpError("PG421", message, field="path", help=f"pip install 'pipegen[excel]'{_OR_ELSE}") from None
         except Exception as error:  # a damaged file makes several libraries raise what they will
             raise OpError("PG421", f"{file!r} cannot be read as a sheet: {error}", field="path") from None
         blank = frame.isna().all(axis=1).tolist()

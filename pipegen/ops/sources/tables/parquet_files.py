@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.stores.libraries import how_to_install
 from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.table import Table
 
@@ -37,7 +38,7 @@ def read_parquet(files: Sequence[str], root: str | None = None) -> ParquetFiles:
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
-        help_ = "pip install 'pipegen[parquet]'; or save the table as CSV"
+        help_ = f"{how_to_install('pyarrow', 'parquet', error)}; or save the table as CSV"
         message = f"Parquet files are read by PyArrow, which cannot be imported here: {error}"
         raise OpError("PG421", message, field="path", help=help_) from None
     schemas, starts = [], [0]

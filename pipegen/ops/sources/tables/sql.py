@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 from pipegen.errors import OpError
 from pipegen.masking import Secretive, masked, without_secrets
 from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.stores.libraries import how_to_install
 from pipegen.ops.sources.tables.reading import TableReading
 from pipegen.ops.sources.tables.sql_snapshot import Snapshot, keep_snapshot, read_snapshot, snapshot_name
 from pipegen.ops.sources.tables.sql_text import refuse_writing
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FOLDER = ".pipegen"
-_EXTRA = "pip install 'pipegen[sql]', and the driver of the database, such as psycopg or pymysql"
+_DRIVER = "install the driver of the database, such as psycopg or pymysql"
 _READ_ONLY: dict[str, str] = {
     "mysql": "SET SESSION TRANSACTION READ ONLY",
     "mariadb": "SET SESSION TRANSACTION READ ONLY",
@@ -122,7 +123,8 @@ def _result(url: str, query: str, base: str) -> Iterator[tuple[tuple[str, ...], 
         import sqlalchemy
     except ImportError as error:
         message = f"databases are read by SQLAlchemy, which cannot be imported here: {error}"
-        raise OpError("PG421", message, field="url", help=_EXTRA) from None
+        help_ = f"{how_to_install('sqlalchemy', 'sql', error)}; and {_DRIVER}"
+        raise OpError("PG421", message, field="url", help=help_) from None
     revealed = url.revealed if isinstance(url, Secretive) else url
     hide = without_secrets(revealed)
     try:
@@ -131,7 +133,7 @@ def _result(url: str, query: str, base: str) -> Iterator[tuple[tuple[str, ...], 
     except OpError:
         raise
     except ImportError as error:
-        raise OpError("PG421", f"the driver of this database cannot be imported: {error}", field="url", help=_EXTRA) from None
+        raise OpError("PG421", f"the driver of this database cannot be imported: {error}", field="url", help=_DRIVER) from None
     except Exception as error:  # what the address of a database may hold is parsed by its driver
         raise OpError("PG453", f"`url` is no address of a database: {hide(error)}", field="url", help=_FORM) from None
     field = "url"
