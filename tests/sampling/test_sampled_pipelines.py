@@ -198,8 +198,16 @@ def test_easy_examples_in_epochs_of_some_steps(table: Path) -> None:
     assert pipe.steps("train") == 9
     order = pipe._engine.order_of("train", 3)
     assert np.unique(np.bincount(order)[np.unique(order)]).tolist() == [3]
-    with pytest.raises(StateError, match="batches of 7, not 14"):
-        of_table(table, **ordered, batch={"size": 14}).restore(pipe.state())
+    other = of_table(table, **ordered, batch={"size": 14})
+    pipe.seek(3, 2)
+    with pytest.raises(StateError, match="begun with batches of 7 ends with them, and not with 14"):
+        other.restore(pipe.state())
+    pipe.seek(3)
+    other.restore(pipe.state())  # of which nothing was begun
+    gone_on = [y.numpy().tolist() for _, y in other.train]
+    anew = of_table(table, **ordered, batch={"size": 14})
+    anew.seek(3)
+    assert (len(gone_on), gone_on) == (9, [y.numpy().tolist() for _, y in anew.train])
 
 
 @pytest.mark.nightly
