@@ -275,3 +275,29 @@ def test_labelme_s_outlines_are_drawn_as_it_draws_them(tmp_path: Path) -> None:
     (at / "1.json").write_text((at / "1.json").read_text().replace('"imageWidth": 64, ', ""))
     with pytest.raises(pipegen.DataError, match="does not say how large its image is"):
         list(pipegen.build(spec, runtime={"jit": "never"}).train)
+
+
+@pytest.mark.parametrize("op", ["voc", "labelme"])
+def test_an_image_as_long_as_what_its_mask_is_read_from_is_not_empty(op: str, tmp_path: Path) -> None:
+    """The bytes of a record are those of all its files."""
+    source = write(tmp_path, op)
+    source[op]["masks"] = "instances"
+    image = next(tmp_path.rglob("3.png"))
+    if op == "labelme":
+        outlines = image.with_suffix(".json")
+        outlines.write_text(outlines.read_text().ljust(image.stat().st_size))
+        size = len(outlines.read_bytes())
+        image.write_bytes(image.read_bytes().ljust(size, b"\0"))
+    else:
+        masks = tmp_path / "SegmentationObject"
+        masks.mkdir()
+        for i in range(COUNT):
+            Image.fromarray(np.zeros(sides(i)[::-1], np.uint8), "P").save(masks / f"{i}.png")
+        mask = masks / "3.png"
+        size = max(mask.stat().st_size, image.stat().st_size)
+        for file in (mask, image):
+            file.write_bytes(file.read_bytes().ljust(size, b"\0"))
+    output = {"y": {"boxes": "boxes", "mask": "mask"}}
+    steps = [{"resize": {"size": 24}}]
+    pipe = pipegen.build({"pipegen": 1, "source": source, "transforms": steps, "output": output, "batch": {"size": 5}})
+    assert "10 examples" in repr(pipe)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pipegen.ops.sources.listing.strings import Ints
+
 _COMPARED = 32
 """Images whose size is compared with what the annotations say."""
 
@@ -108,14 +110,13 @@ class BoxedSource(KeepsBoxes, Source):
             message = f"{root}/{bare} has no box, and so it is with {int((found.lengths() == 0).sum())} of {len(found.keys):,} images"
             raise OpError("PG251", message, field="empty", help="`empty: drop` leaves such images out")
         keys = Strings.hold(found.keys)
-        sizes = [_size_of(f"{root}/{key}") for key in keys]
+        beside = {name: _files(root, paths) for name, paths in found.beside.items()}
+        images = as_sizes([_size_of(f"{root}/{key}") for key in keys])
+        sizes: Ints = sum((files.sizes.astype("int64") for files in beside.values()), start=images)
         known = {"labels": found.names}
         type_ = self._type(len(found.names), max(1, int(found.lengths().max(initial=0))))
-        listing = Listing(
-            root, keys, None, found.names, as_sizes(sizes), (*notes, *of_classes, *of_boxes, *of_masks), parts, columns=columns
-        )
+        listing = Listing(root, keys, None, found.names, sizes, (*notes, *of_classes, *of_boxes, *of_masks), parts, columns=columns)
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
-        beside = {name: _files(root, paths) for name, paths in found.beside.items()}
         listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside)
         if self.empty != "drop":
             return listing
