@@ -120,7 +120,7 @@ def _stages(kernels: Sequence[Kernel]) -> Iterator[Stage]:
 
 def _named(node: Kernel) -> str:
     steps = dict.fromkeys(ref.step.op for stage in node.stages for ref in stage.uses())
-    return " and ".join(f"`{name}`" for name in steps) or node.stages[-1].says()
+    return " and ".join(f"`{name}`" for name in steps) or f'what the plan calls "{node.stages[-1].says()}"'
 
 
 @dataclass(frozen=True, slots=True)

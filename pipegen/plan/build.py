@@ -156,8 +156,8 @@ class Builder(Assembly):
                 self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])).of(DecodeTransform))
             known = len(self.findings)
             if kind_of(self.type[feature]).ragged and kind_of(self.type[feature]).lives:
-                for first in self.images.stored(feature, self.type, self.like.get(feature)):
-                    self._emit(first, feature, self.type[feature])
+                for first, entered in self.images.stored(feature, self.type, self.like.get(feature)):
+                    self._emit(first, feature, entered)
             done = 0
             for ref, acting in near:
                 if not acting:

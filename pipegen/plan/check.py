@@ -173,7 +173,8 @@ def possible_types(spec: PipelineSpec, classes: int | None = None, record: Recor
         each = {name: possible_types(joined(spec, name), classes, known.get(name)) for name in spec.source.mixed()}
         most = max(map(len, each.values()))
         found = [{name: types[min(i, len(types) - 1)] for name, types in each.items()} for i in range(most)]
-        return tuple(_of_all_classes(types, spec.source.class_feature(), classes) for types in found)  # type: ignore[arg-type]
+        united = (_of_all_classes(types, spec.source.class_feature(), classes) for types in found)  # type: ignore[arg-type]
+        return tuple(map(_with_room_for_all, united))
     first, *others = spec.source.possible() if not isinstance(record, ElementType) else (record,)
     if classes is not None:
         first = first.replace(**{name: t.with_(classes=classes) for name, t in first.items() if kind_of(t).labels and t.classes is None})
@@ -185,13 +186,26 @@ def _of_all_classes(types: Mapping[str, ElementType], main: str | None, classes:
     known: dict[str, set[int | None]] = {}
     for type_ in types.values():
         for name, t in type_.items():
-            if kind_of(t).labels:
+            if kind_of(t).counts:
                 known.setdefault(name, set()).add(t.classes)
     number = {name: next(iter(own)) if len(own) == 1 else None for name, own in known.items()}
     if main is not None and classes is not None:
         number[main] = classes
     return {
         part: type_.replace(**{name: t.with_(classes=number[name]) for name, t in type_.items() if name in number and t.dtype == "int64"})
+        for part, type_ in types.items()
+    }
+
+
+def _with_room_for_all(types: Mapping[str, ElementType]) -> dict[str, ElementType]:
+    """The same with room for as many items as any record of a part has; 0 where only data that is yet to be listed says so."""
+    most: dict[str, set[int]] = {}
+    for name, t in (item for type_ in types.values() for item in type_.items()):
+        if t.most is not None:
+            most.setdefault(name, set()).add(t.most)
+    room = {name: 0 if 0 in own else max(own) for name, own in most.items()}
+    return {
+        part: type_.replace(**{name: t.with_(most=room[name]) for name, t in type_.items() if t.most is not None})
         for part, type_ in types.items()
     }
 

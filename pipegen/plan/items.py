@@ -66,24 +66,26 @@ class Images:
     def __init__(self) -> None:
         self._types: dict[str, FeatureType] = {}
 
-    def stored(self, feature: str, type_: ElementType, like: tuple[str, StepRef[DecodeTransform]] | None) -> Iterator[Stage]:
+    def stored(
+        self, feature: str, type_: ElementType, like: tuple[str, StepRef[DecodeTransform]] | None
+    ) -> Iterator[tuple[Stage, FeatureType]]:
         """Notes what image, as it is stored, the items of a feature are aligned with, before the first step. Yields what measures it, where
         images differ in size (of a file, `like` has the name and what decodes it), and what brings the items into the form that steps work
-        on."""
+        on; each with the type that the items then have."""
         if feature in self._types:
             return
         items = type_[feature]
         image = type_[anchor(type_, feature)]
         if like is not None and image.encoded:
-            yield s.Measure(feature, like)
+            yield s.Measure(feature, like), items
             image = like[1].step.infer(image)
         elif None in (image.height, image.width) and not image.uniform and not image.encoded:
-            yield s.Measure(feature, (anchor(type_, feature), None))
+            yield s.Measure(feature, (anchor(type_, feature), None)), items
         self._types[feature] = image = image.with_(dtype="float32", interval=None)
         if kind_of(items).enters(items):
             canvas = image.height, image.width
             made = s.EnterEach if None in canvas and not image.uniform else s.Enter
-            yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside)
+            yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside), kind_of(items).entered(items)
 
     def canvas(self, feature: str) -> tuple[int | None, int | None]:
         """Returns height and width of the image that the items of a feature are on so far, in pixels."""

@@ -304,6 +304,16 @@ def _union(types: list[ElementType]) -> ElementType | None:
     return ElementType(tuple(found), first.batch)
 
 
+def _argument_apart(feature: str, types: Mapping[str, FeatureType]) -> str | None:
+    """Says which argument of a feature two parts give differently, if they do."""
+    (first, one), (other, another) = ((part, kind_of(t).arguments_of(t)) for part, t in types.items())
+    name = next((name for name in {**one, **another} if one.get(name) != another.get(name)), None)
+    if name is None:
+        return None
+    said, there = (f"`{name}: {own[name]}`" if name in own else f"no `{name}`" for own in (one, another))
+    return f"`{feature}` has {said} in the part `{first}` and {there} in `{other}`; a batch takes one of them"
+
+
 _SAID = {"ignore": "`ignore`", "classes": "number of classes", "of": "image", "details": "description"}
 """What people call parts of a type."""
 
@@ -329,6 +339,7 @@ def _apart(bodies: Mapping[str, tuple[Node, ...]], entries: Records, locate: Loc
                     part = next(p.name for p in fields(t) if getattr(_essence(t), p.name) != getattr(_essence(there), p.name))
                     told = f"{getattr(t, part)} in the part `{first}` and {getattr(there, part)} in `{other}`"
                     message = f"the {_SAID.get(part, part)} of `{feature}` is {told}; a batch takes one of them"
+                    message = _argument_apart(feature, {first: t, other: there}) or message
                     help_ = f"give both the same, or leave `{feature}` out of one"
                 return make("PG462", message, locate(part_path(other), key=True), help=help_)
     message = (

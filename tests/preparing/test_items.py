@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+import yaml
 from PIL import Image
 from test_boxed_sources import NAMES, write
 
@@ -159,24 +161,23 @@ def prepared(original: dict[str, Any], store: Path, form: str, data: Any = None,
 
 
 @pytest.mark.parametrize(
-    ("op", "form"),
+    ("op", "form", "epochs"),
     [
-        pytest.param(op, form, marks=[] if (op, form) == ("coco", "raw") else NIGHTLY)
-        for op in ("coco", "voc", "yolo", "labelme")
-        for form in FORMATS
+        ("coco", "raw", [2]),
+        *(pytest.param(op, form, [0, 2], marks=NIGHTLY) for op in ("coco", "voc", "yolo", "labelme") for form in FORMATS),
     ],
 )
 @pytest.mark.parametrize("steps", [CROP, pytest.param(RESIZED, marks=NIGHTLY)], ids=["crop", "resized"])
-def test_annotated_images(op: str, form: str, steps: list[Any], tmp_path: Path) -> None:
+def test_annotated_images(op: str, form: str, epochs: list[int], steps: list[Any], tmp_path: Path) -> None:
     original = spec(drawn(tmp_path / "data", op), steps)
     done = prepared(original, tmp_path / "store", form)
     assert done.verified == done.examples > 0
     assert len(done.changes) == (form == "jpeg")
-    equal(pipegen.build(original), pipegen.build(done.spec, runtime=RUNTIME), 2, lossy=form == "jpeg")
+    equal(pipegen.build(original), pipegen.build(done.spec, runtime=RUNTIME), *epochs, lossy=form == "jpeg")
 
 
-@pytest.mark.parametrize("form", ["raw", *(pytest.param(form, marks=NIGHTLY) for form in FORMATS[1:])])
-def test_arrays_with_every_kind_of_items(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("form", "epochs"), [("raw", [1]), *(pytest.param(form, [0, 1], marks=NIGHTLY) for form in FORMATS)])
+def test_arrays_with_every_kind_of_items(form: str, epochs: list[int], tmp_path: Path) -> None:
     given = rows(tmp_path)
     steps = [
         {"rotation": {"degrees": 9, "exact": True, "fill": {"constant": 0}}},
@@ -187,7 +188,8 @@ def test_arrays_with_every_kind_of_items(form: str, tmp_path: Path) -> None:
     done = prepared(original, tmp_path / "store", form, given["data"])
     assert done.rest == "random_flip → random_translation"
     a, b = pipegen.build(original, data=given["data"]), pipegen.build(done.spec, runtime=RUNTIME)
-    equal(a, b, 1, lossy=form == "jpeg")
+    assert a.element_spec == b.element_spec
+    equal(a, b, *epochs, lossy=form == "jpeg")
 
 
 @NIGHTLY
@@ -340,3 +342,85 @@ def records(store: Path, form: str) -> Any:
         assert [i - 1 for i in own["image/object/class/label"].int64_list.value] == labels
         names = [text.decode() for text in own["image/object/class/text"].bytes_list.value]
         yield size, boxes, labels, names, [float(v) for v in own["image/object/is_crowd"].int64_list.value]
+
+
+def part(done: pipegen.Prepared) -> dict[str, Any]:
+    """A store as a part of a mix."""
+    source = yaml.safe_load(Path(done.spec).read_text())["source"]
+    source["prepared"]["path"] = str(Path(done.spec).parent)
+    return {"weight": 1, "source": source}
+
+
+def mixed(parts: dict[str, Any]) -> dict[str, Any]:
+    output = {"x": "image", "y": {name: name for name in ("boxes", "boxes_valid", "labels", "mask")}}
+    return {
+        "pipegen": 1, "source": {"mix": {"epoch": 12, "parts": parts}}, "transforms": ["random_flip", {"copy_paste": {"objects": 0.7}}],
+        "batch": {"size": 4}, "output": output, "runtime": RUNTIME,
+    }  # fmt: skip
+
+
+@NIGHTLY
+def test_stores_and_annotations_are_parts_of_one_mix(tmp_path: Path) -> None:
+    """Whose items are stored in other forms, and of which one has more than the other; objects are pasted across them."""
+    resize = {"resize": {"size": [40, 48]}}
+    few = spec(drawn(tmp_path / "few", "coco"), [resize, "random_flip"])
+    few["source"]["coco"]["classes"] = [*NAMES]
+    done = prepared(few, tmp_path / "store", "raw")
+    annotated = {"weight": 1, "source": drawn(tmp_path / "drawn", "labelme"), "transforms": [resize], "splits": {"parts": {"train": 7}}}
+    given = mixed({"a": part(done), "b": annotated})
+    pipe = pipegen.build(given)
+    whole = [tf.nest.flatten(batch) for batch in pipe.dataset("train", epoch=1)]
+    assert len(whole) == 3
+    for got, wanted in zip(pipe.dataset("train", epoch=1, step=1), whole[1:], strict=True):
+        for x, y in zip(tf.nest.flatten(got), wanted, strict=True):
+            np.testing.assert_array_equal(x, y)
+    cached = pipegen.build(given, runtime={"cache": {"disk": str(tmp_path / "cache")}})
+    for _ in range(2):
+        for got, wanted in zip(cached.dataset("train", epoch=1), whole, strict=True):
+            for x, y in zip(tf.nest.flatten(got), wanted, strict=True):
+                np.testing.assert_array_equal(x, y)
+
+
+@NIGHTLY
+def test_pasted_instances_of_a_store_are_cached_on_disk_and_shared_by_threads(tmp_path: Path) -> None:
+    original = spec(drawn(tmp_path / "data", "coco"), [{"resize": {"size": [40, 48]}}, "random_flip", {"copy_paste": {"objects": 0.7}}])
+    done = prepared(original, tmp_path / "store", "raw")
+    pipe = pipegen.build(done.spec, runtime={**RUNTIME, "cache": {"disk": str(tmp_path / "cache")}})
+    equal(pipegen.build(original), pipe, 1)
+
+    def bytes_of(batch: Any) -> bytes:
+        return b"".join(np.asarray(part).tobytes() for part in tf.nest.flatten(batch))
+
+    wanted = sorted(map(bytes_of, pipegen.build(original).dataset("train", epoch=2)))
+    pipe.seek(2)
+    iterator, taken = iter(pipe.train), list[bytes]()
+    threads = [threading.Thread(target=lambda: taken.extend(map(bytes_of, iterator))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(taken) == wanted
+
+
+@NIGHTLY
+def test_replicas_share_a_store_with_items(tmp_path: Path) -> None:
+    code = (
+        "import sys, numpy as np, tensorflow as tf\n"
+        "cpu = tf.config.list_physical_devices('CPU')[0]\n"
+        "tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)\n"
+        "import pipegen\n"
+        "pipe = pipegen.build(sys.argv[1])\n"
+        "strategy = tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])\n"
+        "wanted = [tf.nest.flatten(batch) for batch in pipe.dataset('train', epoch=0)]\n"
+        "found = [tf.nest.flatten(batch) for batch in pipe.distribute(strategy)]\n"
+        "assert len(found) == len(wanted) > 0\n"
+        "for batch, due in zip(found, wanted):\n"
+        "    for part, value in zip(batch, due):\n"
+        "        joined = np.concatenate([np.asarray(own) for own in strategy.experimental_local_results(part)])\n"
+        "        np.testing.assert_array_equal(joined, value)\n"
+    )
+    original = spec(drawn(tmp_path / "data", "voc"), RESIZED, batch={"size": 4, "remainder": {"train": "drop"}})
+    done = prepared(original, tmp_path / "store", "raw")
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    ended = subprocess.run([sys.executable, "-c", code, str(done.spec)], env=env, capture_output=True, text=True, timeout=240, check=False)
+    assert ended.returncode == 0, ended.stderr[-2000:]

@@ -107,7 +107,7 @@ class Boxes(FeatureKind):
 
     def entered(self, x: FeatureType) -> FeatureType:
         rules: BoxRules = x.details  # type: ignore[assignment]
-        return x.with_(details=replace(rules, format=None))
+        return x.with_(details=replace(rules, format=None, empty="allow"))  # what both say is heeded by now
 
     def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         boxes = tf.cast(_as_xyxy(tf, items, details.format), tf.float64)
