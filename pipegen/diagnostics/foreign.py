@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal, cast
 
+LONGEST = 80
+"""Letters of the longest word that is looked at: what is longer is no name, and a damaged file may hold any number of such."""
+
 Kind = Literal["step", "source", "key", "value", "spec", "split"]
 _SEPARATOR = " | "
 NOTHING = "-"
@@ -59,9 +62,13 @@ class Row:
         return not any("=" not in own and plain(own) == plain(word) for own in self.words)
 
 
-@lru_cache(4096)
 def plain(word: str) -> str:
     """Returns the letters and digits of a word in lower case: spelling conventions do not count."""
+    return _plain(word) if len(word) <= LONGEST else _plain.__wrapped__(word)
+
+
+@lru_cache(4096)
+def _plain(word: str) -> str:
     return re.sub(r"[^0-9a-z]", "", word.casefold())
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from pipegen.diagnostics.foreign import VAGUE, meanings, plain
+from pipegen.diagnostics.foreign import LONGEST, VAGUE, meanings, plain
 
 _RANDOM = "random"
 _MOST = 300
@@ -24,7 +24,7 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     """The candidate that `word` was probably meant to be, the more usual ones first, or `None` when none is near."""
     names = list(dict.fromkeys(candidates))[:_MOST]
     letters = plain(word)
-    if not letters or len(word) > 80:
+    if not letters or len(word) > LONGEST:
         return None
     by_plain: dict[str, str] = {}
     for name in names:

@@ -111,6 +111,7 @@ def test_stages(photos: Path, fleet: Fleet) -> None:
         expected = batches(one.train)
         assert expected[0][0].shape[1] == size
         alike(batches(other.train), expected)
+        assert other.fed().there, other.fed()
     assert here.state() == there.state()
 
 

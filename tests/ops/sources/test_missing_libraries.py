@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pipegen.errors import OpError
+from pipegen.libraries import how_to_install
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.stores.arrow_tables import ArrowTables
 from pipegen.ops.sources.stores.base import MissingLibrary
-from pipegen.ops.sources.stores.libraries import how_to_install
 
 DOES_NOT_LOAD = "pyarrow requires NumPy 2.0 or newer, found 1.26.4"
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.libraries import how_to_install
 from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
-from pipegen.ops.sources.stores.libraries import how_to_install
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.libraries import how_to_install
 from pipegen.ops.sources.listing.wording import close_names, quoted
-from pipegen.ops.sources.stores.libraries import how_to_install
 from pipegen.ops.sources.tables.reading import TableReading
 from pipegen.ops.sources.tables.table import Table, find_table
 

@@ -9,9 +9,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.libraries import how_to_install
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
-from pipegen.ops.sources.stores.libraries import how_to_install
 from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
 from pipegen.ops.sources.tables.table import Table
 

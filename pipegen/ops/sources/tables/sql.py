@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 
 from pipegen.errors import OpError
+from pipegen.libraries import how_to_install
 from pipegen.masking import Secretive, masked, without_secrets
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.stores.libraries import how_to_install
 from pipegen.ops.sources.tables.reading import TableReading
 from pipegen.ops.sources.tables.sql_snapshot import Snapshot, keep_snapshot, read_snapshot, snapshot_name
 from pipegen.ops.sources.tables.sql_text import refuse_writing
