@@ -405,10 +405,10 @@ class Builder(Assembly):
             self._emit(stage, feature, y)
         for joins in plan.items:
             room = self.type[joins.feature].shape[0]
-            self._emit_all(joins, resized(joins, self.type, None if room is None else room * (1 + joins.ref.step.others)))
+            self._emit_all(joins, resized(joins, self.type, None if room is None else room * joins.sources))
         for feature, stage, y in plan.last:
             self._emit(stage, feature, y)
         for joins in plan.items:
-            for stage, types in joined(self.type, joins.feature, 1 + joins.ref.step.others):
+            for stage, types in joined(self.type, joins.feature, joins.sources):
                 self._emit_all(stage, types)
         self._place()

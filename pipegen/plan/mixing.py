@@ -34,7 +34,7 @@ class MixPlan:
         stages: What works on whole batches.
         items: What joins the items of two examples.
         before: What comes before all of these.
-        last: What changes a mask that all others read, and so comes behind them.
+        last: What changes masks that all others read, and so comes behind them.
         errors: Findings about the step.
         findings: Findings about something else.
         poisoned: Features of which no more is said; `mixing` where there is an error that concerns none in particular.
@@ -75,7 +75,7 @@ def plan_mixing(
     for feature, y in sorted(taken.items(), key=lambda one: one[0] in masks.values()):  # what reads a mask comes before it changes
         if type_[feature].is_static:
             left = y if y.instances is None else y.with_(dtype="int32")  # as long as it has the numbers of several images
-            stages = plan.last if masks and y.instances is not None else plan.stages
+            stages = plan.last if masks and (y.instances is not None or feature in masks.values()) else plan.stages
             stages.append((feature, _stage(ref, feature, y, masks, type_), left))
         elif any(r.step.traits(y).family is Family.ELEMENT for r in later):  # it cannot fix the shape any more, and is the finding
             plan.poisoned.add("mixing")
@@ -84,22 +84,18 @@ def plan_mixing(
             plan.poisoned.add(feature)
     canvas = next(map(_canvas, taken.values()), (None, None))
     deciding = next(iter(masks.values()), None)
-    place = next((i for i, (name, *_) in enumerate(plan.stages) if name == deciding), len(plan.stages))
-    acting, plan.stages = plan.stages, plan.stages[:place]
-    joining = {type_[mask].instances for mask in by.values()} if masks else None
+    points = [name for name, t in type_.items() if kind_of(t).points and t.beside is None]
+    joining = {*points, *(type_[mask].instances for mask in by.values())} if masks else None
     for name in received(spec.output):
         if name in type_ and name not in taken:
             of = type_[name].beside or (type_[name].of if kind_of(type_[name]).valid else None) or name
             home = type_.get(of) or type_[name]
             joined = kind_of(home).joins(home) if joining is None else of in joining
             _follower(plan, spec, ref, name, type_, canvas, deciding, joined=joined)
-    plan.stages += acting[place:]
     if joining is None:
         plan.items += [s.MixItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in _joined(type_)]
-    for mask in by.values() if masks else ():
-        items, before = pasted(ref.of(PastingTransform), type_, mask, canvas)
-        plan.items.append(items)
-        plan.before.extend(before)
+    else:
+        _pasting(plan, ref, type_, canvas, by, {name: masks.get(anchor(type_, name)) for name in points})
     if plan.errors:
         plan.poisoned.add("mixing")
     return plan
@@ -108,6 +104,27 @@ def plan_mixing(
 def _joined(type_: ElementType) -> Iterator[str]:
     """Yields what an image has any number of, so that it can stand beside that of another one."""
     yield from (name for name, t in type_.items() if kind_of(t).joins(t) and t.beside is None)
+
+
+def _pasting(
+    plan: MixPlan,
+    ref: StepRef[MixingTransform],
+    type_: ElementType,
+    canvas: tuple[int | None, int | None],
+    by: dict[str, str],
+    points: dict[str, str | None],
+) -> None:
+    """Adds what becomes of items where `by` has the masks of instances that say what is pasted, and `points` for each feature the mask that
+    hides some of it."""
+    for mask in by.values():
+        items, before = pasted(ref.of(PastingTransform), type_, mask, canvas)
+        plan.items.append(items)
+        plan.before.extend(before)
+    for name, hiding in points.items():
+        if hiding is not None:
+            ignore, joins = type_[hiding].ignore, kind_of(type_[name]).joins(type_[name])
+            about = about_items(type_, name)
+            plan.items.append(s.PastePoints(name, ref=ref, canvas=canvas, mask=hiding, ignore=ignore, joins=joins, **about))
 
 
 def _by_instances(

@@ -45,6 +45,7 @@ from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
 from pipegen.ops.families.pasting import Paste as Paste
 from pipegen.ops.families.pasting import PasteInstances as PasteInstances
 from pipegen.ops.families.pasting import PasteItems as PasteItems
+from pipegen.ops.families.pasting import PastePoints as PastePoints
 from pipegen.ops.stage import RESIZING_NS, Computes, F, Path, Stage, only_identities, weight_ns
 from pipegen.ops.stage import Choice as Choice
 from pipegen.ops.stage import StepRef as StepRef

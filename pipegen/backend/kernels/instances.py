@@ -83,7 +83,7 @@ def paste_items(stage: s.PasteItems, features: Features) -> None:
     mine = items | {stage.feature: own}
     for name, of, details in stage.moved:
         if name in mine:
-            mine[name] = kind_named(of).beneath(mine[name], partial(_hidden, shown), details)
+            mine[name] = kind_named(of).beneath(mine[name], partial(_hidden, shown), details)[0]
     other = {name: tf.gather(value, partner) for name, value in items.items()}
     pasted = _Pixels(tf.where(taken, theirs, 0), most, stage.ignore).counts() > 0
     if stage.number in other:
@@ -91,6 +91,22 @@ def paste_items(stage: s.PasteItems, features: Features) -> None:
     both = tf.concat([there & (kept | (share == 1.0)), tf.gather(there, partner) & pasted], 1)
     features.update({name: tf.concat([mine[name], other[name]], 1) for name in items}, **{valid: both})
     settle(stage, features, features[stage.feature], both)
+
+
+def paste_points(stage: s.PastePoints, features: Features) -> None:
+    """Takes away, in place, the points of a batch that what is pasted hides, and joins those of each one's partner that lie on it."""
+    partner, _, taken = pasted_pixels(stage, features)
+    shown = tf.squeeze(taken, -1) & (partner != tf.range(tf.size(partner)))[:, None, None]
+    valid, kind = valid_name(stage.feature), kind_named(stage.kind)
+    own, kept = kind.beneath(features[stage.feature], partial(_hidden, shown), stage.details)
+    mine, there = {name: features[name] for name in stage.riders} | {stage.feature: own}, features[valid] & kept
+    if stage.joins:
+        other = {name: tf.gather(features[name], partner) for name in mine}
+        other[stage.feature], kept = kind.beneath(other[stage.feature], lambda at: ~_hidden(shown, at), stage.details)
+        there = tf.concat([there, tf.gather(features[valid], partner) & kept], 1)
+        mine = {name: tf.concat([value, other[name]], 1) for name, value in mine.items()}
+    features.update(mine, **{valid: there})
+    settle(stage, features, mine[stage.feature], there)
 
 
 def _hidden(shown: tf.Tensor, points: tf.Tensor) -> tf.Tensor:

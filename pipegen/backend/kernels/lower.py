@@ -24,7 +24,7 @@ from pipegen.backend.kernels.chains import blend_chains, chain_phases
 from pipegen.backend.kernels.colour_segments import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
-from pipegen.backend.kernels.instances import mix_instances, number_items, paste_instances, paste_items, renumber
+from pipegen.backend.kernels.instances import mix_instances, number_items, paste_instances, paste_items, paste_points, renumber
 from pipegen.backend.kernels.moving import bend, choose_window, enter, express, limit, measure, mix_items, move, shorten
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
@@ -189,6 +189,7 @@ LOWERINGS: dict[type[s.Stage], Lowering] = {
     s.Paste: Lowering(batch=paste),
     s.PasteInstances: Lowering(batch=paste_instances),
     s.PasteItems: Lowering(batch=paste_items),
+    s.PastePoints: Lowering(batch=paste_points),
     s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),
     s.ChannelsFirst: Lowering(lambda _stage, value, _params: tf.transpose(value, [0, 3, 1, 2])),
     s.EncodeLabel: Lowering(_encode),

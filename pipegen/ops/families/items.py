@@ -151,6 +151,11 @@ class MixItems(Stage):
     moved: tuple[tuple[str, str, Hashable], ...] = ()
     number: str | None = None
 
+    @property
+    def sources(self) -> int:
+        """Returns of how many examples there are items."""
+        return 1 + self.ref.step.others
+
     def touches(self) -> tuple[str, ...]:
         return (self.feature, valid_name(self.feature), *self.riders)
 

@@ -97,3 +97,22 @@ class PasteItems(MixItems):
 
     def says(self) -> str:
         return f"join those that `{self.mask}` pastes of another of a group of {GROUP}, less what they cover: {use(self.ref)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PastePoints(PasteItems):
+    """Takes away those points of an image that are pasted over. Of any number of points, those that lie on what is pasted come beside them.
+
+    Attributes:
+        joins: Whether there is any number of them.
+    """
+
+    joins: bool = False
+
+    @property
+    def sources(self) -> int:
+        return 1 + self.joins
+
+    def says(self) -> str:
+        joined = f", and join those on it of another of a group of {GROUP}" if self.joins else ""
+        return f"drop those that what `{self.mask}` shows is pasted over{joined}: {use(self.ref)}"

@@ -63,6 +63,7 @@ class FeatureKind:
         bends: Whether `bend` can move its items along a field.
         leads: What crops get to choose their window by: its items as `boxes`, or as `points`, which are boxes of one pixel, or a mask's
             `pixels`; empty where they cannot.
+        points: Whether its items are points, so that `beneath` can tell which of them are pasted over although no mask has their pixels.
         rules_of: The kind whose steps have a rule for it; its own by default.
         marks_items: Whether its pixels have the numbers of items of another feature.
     """
@@ -87,6 +88,7 @@ class FeatureKind:
     formats: ClassVar[tuple[str, ...]] = ()
     leads: ClassVar[Literal["", "boxes", "points", "pixels"]] = ""
     bends: ClassVar[bool] = False
+    points: ClassVar[bool] = False
     rules_of: ClassVar[str] = ""
     marks_items: ClassVar[bool] = False
 
@@ -227,13 +229,16 @@ class FeatureKind:
         """
         raise NotImplementedError
 
-    def beneath(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tf.Tensor:
-        """Returns what stands beside items and is moved with the image, less those parts of it that are pasted over.
+    def beneath(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Takes away what is pasted over, of a kind that has `points`.
 
         Args:
             items: `(n, most, ...)`.
             hidden: Says of points, x and y, float64 `(n, ..., 2)`, pixel centres at whole numbers, whether something is pasted there.
             details: Those of the type.
+
+        Returns:
+            The items, and which of them are kept: bool `(n, most)`.
         """
         raise NotImplementedError
 

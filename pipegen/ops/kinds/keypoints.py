@@ -35,6 +35,7 @@ class Keypoints(FeatureKind):
     lives = True
     output = "output: {{y: {}}}"
     leads = "points"
+    points = True
 
     def check(self, name: str, feature: Any) -> None:
         names, pairs = feature.names or (), feature.mirror_pairs or ()
@@ -138,9 +139,9 @@ class Keypoints(FeatureKind):
         seen = (items[..., 2] > 0) & (~inside if outside else inside)
         return _points(places, seen, items[..., 2], details)
 
-    def beneath(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tf.Tensor:
+    def beneath(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         places = tf.cast(items[..., :2], tf.float64)
-        return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)[0]
+        return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         import numpy as np

@@ -20,8 +20,9 @@ class CopyPaste(PastingTransform):
     taken with the probability `objects`. A mask of instances (a mask `with: boxes`) tells single objects apart: the boxes of those that are
     pasted come beside the own ones, with their labels and what else they have. Of own objects, those that are covered whole go, as in the
     paper, and a box of which an outermost pixel is covered ends at those that are left; `min_visibility` and `min_area` count the share of
-    its pixels. Edges are not blended, which the paper finds not to matter. Steps before it that scale and
-    mirror (`random_affine`, `random_flip`) make every paste another one, as there.
+    its pixels. Keypoints that are pasted over are absent, and pasted objects bring theirs, unless an image has one of each name. Edges are
+    not blended, which the paper finds not to matter. Steps before it that scale and mirror (`random_affine`, `random_flip`) make every
+    paste another one, as there.
 
     The other example is one of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size;
     a batch size that is a multiple of 8 for each host saves computing examples twice. A label of the whole image becomes soft, weighed

@@ -194,6 +194,39 @@ def test_points_without_names_are_any_number_and_are_dropped() -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.nightly  # by day what is pasted is looked up in NumPy
+@pytest.mark.parametrize("named", [True, False])
+def test_points_lie_on_what_they_were_put_on_where_objects_are_pasted(*, named: bool) -> None:
+    """The colour says whose a pixel is: named ones are of the image's own, others of whoever is seen there."""
+    import pipegen
+
+    data = given() | {"mask": (np.random.default_rng(1).integers(0, 4, (COUNT, 5, 5)) // 3).repeat(8, 1).repeat(8, 2).astype(np.uint8)}
+    data |= {} if named else {"pose": [poses((i % 5,), seed=i) for i in range(COUNT)]}
+    made = spec([{"random_flip": FILL}, "copy_paste", {"random_rotation": {"degrees": 20, **FILL}}])
+    features = made["source"]["arrays"]["features"]
+    features["mask"] = {"kind": "mask", "classes": 2}
+    if not named:
+        features["pose"] = {"kind": "keypoints"}
+    made["output"]["y"] = {"pose": "pose", "mask": "mask"} | ({} if named else {"there": "pose_valid"})
+    own = pasted = 0
+    for key, image, y in stream(pipegen.build(made, data=data, runtime={"jit": "never", "cache": "none"})):
+        for place, point in enumerate(y["pose"]):
+            colour = shown(image, point[:2])
+            if not point[2] or np.isnan(colour).any():
+                continue
+            owner = round(float(colour[2])) - 1
+            own, pasted = own + (owner == key), pasted + (owner != key)
+            assert not named or owner == key
+            was = data["pose"][owner]
+            was = was[[place, SWAPS[place]]] if named else was
+            x = np.stack([was[:, 0], 39 - was[:, 0]])[..., None] - colour[0]
+            near = (np.abs(x[..., 0]) < 0.6) & (np.abs(was[:, 1] - colour[1]) < 0.6) & (was[:, 2] == point[2])
+            assert near.any()
+    assert own > 20
+    assert named or pasted > 5
+
+
+@pytest.mark.tf
 def test_an_export_names_them_and_a_preview_draws_them(tmp_path: Path) -> None:
     pipe = build([{"random_flip": {}}])
     done = pipe.export(tmp_path / "out", split="validation", examples=None)

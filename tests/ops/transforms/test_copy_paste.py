@@ -80,6 +80,57 @@ def test_a_batch_is_what_numpy_makes_of_it() -> None:
     np.testing.assert_allclose(features["label"], (1 - share) * entering["label"] + share * entering["label"][partner], atol=1e-6)
 
 
+@pytest.mark.tf
+@pytest.mark.parametrize("named", [True, False], ids=["named", "any number"])
+def test_points_are_those_that_numpy_finds_to_be_seen(*, named: bool) -> None:
+    """Own ones beside what is pasted; of any number of points those of the other one upon it, too, in the order that they had."""
+    import tensorflow as tf
+
+    from pipegen.backend.index.mixing import partners
+    from pipegen.backend.kernels.lower import apply_stage
+    from pipegen.ops.arguments.point_rules import PointRules
+    from pipegen.plan.stages import StepRef
+
+    step, rng, most = CopyPaste(objects=0.7, probability=0.8), np.random.default_rng(4), 5
+    u, member = draws(step), np.arange(N) < N - 7  # of the last group one alone has a place, and no partner but itself
+    ref: Any = StepRef(step, "copy_paste", ("transforms", 0, "copy_paste"), 0, gated=False)
+    places = rng.uniform([-1.5, -1.5], [W + 0.5, H + 0.5], (N, most, 2)).astype(np.float32)
+    places[0, :3] = [[0.5, 1.49], [-0.5, 2], [W - 0.5, H - 1]]
+    points = np.concatenate([places, rng.integers(0, 3, (N, most, 1))], -1).astype(np.float32)
+    points[points[..., 2] == 0] = 0
+    there = np.ones((N, most), bool) if named else np.arange(most) < rng.integers(0, most + 1, (N, 1))
+    points[~there] = 0
+    rank = np.where(there, np.arange(N)[:, None] * 100 + np.arange(most) + 1, 0).astype(np.float32)
+    rules = PointRules(("a", "b", "c", "d", "e"), tuple(range(most))) if named else PointRules(outside="keep")
+    stage = s.PastePoints("points", "keypoints", ref, (H, W), rules, ("rank",), mask="mask", ignore=IGNORE, joins=not named)
+    given = {"points": points, "points_valid": there, "rank": rank, "mask": MASKS, "@draws": u, "@member": member}
+    features = {name: tf.constant(value) for name, value in given.items()}
+    apply_stage(stage, features)
+    partner = partners(u[:, 0], member).numpy()
+    taken = pasted(step, u, MASKS[partner])[..., 0] & (partner != np.arange(N))[:, None, None]
+    lost = joined = 0
+    for i, other in enumerate(partner):
+
+        def covered(point: Array, i: int = i) -> bool:
+            x, y = np.floor(point[:2] + 0.5).astype(int)
+            return bool(0 <= x < W and 0 <= y < H and taken[i, y, x])
+
+        zeros = np.zeros(3, np.float32)
+        own = [(zeros if covered(p) else p, r) for p, r in zip(points[i], rank[i], strict=True)]
+        if not named:
+            theirs = [(p, r) for p, r in zip(points[other], rank[other], strict=True) if p[2] and covered(p)]
+            joined += len(theirs)
+            own = [(p, r) for p, r in own if p[2]] + theirs
+        lost += sum(bool(p[2]) and covered(p) for p in points[i])
+        room = most if named else 2 * most
+        due = own + [(zeros, np.float32(0))] * (room - len(own))
+        np.testing.assert_array_equal(features["points"][i], np.stack([p for p, _ in due]))
+        np.testing.assert_array_equal(features["rank"][i], np.stack([r for _, r in due]))
+        np.testing.assert_array_equal(features["points_valid"][i], np.arange(room) < len(own))
+    assert lost > 3
+    assert named or joined > 3
+
+
 SOURCE: dict[str, Any] = {
     "image": {"kind": "image", "path": "photos"},
     "mask": {"kind": "mask", "path": "masks", "classes": 3},
@@ -97,6 +148,36 @@ def found(step: Any, *masks: str) -> Any:
 def test_what_reads_the_mask_comes_before_it_changes() -> None:
     plan = found({"copy_paste": {"mask": "parts"}}, "mask", "parts").plans["train"]
     assert [st.feature for st in plan.stages() if isinstance(st, s.Paste)] == ["image", "mask", "parts"]
+
+
+def test_points_are_looked_up_before_the_mask_changes() -> None:
+    """By a mask of classes and by one of instances, whatever else is pasted."""
+    features: dict[str, Any] = {
+        "image": {"kind": "image", "size": [48, 64]},
+        "boxes": {"kind": "boxes", "max": 5},
+        "numbers": {"kind": "mask", "with": "boxes"},
+        "classes": {"kind": "mask", "classes": 3},
+        "pose": {"kind": "keypoints", "names": ["a", "b"]},
+        "dots": {"kind": "keypoints"},
+        "label": {"kind": "label", "classes": 3},
+    }
+    for mask, y, stages in (
+        ("classes", ["classes"], "Paste image, Paste label, PastePoints pose, PastePoints dots, Paste classes"),
+        ("numbers", ["numbers", "boxes"], "Paste image, Paste classes, Paste label, PasteItems boxes, PastePoints pose, PastePoints dots, "
+         "PasteInstances numbers"),
+    ):  # fmt: skip
+        output = {"x": "image", "y": [*y, "pose", "dots", "dots_valid", "label"], "encode": {"label": "one_hot"}}
+        source = {"arrays": {"features": features}}
+        found = checked({"transforms": [{"copy_paste": {"mask": mask}}], "output": output, "source": source})
+        assert not [d for d in found.diagnostics if d.severity.value == "error"]
+        plan = found.plans["train"]
+        own = [st for st in plan.stages() if isinstance(st, (s.Paste, s.PasteItems))]
+        assert ", ".join(f"{type(st).__name__} {st.feature}" for st in own) == stages
+        assert {st.mask for st in own} == {mask}
+        assert plan.nodes[-1].out["pose"].shape == (2, 3)
+    narrowed = {"transforms": [{"copy_paste": {"mask": "classes"}}], "output": {"y": ["pose", "boxes"]}, "source": source}
+    (error,) = (d for d in checked(narrowed).diagnostics if d.severity.value == "error")
+    assert "`classes`, which does not say which of `boxes` a pixel shows" in error.message
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,8 @@ def test_what_decides_is_the_mask_of_what_the_model_gets() -> None:
 @pytest.mark.parametrize(("step", "received", "more", "code", "says"), [
     ({"copy_paste": {"mask": "classes"}}, ("boxes",), {}, "PG203", "`classes`, which does not say which of `boxes` a pixel shows"),
     ({"copy_paste": {"background": 3}}, ("mask",), {}, "PG596", "`background` is a class, and `mask` numbers the objects"),
-    ("copy_paste", ("mask", "points"), {"points": {"kind": "keypoints"}}, "PG203", "no rule for a feature of kind `keypoints`"),
+    ({"copy_paste": {"mask": "classes"}}, ("classes", "points"), {"points": {"kind": "keypoints", "with": "boxes", "names": ["a"]}},
+     "PG203", "`classes`, which does not say which of `boxes` a pixel shows"),
     ("copy_paste", ("mask", "other"), {"other": {"kind": "boxes"}}, "PG203", "no rule for a feature of kind `boxes`, which `other` is"),
     ("copy_paste", ("mask", "others"), {"other": {"kind": "boxes"}, "others": {"kind": "mask", "with": "other"}}, "PG203",
      "pastes the objects that `mask` shows, and `others` numbers others, `other`"),
