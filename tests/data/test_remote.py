@@ -14,6 +14,7 @@ from pipegen.data.remote import blocks
 from pipegen.data.remote import cache as cache_module
 from pipegen.data.remote.blocks import DroppedError, Remote, fetch
 from pipegen.data.remote.cache import FullError, RemoteCache
+from pipegen.data.remote.listing import listed
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data, inspect, load
 from pipegen.spec.address import Address
@@ -200,3 +201,58 @@ def test_addresses() -> None:
     assert (two.pattern, two.place) == ("", ("https", "host_80", "a", "b c", "x.csv"))
     assert "pass" not in str(two)
     assert "abc" not in repr(two)
+
+
+def test_a_folder_without_an_answer_is_asked_for_again(memory: Any, tmp_path: Path) -> None:
+    """fsspec's own `find` leaves out what is in such a folder, without a word; `isfile` takes an address for one of a folder."""
+    put(memory, write_photos(tmp_path / "flowers", per_class=2))
+    dropped = set[tuple[str, str]]()
+
+    class Dropping(type(memory)):  # type: ignore[misc]
+        cachable = False
+        find = fsspec.AbstractFileSystem.find
+
+        def ls(self, path: str, **more: Any) -> Any:
+            return self._second_time("ls", path) or super().ls(path, **more)
+
+        def info(self, path: str, **more: Any) -> Any:
+            return self._second_time("info", path) or super().info(path, **more)
+
+        def _second_time(self, what: str, path: str) -> None:
+            if (what, path) not in dropped:
+                dropped.add((what, path))
+                raise ConnectionResetError("connection reset by peer")
+
+    folder, file = (Address.of(f"memory://{path}") for path in ("flowers/", "flowers/rose/00.jpg"))
+    assert folder is not None
+    assert file is not None
+    single, found = listed(Dropping(), folder)
+    assert not single
+    assert len(dropped) == 5, "what it is, what is in it, and what is in each of three folders"
+    assert {f"/flowers/{one.key}" for one in found} == set(memory.store)
+    assert listed(Dropping(), file)[0]
+
+
+def test_what_a_client_of_the_web_calls_missing_may_be_a_dropped_connection() -> None:
+    aiohttp = pytest.importorskip("aiohttp")
+    about: Any = None
+    for cause, tries in (
+        (aiohttp.ServerDisconnectedError(), 2),
+        (aiohttp.ClientResponseError(about, (), status=503), 2),
+        (aiohttp.ClientResponseError(about, (), status=404), 1),
+        (None, 1),
+    ):
+        asked = []
+
+        def ask(cause: Any = cause, asked: list[int] = asked) -> int:
+            asked.append(1)
+            if len(asked) == 1:
+                raise FileNotFoundError("http://x/y") from cause
+            return 7
+
+        if tries == 1:
+            with pytest.raises(FileNotFoundError):
+                blocks.patiently(ask)
+        else:
+            assert blocks.patiently(ask) == 7
+        assert len(asked) == tries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -65,15 +66,25 @@ def patiently(ask: Callable[[], Any]) -> Any:
     for attempt in range(1, TRIES + 1):
         try:
             return ask()
-        except (FileNotFoundError, PermissionError, IsADirectoryError, NotImplementedError, ImportError, ValueError, MemoryError):
+        except (PermissionError, IsADirectoryError, NotImplementedError, ImportError, ValueError, MemoryError):
             raise
         except Exception as error:  # clients raise errors of their own for a dropped connection
+            if isinstance(error, FileNotFoundError) and not _is_no_answer(error.__cause__):
+                raise
             if attempt == TRIES:
                 raise DroppedError(_line(error)) from error
             if attempt > _QUIET:
                 log.warning("a server does not answer (%s); asking again, %d of %d", _line(error), attempt + 1, TRIES)
             time.sleep(WAITS * 2 ** (attempt - 1) * random.uniform(0.5, 1))  # noqa: S311 - nothing secret
     raise AssertionError
+
+
+def _is_no_answer(cause: BaseException | None) -> bool:
+    """Tells whether what is behind an error is a connection that dropped, or a server out of order: fsspec's client of the web calls every
+    failure a file that is not there."""
+    if type(cause).__module__.partition(".")[0] == "aiohttp":
+        return getattr(cause, "status", 500) >= 500
+    return isinstance(cause, (TimeoutError, asyncio.TimeoutError, ConnectionError))
 
 
 def _line(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -70,9 +71,9 @@ def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]
     fs.invalidate_cache()
     name = fs._strip_protocol(address.folder)
     web = address.scheme in ("http", "https")  # where a folder is a page like any other, told by the slash behind it
-    if not address.pattern and (not address.text.endswith("/") if web else patiently(lambda: fs.isfile(name))):
+    if not address.pattern and (not address.text.endswith("/") if web else _is_file(fs, name)):
         return True, [_sized(fs, Remote(name, address.place[-1], -1, ""))]
-    found = patiently(lambda: fs.find(name, detail=True))
+    found = _found(fs, name)
     files = []
     for full, about in sorted(found.items()):
         key = unquote(full[len(name.rstrip("/")) :].strip("/"))
@@ -81,6 +82,51 @@ def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]
         files.append(Remote(full, key, _size(about), version_of(about)))
     wanted = set(matching(address.pattern, (file.key for file in files)))
     return False, [file if file.size >= 0 else _sized(fs, file) for file in files if file.key in wanted]
+
+
+def _is_file(fs: AbstractFileSystem, name: str) -> bool:
+    """Whether an address is that of a file. fsspec's `isfile` says no of whatever goes wrong, such as a connection that drops."""
+    try:
+        return bool(patiently(lambda: fs.info(name))["type"] == "file")
+    except (FileNotFoundError, PermissionError):  # who may list a folder need not be let ask about it
+        return False
+
+
+def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
+    """The files below a folder.
+
+    Where fsspec's `find` asks for one folder after another, it leaves out those about which it gets no
+    answer; here each is asked for again.
+    """
+    if not _walks(fs):
+        found: dict[str, dict[str, Any]] = patiently(lambda: fs.find(name, detail=True))
+        return found
+    files, folders = {}, [name]
+    while folders:
+        folder = folders.pop()
+        try:
+            listing = patiently(partial(fs.ls, folder, detail=True))
+        except FileNotFoundError:
+            if folder == name:
+                raise
+            continue  # a link that leads nowhere
+        for about in listing:
+            full = about["name"].rstrip("/")
+            if about["type"] != "directory":
+                files[about["name"]] = about
+            elif full != folder.rstrip("/") and not full.rpartition("/")[2].startswith(_HIDDEN):
+                folders.append(about["name"])
+    return files
+
+
+def _walks(fs: AbstractFileSystem) -> bool:
+    """Whether a file system has no `find` of its own, which gets all files at once."""
+    from fsspec import AbstractFileSystem
+    from fsspec.asyn import AsyncFileSystem
+
+    if isinstance(fs, AsyncFileSystem):
+        return type(fs)._find is AsyncFileSystem._find
+    return isinstance(fs, AbstractFileSystem) and type(fs).find is AbstractFileSystem.find
 
 
 def _size(about: Mapping[str, Any]) -> int:

@@ -59,19 +59,16 @@ class TensorFlowFiles:
     def invalidate_cache(self, path: str | None = None) -> None:
         """Nothing is kept."""
 
-    def isfile(self, path: str) -> bool:
-        """Returns whether there is a file of this name."""
-        return not tf.io.gfile.isdir(path) and tf.io.gfile.exists(path)
-
     def info(self, path: str) -> dict[str, Any]:
-        """Returns the size and the time of writing of a file.
+        """Returns the type, the size and the time of writing of a file.
 
         Raises:
             FileNotFoundError: Where there is none.
             OSError: Where it cannot be asked for.
         """
         about = _told(tf.io.gfile.stat, path)
-        return {"name": path, "size": about.length, "mtime": about.mtime_nsec}
+        kind = "directory" if about.is_directory else "file"
+        return {"name": path, "type": kind, "size": about.length, "mtime": about.mtime_nsec}
 
     def find(self, path: str, *, detail: bool = True) -> dict[str, dict[str, Any]]:
         """Returns every file below a folder, by its name."""
