@@ -13,10 +13,14 @@ def how_to_install(library: str, extra: str, error: ImportError) -> str:
         extra: The extra of pipegen that brings it.
         error: What importing it raised.
     """
+    return what_to_install(library.strip("`").lower().replace(" ", "-"), extra, lacks_module=isinstance(error, ModuleNotFoundError))
+
+
+def what_to_install(name: str, extra: str, *, lacks_module: bool) -> str:
+    """Says the same of a library by its name on PyPI; `lacks_module` where importing it found no module, be it of one that it needs."""
     install = f"pip install 'pipegen[{extra}]'"
-    if isinstance(error, ModuleNotFoundError):  # of the library, or of one that it needs
+    if lacks_module:
         return install
-    name = library.strip("`").lower().replace(" ", "-")
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:

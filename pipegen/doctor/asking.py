@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,22 @@ def ask(environment: Mapping[str, str], *, patience: float = _PATIENCE) -> dict[
     """
     code, out, err = run_python(["-m", "pipegen.doctor.asked"], environment, patience)
     answers: dict[str, Any] = {}
-    for line in out.splitlines():
-        try:
-            answers |= json.loads(line)
-        except ValueError:  # some library has printed something
-            continue
+    for answer in answers_of(out):
+        answers |= answer
     if code != 0:
         answers["failed"] = reason(code, err, patience)
     return answers
+
+
+def answers_of(out: str) -> Iterator[dict[str, Any]]:
+    """Returns the lines of JSON that a process has written."""
+    for line in out.splitlines():
+        try:
+            answer = json.loads(line)
+        except ValueError:  # some library has printed something
+            continue
+        if isinstance(answer, dict):
+            yield answer
 
 
 def run_python(arguments: list[str], environment: Mapping[str, str], patience: float) -> tuple[int | None, str, str]:

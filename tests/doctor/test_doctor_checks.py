@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def machine(root: Path, *files: dict[str, str], **environment: str) -> Machine:
 
 def lines(root: Path, *files: dict[str, str], answers: dict[str, Any] | None = None, **environment: str) -> dict[str, Line]:
     found = Examination(machine(root, *files, **environment), answered=ANSWERS if answers is None else answers)
-    without = tuple(check for check in checks.CHECKS if check is not tensorflow_io.check)
+    without = tuple(check for check in checks.CHECKS if check not in (tensorflow_io.check, extras.check))
     return {line.about: line for line in examine(found, without)}
 
 
@@ -240,6 +241,7 @@ def test_every_check_has_a_file_and_a_place() -> None:
 
 
 def test_extras_are_those_of_the_project_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "do_not_load", lambda *_: {})
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     (line,) = extras.check(Examination(answered=ANSWERS))
     written = {name.replace("_", "-") for name in re.findall(r"^([\w-]+) = \[", text, re.MULTILINE)}
@@ -250,6 +252,41 @@ def test_extras_are_those_of_the_project_file(monkeypatch: pytest.MonkeyPatch) -
     (line,) = extras.check(Examination(answered=ANSWERS))
     assert line.fact == "parquet installed; not odd (no-such-thing)"
     assert "pip install 'pipegen[odd]'" in line.remedy
+
+
+def test_each_library_of_an_extra_is_imported_by_its_name() -> None:
+    declared = {name for names in extras._declared().values() for name in names if extras._installed(name)}
+    assert declared >= {"pyarrow", "pillow", "lmdb"}
+    assert {name for name in declared if find_spec(extras.module_of(name)) is None} == set()
+
+
+def test_a_library_that_is_installed_and_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = {
+        "too-new": "raise ImportError('it requires NumPy 2.0, found 1.26.4\\nand more')",
+        "crashes": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+        "lacks": "import no_such_thing",
+        "whole": "print('hello')",
+        "old": "import math; math.no_such_thing",
+    }
+    for name, code in codes.items():
+        about = tmp_path / f"{name.replace('-', '_')}-3.1.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 3.1\n")
+        (tmp_path / f"{name.replace('-', '_')}.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    marked = [f'{name}>=1; extra == "{name}"' for name in codes] + ['too-new>=1; extra == "other"', 'absent; extra == "other"']
+    monkeypatch.setattr(extras, "requires", lambda _: marked)
+    found = list(extras.check(Examination(machine(tmp_path / "root", PYTHONPATH=str(tmp_path)))))
+    assert found[0].fact == "whole installed; not other (absent)"
+    assert found[0].figures["do_not_load"] == {name: [name] for name in codes if name != "whole"} | {"other": ["too-new"]}
+    said = {line.about: line for line in found[1:]}
+    assert {line.verdict for line in said.values()} == {"warning"}
+    assert said["too-new"].fact == "3.1, of the extras too-new, other, is installed and does not load: it requires NumPy 2.0, found 1.26.4"
+    assert "pip install 'too-new<3'" in said["too-new"].remedy
+    assert said["too-new"].as_json()["figures"]["why"] == "it requires NumPy 2.0, found 1.26.4"
+    assert "it crashes with SIGSEGV" in said["crashes"].fact
+    assert said["lacks"].remedy == "pip install 'pipegen[lacks]'", "which brings what is missing"
+    assert "AttributeError: module 'math'" in said["old"].fact
 
 
 def test_memory_that_a_spec_does_not_fit_into(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from pipegen.cli.commands import app
 from pipegen.doctor import asking, storage
 from pipegen.doctor.asking import ask, reason, run_python
-from pipegen.doctor.checks import tensorflow_io
+from pipegen.doctor.checks import extras, tensorflow_io
 from pipegen.doctor.examination import Examination
 
 SPEC = """\
@@ -39,6 +40,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(examination, "ask", lambda _environment: dict(ANSWERS))
+    monkeypatch.setattr(extras, "do_not_load", lambda *_: {"pyarrow": extras.Failure("it requires NumPy 2.0")})
     monkeypatch.setattr(storage, "_SECONDS", 0.1)
     for name in ("rose", "tulip"):
         (tmp_path / "photos" / name).mkdir(parents=True)
@@ -124,6 +126,8 @@ def test_a_folder_and_nothing_are_enough(cli: Any) -> None:
     text = cli("photos")
     assert text.exit_code == 0, text.output
     assert "10 files" in text.output
+    broken = r"WARNING +pyarrow +[\d.]+, of the extras \w+, \w+, is installed and does not load: it requires NumPy 2\.0\n +→ pyarrow "
+    assert re.search(broken, text.output)
     assert "reading for the spec" not in text.output
     assert "reading " not in cli().output
     assert len({line.index("→") for line in text.output.splitlines() if "→" in line} | {0}) <= 2, "remedies stand below the facts"

@@ -1,14 +1,17 @@
-"""Lists pipegen's extras: which are complete, and which could be installed."""
+"""Lists pipegen's extras: which are complete, which could be installed, and which are installed and do not load."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from typing import NamedTuple
 
+from pipegen.doctor.asking import answers_of, reason, run_python
 from pipegen.doctor.examination import Examination
 from pipegen.doctor.line import Line
+from pipegen.libraries import what_to_install
 
 _MARKED = re.compile(r"^([A-Za-z0-9._-]+).*;.*\bextra\s*==\s*['\"]([\w-]+)['\"]")
 _WRITTEN = re.compile(r"^([\w-]+) = \[([^\]]*)\]", re.MULTILINE)
@@ -17,16 +20,28 @@ _OURS = {"dev", "test", "docs", "benchmark"}
 """Those that pipegen itself is developed with."""
 _NARROW = {"io"}
 """Those that fit one release of TensorFlow alone, about which another check speaks."""
+_MODULES = {
+    "array-record": "array_record.python.array_record_module",
+    "nvidia-ml-py": "pynvml",
+    "pillow": "PIL.Image",
+    "pillow-jxl-plugin": "pillow_jxl",
+}
+"""What is imported of a library where that is not its name; the module that has its binary part, where there are several."""
+_PATIENCE = 60.0
+"""Seconds; all of them together take three."""
 
 
-def check(_: Examination) -> Iterator[Line]:
-    """Names the extras whose libraries are all there, and those of which some are missing."""
+def check(examination: Examination) -> Iterator[Line]:
+    """Names the extras that are complete, and those of which libraries are missing; says of each library that does not load why."""
     found = _declared()
     if not found:
         yield Line("extras", "unknown: pipegen is not installed as a package", "note")
         return
     missing = {extra: [name for name in names if not _installed(name)] for extra, names in found.items()}
-    there = [extra for extra, names in missing.items() if not names]
+    installed = dict.fromkeys(name for extra, names in found.items() for name in names if name not in missing[extra])
+    failed = do_not_load([*installed], examination.machine.environment)
+    broken = {extra: [name for name in names if name in failed] for extra, names in found.items()}
+    there = [extra for extra, names in missing.items() if not names and not broken[extra]]
     absent = [f"{extra} ({', '.join(names)})" for extra, names in missing.items() if names]
     fact = f"{', '.join(there) or 'none'} installed" + (f"; not {', '.join(absent)}" if absent else "")
     remedy = (
@@ -34,7 +49,49 @@ def check(_: Examination) -> Iterator[Line]:
         if absent
         else ""
     )
-    yield Line("extras", fact, remedy=remedy, figures={"missing": missing})
+    figures = {"missing": missing, "do_not_load": {extra: names for extra, names in broken.items() if names}}
+    yield Line("extras", fact, remedy=remedy, figures=figures)
+    for name, failure in failed.items():
+        extras = [extra for extra, names in broken.items() if name in names]
+        fact = f"{version(name)}, of the extra{'s' * (len(extras) > 1)} {', '.join(extras)}, is installed and does not load: {failure.why}"
+        remedy = what_to_install(name, extras[0], lacks_module=failure.lacks_module)
+        yield Line(name, fact, "warning", remedy, {"installed": version(name), "loads": False, "why": failure.why, "extras": extras})
+
+
+class Failure(NamedTuple):
+    """Says why a library does not load.
+
+    Attributes:
+        why: The first line of the error.
+        lacks_module: Whether a module is missing, and none of those that are here is to blame.
+    """
+
+    why: str
+    lacks_module: bool = False
+
+
+def do_not_load(names: Sequence[str], environment: Mapping[str, str]) -> dict[str, Failure]:
+    """Imports libraries in another process, and returns those that fail; after one that crashes a new process imports the others."""
+    modules = {module_of(name): name for name in names}
+    failed: dict[str, Failure] = {}
+    rest = [*modules]
+    while rest:
+        code, out, err = run_python(["-m", "pipegen.doctor.imported", *rest], environment, _PATIENCE)
+        doing = None
+        for answer in answers_of(out):
+            doing = answer.get("doing", doing)
+            if "failed" in answer:
+                failed[modules[answer["failed"]]] = Failure(answer["why"], answer["lacks_module"])
+        if code == 0 or doing is None:
+            break
+        failed[modules[doing]] = Failure(reason(code, err, _PATIENCE))
+        rest = rest[rest.index(doing) + 1 :]
+    return failed
+
+
+def module_of(name: str) -> str:
+    """Returns what is imported of a library."""
+    return _MODULES.get(name.lower().replace("_", "-"), name.replace("-", "_"))
 
 
 def _declared() -> dict[str, list[str]]:
