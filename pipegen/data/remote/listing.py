@@ -85,7 +85,7 @@ def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]
 
 
 def _is_file(fs: AbstractFileSystem, name: str) -> bool:
-    """Whether an address is that of a file. fsspec's `isfile` says no of whatever goes wrong, such as a connection that drops."""
+    """Tells whether an address is that of a file. fsspec's `isfile` says no of whatever goes wrong, such as a connection that drops."""
     try:
         return bool(patiently(lambda: fs.info(name))["type"] == "file")
     except (FileNotFoundError, PermissionError):  # who may list a folder need not be let ask about it
@@ -93,7 +93,7 @@ def _is_file(fs: AbstractFileSystem, name: str) -> bool:
 
 
 def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
-    """The files below a folder.
+    """Lists the files below a folder.
 
     Where fsspec's `find` asks for one folder after another, it leaves out those about which it gets no
     answer; here each is asked for again.
@@ -120,7 +120,7 @@ def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
 
 
 def _walks(fs: AbstractFileSystem) -> bool:
-    """Whether a file system has no `find` of its own, which gets all files at once."""
+    """Tells whether a file system has no `find` of its own, which gets all files at once."""
     from fsspec import AbstractFileSystem
     from fsspec.asyn import AsyncFileSystem
 
