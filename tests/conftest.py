@@ -6,10 +6,14 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shutil
 import signal
 import sys
+import tempfile
 import time
 import zlib
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +21,6 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-    from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -25,6 +28,15 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # compile pipegen and the tests anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+_IN_MEMORY = "/dev/shm"
+_ROOM = 4 << 30
+"""Bytes; at its most the suite has a part of this in files at once."""
+
+with suppress(OSError):  # where there is no such folder
+    if os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM:
+        # Tests make and remove tens of thousands of folders; on a disk each takes milliseconds.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _IN_MEMORY)
 
 _SWEEP_S = 20.0
 """Seconds of processor time between two searches of everything that lives for garbage; what one test made is searched after each."""
@@ -192,6 +204,13 @@ def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cache-home")
     os.environ["XDG_CACHE_HOME"] = str(folder)
     return folder
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A folder where temporary files are usually kept, for what asks about the disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -147,8 +147,8 @@ def test_what_cannot_be_examined_is_said(cli: Any, tmp_path: Path) -> None:
     assert "1 error" in gone.output
 
 
-def test_shards_are_read_in_parts_and_what_stays_in_memory_is_said(tmp_path: Path) -> None:
-    big = tmp_path / "a.tfrecord"
+def test_shards_are_read_in_parts_and_what_stays_in_memory_is_said(on_disk: Path) -> None:
+    big = on_disk / "a.tfrecord"
     big.write_bytes(os.urandom(6 << 20))
     rates = storage.measure([str(big)], 4, seconds=0.2)
     assert rates is not None
@@ -161,7 +161,7 @@ def test_shards_are_read_in_parts_and_what_stays_in_memory_is_said(tmp_path: Pat
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     dropped = not storage._in_memory(descriptor, 0)
     os.close(descriptor)
-    mount = Examination().machine.mount_of(tmp_path.resolve())
+    mount = Examination().machine.mount_of(on_disk.resolve())
     assert dropped or mount is None or mount.kind not in ("ext4", "xfs")
 
 
