@@ -140,6 +140,36 @@ def test_boxes_stay_on_the_host_and_the_image_goes() -> None:
     alike(applied(stage, stage.dataset(epoch=2)), batches(pipe.dataset("train", epoch=2)))
 
 
+BLACK = {"fill": {"constant": 0}}
+MOVED: list[Any] = [{"random_flip": BLACK}, {"random_rotation": {"degrees": 20, **BLACK}}]
+NUMBERED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
+    "uint8, in one kernel": (MOVED[:1], {"dtype": "uint8"}, "1 kernel,"),
+    "pasted": ([*MOVED, "copy_paste", {"random_contrast": {"factor": 0.2}}], {}, "1 kernel,"),
+    "a rectangle": ([*MOVED, "cutmix", {"random_contrast": {"factor": 0.2}}], {}, "3 kernels"),
+    "four in one, moved again": ([*MOVED, "mosaic", MOVED[1]], {"dtype": "uint8"}, "3 kernels"),
+}
+"""Steps beside masks of instances, the output, and what goes to a device."""
+
+
+@pytest.mark.parametrize("name", [name if "uint8" in name else pytest.param(name, marks=pytest.mark.nightly) for name in NUMBERED])
+def test_masks_of_instances_are_numbered_on_the_host_and_their_image_goes(name: str) -> None:
+    transforms, output, kernels = NUMBERED[name]
+    rng, masks, boxes = np.random.default_rng(1), np.zeros((24, 32, 32), np.uint8), np.zeros((24, 3, 4), np.float32)
+    for i, k in np.ndindex(24, 3):
+        (x, y), (w, h) = rng.integers(0, 20, 2), rng.integers(4, 12, 2)
+        masks[i, y : y + h, x : x + w], boxes[i, k] = k + 1, [x, y, x + w, y + h]
+    features = {"image": {"kind": "image"}, "boxes": {"kind": "boxes"}, "masks": {"kind": "mask", "with": "boxes"}}
+    spec = {
+        "pipegen": 1, "source": {"arrays": {"features": features}}, "transforms": transforms, "batch": {"size": 8},
+        "output": {"x": "image", "y": {name: name for name in ("boxes", "boxes_valid", "masks")}, **output},
+    }  # fmt: skip
+    data = {"image": rng.integers(0, 256, (24, 32, 32, 3), np.uint8), "boxes": boxes, "masks": masks}
+    pipe = pipegen.build(spec, data=data, runtime={"cache": "none"})
+    stage = pipe.device_stage("train")
+    assert kernels in repr(stage)
+    alike(applied(stage, stage.dataset(epoch=2, step=1)), batches(pipe.dataset("train", epoch=2, step=1)))
+
+
 @pytest.mark.nightly  # by day two kernels are divided
 def test_what_is_not_for_xla_stays_on_the_host_with_what_comes_before() -> None:
     pipe = masked([*GEOMETRY, "copy_paste", {"random_contrast": {"factor": 0.2}}])

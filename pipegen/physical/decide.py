@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
-from pipegen.physical.device import crossing, device_kernels, obstacle
+from pipegen.physical.device import crossing, device_kernels, divided, obstacle
 from pipegen.physical.extent import Extent
 from pipegen.physical.verify import verify
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
@@ -67,7 +67,7 @@ def chunk_size(batch: int, most: int) -> int:
 
 
 def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
-    """Decides what runs for a plan in one form.
+    """Decides what runs for a plan in one form; for one that sends, from `divided`.
 
     Raises:
         InternalError: When there is no such form of the plan.
@@ -104,9 +104,11 @@ def _for_buckets(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
 def decide_forms(plan: Plan, setting: p.Setting, *, every: bool) -> list[p.Physical]:
     """Decides what runs for a plan in its usual form, or in `every` one."""
     forms = p.forms_of(plan)
-    if every and device_kernels(plan, widened(plan, setting.extent)):
-        forms = (*forms, forms[0].sending())
-    return [decide(plan, form, setting) for form in forms[: None if every else 1]]
+    made = [decide(plan, form, setting) for form in forms[: None if every else 1]]
+    own = divided(plan)
+    if every and device_kernels(own, widened(plan, setting.extent)):
+        made.append(decide(own, forms[0].sending(), setting))
+    return made
 
 
 class _Choice:

@@ -11,8 +11,9 @@ from pipegen.plan.cost import Circumstances, plan_cost
 from pipegen.plan.nodes import Kernel, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from pipegen.plan.nodes import Node
     from pipegen.plan.stages import Stage
     from pipegen.types import ElementType
 
@@ -20,14 +21,36 @@ US_PER_BYTE = 1e-4
 """Microseconds that a byte takes on its way to an accelerator: 10 GB/s."""
 
 
+def divided(plan: Plan) -> Plan:
+    """Returns the plan with each compiled kernel cut in two that works on features of which a later kernel on the host needs some, such as
+    masks that get the numbers of boxes: what works on those comes first, so that the rest, such as the image, can go to a device."""
+    if plan.buckets:
+        return plan
+    held: set[str] = set()
+    nodes: list[Node] = []
+    for entry, node in reversed(tuple(pairwise(plan.nodes))):
+        parts: tuple[Node, ...] = (node,)
+        if isinstance(node, Kernel):
+            host = _held(node.stages, held) if node.compiled else node.stages
+            held |= _features(host)
+            rest = tuple(stage for stage in node.stages if stage not in host)
+            if host and rest:
+                out = entry.out
+                for stage in host:
+                    out = stage.edge(out, node.out)
+                parts = (replace(node, stages=rest), replace(node, out=out, stages=host))
+        nodes += parts
+    return plan.with_nodes((plan.nodes[0], *reversed(nodes)))
+
+
 def device_kernels(plan: Plan, wide: int | None = None) -> tuple[Kernel, ...]:
     """Returns the kernels that are dearest to leave on the host: the end of the plan, from whichever of its kernels costs least.
 
-    What the host pays for a cut is the time of the kernels before it and that of the bytes that cross there. Kernels that are not compiled
-    run on the host, whichever work on features that no kernel on the device has changed, such as boxes.
+    What the host pays for a cut is the time of the kernels before it and that of the bytes that cross there. Behind it, kernels run on the
+    host that are not compiled, such as those of boxes, and what works on the same features before them.
 
     Args:
-        plan: The plan of a split.
+        plan: The plan of a split, from `divided`.
         wide: The rows of a batch that is widened to whole mix groups, or `None`: such a batch is cut to the host's own on the host.
 
     Returns:
@@ -39,8 +62,8 @@ def device_kernels(plan: Plan, wide: int | None = None) -> tuple[Kernel, ...]:
     behind = [(n, entry.out, cost.us) for (entry, n), cost in zip(pairwise(plan.nodes), costs[1:], strict=True) if isinstance(n, Kernel)]
     best: tuple[float, tuple[Kernel, ...]] = 0.0, ()
     for cut in range(len(behind)):
-        chosen = tuple(node for node, _, _ in behind[cut:] if node.compiled)
-        if not chosen or not behind[cut][0].compiled or not _possible([node for node, _, _ in behind[cut:]], wide):
+        chosen = _apart([node for node, _, _ in behind[cut:]], wide)
+        if behind[cut][0] not in chosen:
             continue
         host = sum(us for node, _, us in behind if node not in chosen)
         cost = host + US_PER_BYTE * sum(size for _, size in crossing_bytes(plan, chosen))
@@ -75,7 +98,7 @@ def output_features(plan: Plan) -> tuple[str, ...]:
 
 
 def obstacle(plan: Plan) -> str:
-    """Says in words why no kernel of a plan can run on a device, with the steps that stand in the way."""
+    """Says in words why no kernel of a plan from `divided` can run on a device, with the steps that stand in the way."""
     if plan.buckets:
         return "with `batch: {buckets: …}` each batch has a program of its own"
     kernels = [node for node in plan.nodes if isinstance(node, Kernel)]
@@ -87,30 +110,43 @@ def obstacle(plan: Plan) -> str:
     last = next(node for node in reversed(kernels) if node.compiled)
     if any(stage.from_memory for stage in last.stages):
         return f"{_named(last)} reads images from the memory of the host"
-    behind = [node for node in kernels[kernels.index(last) + 1 :] if _meets(node, last)]
+    behind = [node for node in kernels[kernels.index(last) + 1 :] if not _features(node.stages).isdisjoint(_features(last.stages))]
     if behind:
-        return f"{_named(behind[-1])} is not for XLA, and works on what {_named(last)} gives"
-    mixing = ", ".join(dict.fromkeys(f"`{ref.step.op}`" for stage in last.stages if stage.mixes for ref in stage.uses()))
+        known = [node for node in behind if any(stage.uses() for stage in node.stages)] or behind
+        return f"{_named(known[-1])} is not for XLA, and works on what {_named(last)} gives"
+    mixing = ", ".join(dict.fromkeys(f"`{ref.step.op}`" for stage in _stages(kernels) if stage.mixes for ref in stage.uses()))
     return f"{mixing}: examples are mixed, of which some are other hosts', unless each host has whole groups of {GROUP}"
 
 
-def _possible(tail: Sequence[Kernel], wide: int | None) -> bool:
-    """Returns whether the compiled kernels of the end of a plan can run apart from the others."""
-    device: list[Kernel] = []
-    for node in tail:
-        if node.compiled:
-            if any(stage.from_memory or (stage.mixes and wide is not None) for stage in node.stages):
-                return False
-            device.append(node)
-        elif any(_meets(node, earlier) for earlier in device):
-            return False
-    return True
+def _apart(tail: Sequence[Kernel], wide: int | None) -> tuple[Kernel, ...]:
+    """Returns the compiled kernels of the end of a plan that can run apart from the others; none where one is in the way of all."""
+    chosen: list[Kernel] = []
+    held: set[str] = set()
+    for node in reversed(tail):
+        if wide is not None and any(stage.mixes for stage in node.stages):
+            return ()
+        if not node.compiled or not held.isdisjoint(_features(node.stages)):
+            held |= _features(node.stages)
+        elif any(stage.from_memory for stage in node.stages):
+            return ()
+        else:
+            chosen.append(node)
+    return tuple(reversed(chosen))
 
 
-def _meets(node: Kernel, earlier: Kernel) -> bool:
-    """Returns whether a kernel works on a feature that an earlier one has changed."""
-    changed = {stage.feature for stage in earlier.stages}
-    return any(not changed.isdisjoint((*stage.touches(), *stage.needs())) for stage in node.stages)
+def _held(stages: tuple[Stage, ...], held: set[str]) -> tuple[Stage, ...]:
+    """Returns those stages of a kernel that work on features that are `held`, or on such as these work on."""
+    found: tuple[Stage, ...] = ()
+    while True:
+        known = held | _features(found)
+        more = tuple(stage for stage in stages if not known.isdisjoint(_features((stage,))))
+        if more == found:
+            return found
+        found = more
+
+
+def _features(stages: Iterable[Stage]) -> set[str]:
+    return {name for stage in stages for name in (*stage.touches(), *stage.needs())}
 
 
 def _stages(kernels: Sequence[Kernel]) -> Iterator[Stage]:
@@ -160,6 +196,7 @@ class Sent:
 
 def sent(plan: Plan) -> Sent:
     """Returns what crosses to a device of each batch of a plan; where there are buckets, of the first."""
+    plan = divided(plan)
     if plan.buckets:
         return replace(sent(plan.buckets[0]), features=None, kernels=0, obstacle=obstacle(plan))
     rows, weights = plan.batch.size, 4 if plan.batch.remainder == "pad" else 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from planning import built, compiled, load_spec
 
-from pipegen.physical.device import crossing, device_kernels, sent
+from pipegen.physical.device import crossing, device_kernels, divided, sent
 from pipegen.plan.nodes import Kernel, Plan
 
 STEPS: list[Any] = [{"resize": {"size": 224}}, "random_flip", {"random_rotation": {"degrees": 20}}, {"normalize": {"preset": "torch"}}]
@@ -83,6 +83,31 @@ def test_text_json_and_page_say_it() -> None:
     assert "To a device: 38,535,680 bytes a batch of 64 as it is, or 9,634,304 bytes" in str(
         plan_page(spec, "0" * 64, {"train": done}, given)
     )
+
+
+def test_what_later_gets_numbers_on_the_host_is_cut_off_from_the_image() -> None:
+    features = {
+        "image": {"kind": "image", "size": [480, 480], "channels": 3, "bits": 8},
+        "boxes": {"kind": "boxes", "max": 5},
+        "masks": {"kind": "mask", "with": "boxes"},
+    }
+    output = {"x": "image", "y": {"boxes": "boxes", "masks": "masks"}, "dtype": "uint8"}
+    steps = [{"random_rotation": {"degrees": 10, "fill": {"constant": 0}}}, {"random_brightness": {"factor": 0.2}}]
+    plan = plan_of(source={"arrays": {"features": features}}, transforms=steps, output=output)
+
+    def kernels(plan: Plan) -> list[str]:
+        own = [node for node in plan.nodes if isinstance(node, Kernel)]
+        return [" ".join(f"{type(stage).__name__}:{stage.feature}" for stage in node.stages) for node in own if node.compiled]
+
+    warps = kernels(plan)[0].split()
+    assert sorted(warps) == ["Colour:image", "Warp:image", "Warp:masks"]
+    assert kernels(divided(plan))[:2] == ["Warp:masks", "Warp:image Colour:image"]
+    assert divided(divided(plan)) == divided(plan)
+    chosen = device_kernels(divided(plan))
+    assert {stage.feature for node in chosen for stage in node.stages} == {"image"}
+    assert crossing(divided(plan), chosen)["masks"] == plan.emit.out
+    pasted = plan_of(source={"arrays": {"features": features}}, transforms=[*steps[:1], "copy_paste"], output=output)
+    assert "`copy_paste` is not for XLA, and works on what `random_rotation` gives" in sent(pasted).text()
 
 
 def test_the_cheapest_end_of_a_plan_goes_to_the_device() -> None:

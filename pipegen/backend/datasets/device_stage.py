@@ -47,8 +47,8 @@ class DeviceStage:
             raise ValueError(said)
         if not available():
             raise ValueError("a device stage is compiled by XLA, which this TensorFlow has not")
-        if not device_kernels(executor.plan, executor.wide):
-            raise ValueError(f"split `{split}` has nothing that a device could do: {obstacle(executor.plan)}")
+        if not device_kernels(executor.divided, executor.wide):
+            raise ValueError(f"split `{split}` has nothing that a device could do: {obstacle(executor.divided)}")
         plan = executor.physical(p.FIXED.sending())
         self._kernels = [executor.device_kernel(f) for f in plan.functions if isinstance(f, p.Prepare)]
         self._send = next(f for f in plan.functions if isinstance(f, p.Send))

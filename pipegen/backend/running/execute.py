@@ -34,6 +34,7 @@ from pipegen.data.windows import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
 from pipegen.physical.decide import decide, extent_of, last_mixing, widened
+from pipegen.physical.device import divided
 from pipegen.physical.extent import Extent
 from pipegen.physical.nodes import FIXED, Setting
 from pipegen.physical.scopes import scopes
@@ -183,7 +184,12 @@ class Executor:
 
     def physical(self, form: Form) -> Physical:
         """Returns what runs in one form."""
-        return decide(self.plan, form, self.setting)
+        return decide(self.divided if form.sends else self.plan, form, self.setting)
+
+    @cached_property
+    def divided(self) -> Plan:
+        """The plan in kernels that go to a device, or stay, as a whole."""
+        return divided(self.plan)
 
     def batches(self, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
         """The batches of some epochs, one after another, or of some steps, wherever they are.
