@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pipes import pipeline
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
 KINDS = {
-    p.Steps: ("_FlatMapDataset",),
-    p.Map: ("_Mapped",),
+    p.Steps: ("flat_map_dataset",),
+    p.Map: ("map_dataset", "parallel_map_dataset_v2", "map_and_batch_dataset"),
     p.Unbatch: ("_UnbatchDataset",),
-    p.Stack: ("_BatchDataset",),
     p.Prefetch: ("_PrefetchDataset",),
 }
 STEPS: list[Any] = [{"resize": {"size": 24}}, "random_flip", {"rescale": {"to": [0, 1]}}]
@@ -56,11 +56,17 @@ def test_a_dataset_has_the_operations_and_scopes_of_its_plan(
     begin = entering(executor)
     made = chain(executor.batches(begin, form), begin)
     wanted = [(name, operation) for name, operation in plan.named() if not isinstance(operation, p.Enter) and not p.hands_over(operation)]
-    assert [ds._name for ds in made] == [name for name, _ in wanted]
-    for ds, (_, operation) in zip(made, wanted, strict=True):
-        assert type(ds).__name__ in KINDS[type(operation)]
+    stacks = {name: operation for name, operation in wanted if isinstance(operation, p.Stack)}
+    behind = dict(pairwise(name for name, _ in wanted))
+    wanted = [(f"{name}_{behind[name]}" if behind.get(name) in stacks else name, o) for name, o in wanted if name not in stacks]
+    assert [ds._name for ds in made] == [name for name, _ in wanted], "a map puts its elements where they are stacked"
+    for ds, (name, operation) in zip(made, wanted, strict=True):
+        how = ds._pipegen_operation.__name__ if hasattr(ds, "_pipegen_operation") else type(ds).__name__
+        assert how in KINDS[type(operation)]
         if isinstance(operation, p.Map):
-            assert ds._pipegen_calls == operation.threads
+            calls, size = (ds._pipegen_own.get(given) for given in ("num_parallel_calls", "batch_size"))
+            assert (None if calls is None else int(calls)) == operation.threads
+            assert size is None or int(size) == stacks[name.rpartition("_")[2]].size
             scopes = {op.name.split("/")[0] for op in ds._pipegen_function.graph.get_operations() if "/" in op.name}
             assert scopes <= {type(function).__name__.lower() for function in operation.functions}
 

@@ -46,14 +46,20 @@ class Traced:
     """A function that was traced for elements of one type, for any number of datasets.
 
     Args:
-        function: From the parts of an element to what is made of it.
+        function: From the parts of an element to what is made of it: nested dense tensors, or a dataset.
         entry: The type of an element.
+
+    Attributes:
+        element_spec: The type of what is made, or of the elements of the dataset.
     """
 
     def __init__(self, function: Callable[..., Any], entry: Any) -> None:
         def flat(*tensors: tf.Tensor) -> list[tf.Tensor]:
             given = tf.nest.pack_sequence_as(entry, tensors)
             made = function(*given) if type(given) is tuple else function(given)
+            if isinstance(made, tf.data.Dataset):
+                self.element_spec = made.element_spec
+                return [made._variant_tensor]
             made = tf.nest.map_structure(tf.convert_to_tensor, tuple(made) if type(made) is list else made)
             self.element_spec = tf.nest.map_structure(tf.type_spec_from_value, made)
             return tf.nest.flatten(made)
@@ -67,31 +73,43 @@ def plain_map(
     ds: tf.data.Dataset, function: Callable[..., Any] | Traced, calls: int | None = None, name: str | None = None
 ) -> tf.data.Dataset:
     """Maps a dataset of dense tensors in order, on `calls` threads, as `tf.data.Dataset.map` does, without AutoGraph and on this device."""
-    return _Mapped(ds, function if isinstance(function, Traced) else Traced(function, ds.element_spec), calls, name)
+    traced = function if isinstance(function, Traced) else Traced(function, ds.element_spec)
+    if calls is None:
+        return _Called(ds, traced, traced.element_spec, name, tf.raw_ops.MapDataset, preserve_cardinality=True)
+    own = {"num_parallel_calls": tf.constant(calls, tf.int64), "deterministic": "true", "preserve_cardinality": True}
+    return _Called(ds, traced, traced.element_spec, name, tf.raw_ops.ParallelMapDatasetV2, **own)
+
+
+def plain_flat_map(ds: tf.data.Dataset, function: Callable[..., tf.data.Dataset], name: str | None = None) -> tf.data.Dataset:
+    """Gives the elements of the dataset that a function makes of each element, as `tf.data.Dataset.flat_map` does, likewise."""
+    traced = Traced(function, ds.element_spec)
+    return _Called(ds, traced, traced.element_spec, name, tf.raw_ops.FlatMapDataset)
+
+
+def map_and_stack(ds: tf.data.Dataset, traced: Traced, calls: int | None, size: int, *, full: bool, name: str) -> tf.data.Dataset:
+    """Maps a dataset and stacks `size` elements at a time, each of which goes to its place at once; the last may be fewer unless `full`.
+
+    TensorFlow rewrites a map and a batch to this one operation, for which it looks through the graph whenever an iterator is made.
+    """
+    spec = tf.nest.map_structure(lambda own: tf.TensorSpec([size if full else None, *own.shape], own.dtype), traced.element_spec)
+    own = {"batch_size": tf.constant(size, tf.int64), "num_parallel_calls": tf.constant(calls or 1, tf.int64), "drop_remainder": full}
+    return _Called(ds, traced, spec, name, tf.raw_ops.MapAndBatchDataset, preserve_cardinality=True, **own)
 
 
 @untraced
-class _Mapped(tf.data.Dataset):
-    """Gives what a function makes of each element of a dataset."""
+class _Called(tf.data.Dataset):
+    """Gives what an operation of `tf.data` makes that calls a function on each element of a dataset."""
 
-    def __init__(self, ds: tf.data.Dataset, traced: Traced, calls: int | None, name: str | None) -> None:
-        self._pipegen_inner, self._pipegen_calls, self._name = ds, calls, name
-        self._pipegen_spec = traced.element_spec
+    def __init__(
+        self, ds: tf.data.Dataset, traced: Traced, spec: Any, name: str | None, operation: Callable[..., tf.Tensor], **own: Any
+    ) -> None:
+        self._pipegen_inner, self._name, self._pipegen_spec = ds, name, spec
+        self._pipegen_operation, self._pipegen_own = operation, own
         self._pipegen_function = traced.concrete  # which lives as long as the dataset
         if not tf.executing_eagerly():
             self._pipegen_function.add_to_graph(tf.compat.v1.get_default_graph())
-        given = {
-            "input_dataset": ds._variant_tensor,
-            "other_arguments": self._pipegen_function.captured_inputs,
-            "f": self._pipegen_function,
-            "preserve_cardinality": True,
-            **self._common_args,
-        }
-        if calls is None:
-            super().__init__(tf.raw_ops.MapDataset(**given))
-        else:
-            threads = tf.constant(calls, tf.int64)
-            super().__init__(tf.raw_ops.ParallelMapDatasetV2(num_parallel_calls=threads, deterministic="true", **given))
+        function = {"other_arguments": self._pipegen_function.captured_inputs, "f": self._pipegen_function}
+        super().__init__(operation(input_dataset=ds._variant_tensor, **function, **own, **self._common_args))
 
     def _inputs(self) -> list[tf.data.Dataset]:
         return [self._pipegen_inner]

@@ -18,13 +18,11 @@ ANY_THREADS = -1
 def make_options(runtime: Runtime) -> tf.data.Options:
     """The options of every dataset that pipegen makes.
 
-    Auto-sharding is off because shards are part of the plan. `inject_prefetch` is off because a prefetch behind the
-    last map would mark an epoch as delivered before its last batch is.
+    Auto-sharding is off because shards are part of the plan.
     """
     options = untuned()
     options.deterministic = True
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    options.experimental_optimization.inject_prefetch = False
     options.threading.private_threadpool_size = threads(runtime)
     options.threading.max_intra_op_parallelism = 1
     options.autotune.ram_budget = ram_budget(runtime)
@@ -34,8 +32,6 @@ def make_options(runtime: Runtime) -> tf.data.Options:
 def options_elsewhere(runtime: Runtime) -> tf.data.Options:
     """The same for datasets that run on another machine, less what was measured on this one."""
     options = make_options(runtime)
-    # Of a graph that was loaded TensorFlow takes every function apart whenever an iterator is made, for seconds, and finds nothing to do.
-    options.experimental_optimization.apply_default_optimizations = False
     if runtime.threads == "auto":
         options.threading.private_threadpool_size = 0
     if runtime.ram_budget == "auto":
@@ -44,11 +40,14 @@ def options_elsewhere(runtime: Runtime) -> tf.data.Options:
 
 
 def untuned() -> tf.data.Options:
-    """Returns options without TensorFlow's autotuning, which finds nothing to set: every number is in the plan.
+    """Returns options without TensorFlow's autotuning and rewriting, which find nothing to do: every number is in the plan.
+
+    To rewrite a graph TensorFlow takes every function apart whenever an iterator is made: of one that was loaded for seconds.
 
     Its thread sleeps for up to a minute at a time, and longer the longer an iterator lives. Where the iterator goes just then, the thread
     may look whether it has ended before that is noted, and whoever lets the iterator go waits until it wakes up.
     """
     options = tf.data.Options()
     options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
     return options

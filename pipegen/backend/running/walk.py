@@ -16,7 +16,7 @@ from pipegen.backend.index.bucketed import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
 from pipegen.backend.process import xla
-from pipegen.backend.process.graphs import Traced, plain, plain_map
+from pipegen.backend.process.graphs import Traced, map_and_stack, plain, plain_flat_map, plain_map
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import guard
 from pipegen.backend.reading.cache import fill_all
@@ -53,8 +53,14 @@ class Run:
     def dataset(self, ds: tf.data.Dataset, *, hands_over: bool = False) -> tf.data.Dataset:
         """The batches, with their epochs and steps, from what enters; or what hands them over, from those."""
         with columns_captured(kept_folder(self.x.spec.runtime, COLUMNS)) if self.plan.form.derived else nullcontext():
-            for name, operation in self.plan.named():
-                if p.hands_over(operation) == hands_over:
+            todo = [(name, operation) for name, operation in self.plan.named() if p.hands_over(operation) == hands_over]
+            while todo:
+                name, operation = todo.pop(0)
+                if isinstance(operation, p.Map) and todo and isinstance(stack := todo[0][1], p.Stack):
+                    functions = self._traced(operation.functions, ds.element_spec)
+                    name = f"{name}_{todo.pop(0)[0]}"
+                    ds = map_and_stack(ds, functions, operation.threads, stack.size, full=stack.full, name=name)
+                else:
                     ds = self.operation(ds, operation, name)
         return ds
 
@@ -67,7 +73,7 @@ class Run:
         """Extend the dataset by one operation."""
         match operation:
             case p.Steps():
-                return ds.flat_map(plain(self._steps), name=name)
+                return plain_flat_map(ds, self._steps, name=name)
             case p.Map():
                 return plain_map(ds, self._traced(operation.functions, ds.element_spec), operation.threads, name=name)
             case p.Unbatch():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.index.order import From
-from pipegen.backend.process.graphs import plain, plain_map
+from pipegen.backend.process.graphs import plain_flat_map, plain_map
 from pipegen.backend.service.ordering import Arrivals, Fed, Unusable
 from pipegen.backend.service.origin import Origin, origin_here
 from pipegen.backend.service.remote import steps_dataset, through_service
@@ -80,7 +80,7 @@ class Feed:
             return epoch, step, tf.nest.pack_sequence_as(self._spec, flat)
 
         ready = sum(n.batches for n in self._executor.plan.nodes if isinstance(n, Prefetch))
-        return plain_map(entering.flat_map(plain(steps)), batch).prefetch(max(1, ready))
+        return plain_map(plain_flat_map(entering, steps), batch).prefetch(max(1, ready))
 
     def check(self, at: Position) -> None:
         """Lets workers begin, and looks before the first epoch whether theirs are batches that this process would make.
