@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LIMIT_S = 240
-"""Seconds after which a server ends, whatever happens to the test."""
+"""Seconds after which a process ends, whatever happens to the test."""
+SERVES_S = 1200
+"""The same of a server, which a whole file of tests may share: where others use the processors, too, that takes minutes."""
 
 
 class Process:
@@ -37,18 +39,18 @@ class Process:
     """
 
     def __init__(self, log: Path, *argv: str, **environment: str) -> None:
-        self.log = log
+        self.log, limit = log, SERVES_S if argv[0] == "service" else LIMIT_S
         log.touch()
         if environment:
             command, env = [sys.executable, "-m", "pipegen", *argv], {**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment}
             with log.open("a") as out:
-                self._anew = subprocess.Popen(command, env=env, stdout=out, stderr=out, preexec_fn=lambda: signal.alarm(LIMIT_S))
+                self._anew = subprocess.Popen(command, env=env, stdout=out, stderr=out, preexec_fn=lambda: signal.alarm(limit))
             self.pid = self._anew.pid
             return
         origin = _origin()
         assert origin.stdin is not None
         assert origin.stdout is not None
-        origin.stdin.write(json.dumps({"argv": argv, "log": str(log), "limit": LIMIT_S}) + "\n")
+        origin.stdin.write(json.dumps({"argv": argv, "log": str(log), "limit": limit}) + "\n")
         origin.stdin.flush()
         self.pid = int(origin.stdout.readline())
 
