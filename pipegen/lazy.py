@@ -11,11 +11,14 @@ __all__ = ["np", "tf"]
 class _Later:
     def __init__(self, name: str) -> None:
         self._name = name
+        self._module: Any = None
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):  # nobody who merely looks at a module's names imports it
             raise AttributeError(attribute)
-        return getattr(import_module(self._name), attribute)
+        if self._module is None:  # asked each time, `import_module` would take as long as what is asked for
+            self._module = import_module(self._name)
+        return getattr(self._module, attribute)
 
 
 if TYPE_CHECKING:

@@ -89,6 +89,7 @@ def test_without_tensorflow_a_command_says_what_to_install(cli: Cli, good: Path,
     for name in [m for m in sys.modules if m.startswith(("tensorflow", "pipegen.backend"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tensorflow", None)
+    monkeypatch.setattr("pipegen.lazy.tf._module", None)
     result = cli("validate", "--data", "good.pipegen.yaml")
     assert result.exit_code == 2
     assert "needs TensorFlow" in result.stderr

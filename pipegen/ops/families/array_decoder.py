@@ -23,6 +23,7 @@ class ArrayDecoder(DecodeTransform):
     """A file's array becomes float32 of one shape, as it is stored; that of an image is `(height, width, channels)`."""
 
     op: ClassVar[str] = "decode"
+    dtype: ClassVar[str] = "float32"
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
 
     format: str
@@ -46,7 +47,7 @@ class ArrayDecoder(DecodeTransform):
         """float32 of the shape; see `lowering.arrays.decode_array`."""
         from pipegen.ops.lowering.arrays import decode_array
 
-        return decode_array(contents, self.format, dict(self.options), self.shape)
+        return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype)
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf

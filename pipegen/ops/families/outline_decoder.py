@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pipegen.lazy import tf
 from pipegen.ops.families.array_decoder import ArrayDecoder
 from pipegen.types import FeatureType, Interval
 
@@ -14,6 +13,7 @@ class OutlineDecoder(ArrayDecoder):
 
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "always"
 
+    dtype = "uint8"
     shape: tuple[int | None, ...] = (None, None, 1)
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -22,7 +22,3 @@ class OutlineDecoder(ArrayDecoder):
 
     def read_by_python(self, head: bytes) -> str | None:
         return f"outlines ({self.format})"
-
-    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
-        """uint8 `(height, width, 1)`; see `lowering.arrays.decode_array`."""
-        return tf.cast(super().decode(contents, need), tf.uint8)

@@ -12,18 +12,20 @@ from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.lowering.target import target
 
 
-def decode_array(contents: tf.Tensor, format: str, options: Mapping[str, Any], shape: Sequence[int | None]) -> tf.Tensor:
+def decode_array(
+    contents: tf.Tensor, format: str, options: Mapping[str, Any], shape: Sequence[int | None], dtype: str = "float32"
+) -> tf.Tensor:
     """Calls `read_array` from a graph on a string scalar, a file's bytes; a graph that is made for a file has no Python, and says so.
 
     Returns:
-        float32 of the shape.
+        Of the shape and the dtype.
     """
     if target() != "process":
         said = [f"files of the format `{format}` are read by Python alone, which is not here"]
         with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[said])]):
-            return tf.ensure_shape(tf.zeros(_least(shape)), shape)
-    call = partial(_read_or_say, format=format, options=dict(options), shape=tuple(shape))
-    values, problem = tf.numpy_function(call, [contents], [tf.float32, tf.string], stateful=False)
+            return tf.ensure_shape(tf.zeros(_least(shape), tf.as_dtype(dtype)), shape)
+    call = partial(_read_or_say, format=format, options=dict(options), shape=tuple(shape), dtype=dtype)
+    values, problem = tf.numpy_function(call, [contents], [tf.as_dtype(dtype), tf.string], stateful=False)
     sound = tf.raw_ops.Assert(condition=tf.equal(problem, ""), data=[problem])
     with tf.control_dependencies([] if sound is None else [sound]):
         array = tf.identity(values)
@@ -35,20 +37,20 @@ def _least(shape: Sequence[int | None]) -> list[int]:
     return [side or 0 for side in shape]
 
 
-def _read_or_say(contents: Any, *, format: str, options: Mapping[str, Any], shape: tuple[int | None, ...]) -> tuple[Any, Any]:
+def _read_or_say(contents: Any, *, format: str, options: Mapping[str, Any], shape: tuple[int | None, ...], dtype: str) -> tuple[Any, Any]:
     """The values and an empty text, or no values and what is wrong."""
     contents = contents if isinstance(contents, bytes) else contents.item()  # eagerly it is an array of one object
     try:
-        return np.ascontiguousarray(read_array(contents, format, options, shape)), np.bytes_(b"")
+        return np.ascontiguousarray(read_array(contents, format, options, shape, dtype)), np.bytes_(b"")
     except UnreadableError as error:
         problem = str(error)
     except Exception as error:  # a library meets damage with whatever its code runs into
         problem = f"is no {format} file, or damaged: {type(error).__name__}: {error}"
-    nothing: Any = np.zeros(_least(shape), np.float32)
+    nothing: Any = np.zeros(_least(shape), dtype)
     return nothing, np.bytes_(" ".join(problem.split()).encode())
 
 
-def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: tuple[int | None, ...]) -> Any:
+def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: tuple[int | None, ...], dtype: str = "float32") -> Any:
     """Reads the array of a file.
 
     Args:
@@ -56,9 +58,10 @@ def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: 
         format: A file of `array_formats`.
         options: The arguments of its `read`.
         shape: What it must have, with `None` for any side; where the last side is 1, it may be missing.
+        dtype: What its numbers become.
 
     Returns:
-        float32 of this shape.
+        Of this shape and dtype.
 
     Raises:
         UnreadableError: What is wrong, to stand behind the file's name.
@@ -74,7 +77,7 @@ def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: 
         have, due = _shown(values.shape), _shown(shape)
         raise UnreadableError(f"holds an array of the shape {have}, and {due} is due")
     with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite
-        return values.astype(np.float32)
+        return values.astype(dtype, copy=False)
 
 
 def _shown(shape: Sequence[int | None]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipegen.lazy import np
@@ -19,89 +20,98 @@ SCALE = 5
 def read(contents: bytes) -> Any:
     """Draws the objects: those that lie below, then the larger, then the later ones first. uint8 `(height, width)`.
 
+    The crossings of all polygons of an image are computed together: alone, each would cost NumPy's calls and hardly any numbers.
+
     Args:
         contents: What `sources.annotations.outlines` packed.
     """
     words = np.frombuffer(contents, np.int32, len(contents) // 4)
     height, width, many = words[:HEAD].tolist()
-    plane = np.zeros((height, width), np.uint8)
     at = 4 * (HEAD + PART * many)
-    objects: dict[int, tuple[int, int, list[_Piece]]] = {}
-    for number, value, below, form, size in words[HEAD : HEAD + PART * many].reshape(-1, PART).tolist():
-        piece = _piece(contents[at : at + size], form, height, width)
+    pieces: list[_Piece | None] = [None] * many
+    corners: dict[int, Any] = {}
+    objects: dict[int, tuple[int, int, list[int]]] = {}
+    for part, (number, value, below, form, size) in enumerate(words[HEAD : HEAD + PART * many].reshape(-1, PART).tolist()):
+        own = contents[at : at + size]
         at += -size % 4 + size
-        _, _, pieces = objects.setdefault(number, (value, below, []))
-        if piece is not None:
-            pieces.append(piece)
-    wholes = [(_union(own), value, below) for value, below, own in objects.values()]
+        objects.setdefault(number, (value, below, []))[2].append(part)
+        if form in (SHORT, LONG):
+            corners[part] = np.frombuffer(own, np.int16 if form == SHORT else np.int32).reshape(-1, 2)
+        else:
+            pieces[part] = _Piece(0, _alternating(np.frombuffer(own, np.int32) if form == COUNTS else counts_of(own), first=False))
+    for part, piece in zip(corners, _polygons([*corners.values()], height, width), strict=True):
+        pieces[part] = piece
+    wholes = [(_union([piece for part in own if (piece := pieces[part])]), value, below) for value, below, own in objects.values()]
     drawn = [(not below, -int(np.count_nonzero(whole.shown)), value, whole) for whole, value, below in wholes if whole is not None]
+    plane = np.zeros(width * height, np.uint8)
     for *_, value, whole in sorted(drawn, key=lambda one: one[:2]):
-        rows, columns = whole.shown.shape
-        plane[whole.top : whole.top + rows, whole.left : whole.left + columns][whole.shown] = value
-    return plane
+        np.copyto(plane[whole.start : whole.start + len(whole.shown)], value, where=whole.shown)
+    return np.ascontiguousarray(plane.reshape(width, height).T)
 
 
 class _Piece(NamedTuple):
-    """Some pixels: a rectangle that lies at a place, and which of it are shown."""
+    """Some pixels of an image, one column behind the other: from a place on, which are shown."""
 
-    top: int
-    left: int
+    start: int
     shown: Any
 
 
-def _piece(part: bytes, form: int, height: int, width: int) -> _Piece | None:
-    if form in (SHORT, LONG):
-        return polygon(np.frombuffer(part, np.int16 if form == SHORT else np.int32).reshape(-1, 2).astype(np.int64), height, width)
-    runs = np.frombuffer(part, np.int32) if form == COUNTS else counts_of(part)
-    return _Piece(0, 0, np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height).T)
+def _alternating(runs: Any, *, first: bool) -> Any:
+    """Returns runs of False and True in turn, bool: so many of each, the first ones as said."""
+    return np.repeat(np.arange(len(runs)) % 2 == (0 if first else 1), runs)
 
 
 def _union(pieces: list[_Piece]) -> _Piece | None:
     """Joins several pieces: the pixels that any of them shows."""
     if len(pieces) < 2:
         return pieces[0] if pieces else None
-    top, left = min(piece.top for piece in pieces), min(piece.left for piece in pieces)
-    bottom = max(piece.top + piece.shown.shape[0] for piece in pieces)
-    right = max(piece.left + piece.shown.shape[1] for piece in pieces)
-    shown = np.zeros((bottom - top, right - left), bool)
+    start = min(piece.start for piece in pieces)
+    shown: Any = np.zeros(max(piece.start + len(piece.shown) for piece in pieces) - start, bool)
     for piece in pieces:
-        rows, columns = piece.shown.shape
-        shown[piece.top - top :, piece.left - left :][:rows, :columns] |= piece.shown
-    return _Piece(top, left, shown)
+        shown[piece.start - start :][: len(piece.shown)] |= piece.shown
+    return _Piece(start, shown)
 
 
-def polygon(corners: Any, height: int, width: int) -> _Piece | None:
-    """Fills a polygon by the rule of pycocotools' `rleFrPoly`: a pixel is inside where an odd number of edges lies above it in its column.
+def _polygons(polygons: list[Any], height: int, width: int) -> list[_Piece | None]:
+    """Fills polygons by the rule of pycocotools' `rleFrPoly`: a pixel is inside where an odd number of edges lies above it in its column.
 
     There an edge is walked in steps of a fifth of a pixel along its longer side, and a column is crossed between the third and the fourth
     fifth of it, at the upper one of both steps. Here the crossings are computed, however long an edge is.
 
     Args:
-        corners: x and y in fifths of a pixel, int64 `(n, 2)`.
+        polygons: x and y of the corners of each in fifths of a pixel, `(n, 2)`.
         height: Rows of the image.
         width: Columns.
 
     Returns:
-        The least rectangle with all of the polygon that is on the image; `None` where nothing is.
+        What of each is on the image; `None` where nothing is.
     """
-    start, end = corners, np.roll(corners, -1, 0)
+    if not polygons:
+        return []
+    lengths = np.array([len(corners) for corners in polygons])
+    of: Any = np.repeat(np.arange(len(polygons)), lengths)
+    start = np.concatenate(polygons).astype(np.int64)
+    following = np.arange(1, len(of) + 1)
+    following[np.cumsum(lengths) - 1] -= lengths
+    end = start[following]
     sides = np.abs(end - start)
     flat = sides[:, 0] >= sides[:, 1]
-    lead = np.where(flat, 0, 1)[:, None]
-    turned = np.take_along_axis(start, lead, 1) > np.take_along_axis(end, lead, 1)
+    turned = np.where(flat, start[:, 0] > end[:, 0], start[:, 1] > end[:, 1])[:, None]
     start, end = np.where(turned, end, start), np.where(turned, start, end)
-    moves = sides.any(1)
-    crossed = [_along(start[flat & moves], end[flat & moves], width), _across(start[~flat], end[~flat], width)]
-    columns, at = (np.concatenate(both) for both in zip(*crossed, strict=True))
-    if not len(columns):
-        return None
-    rows = np.clip((at + SCALE // 2) // SCALE, 0, height)
-    left, top, bottom = int(columns.min()), int(rows.min()), int(rows.max())
-    if bottom == top:
-        return None
-    wide, high = int(columns.max()) - left + 1, bottom - top + 1
-    toggled = np.bincount((columns - left) * high + rows - top, minlength=wide * high).astype(np.uint8).reshape(wide, high)
-    return _Piece(top, left, (np.cumsum(toggled[:, :-1], 1, dtype=np.uint8) & 1).astype(bool).T)
+    moves = flat & (sides[:, 0] > 0)
+    found = [_along(start[moves], end[moves], width), _across(start[~flat], end[~flat], width)]
+    part = np.concatenate([of[own][edge] for own, (edge, _, _) in zip((moves, ~flat), found, strict=True)])
+    column, at = (np.concatenate(both) for both in list(zip(*found, strict=True))[1:])
+    # The end of a column is the begin of the next, so that what is crossed there is the same place.
+    place = column * height + np.clip((at + SCALE // 2) // SCALE, 0, height)
+    size = height * width + 1
+    places = np.sort(part * size + place)
+    first: Any = np.searchsorted(places, np.arange(len(polygons) + 1) * size)
+    runs = np.diff(places)
+    return [
+        _Piece(int(places[a]) - number * size, _alternating(runs[a : b - 1], first=True)) if b > a else None
+        for number, (a, b) in enumerate(pairwise(first.tolist()))
+    ]
 
 
 def _steps(first: Any, last: Any) -> tuple[Any, Any]:
@@ -111,16 +121,16 @@ def _steps(first: Any, last: Any) -> tuple[Any, Any]:
     return edge, first[edge] + np.arange(len(edge)) - np.repeat(np.cumsum(many) - many, many)
 
 
-def _along(start: Any, end: Any, width: int) -> tuple[Any, Any]:
-    """The columns that edges cross which are wider than high, and where: in fifths of a pixel."""
+def _along(start: Any, end: Any, width: int) -> tuple[Any, Any, Any]:
+    """The columns that edges cross which are wider than high: which edge, which column, and where, in fifths of a pixel."""
     edge, column = _steps(np.maximum((start[:, 0] + 2) // SCALE, 0), np.minimum((end[:, 0] - 3) // SCALE, width - 1))
     slope = (end[:, 1] - start[:, 1]) / np.maximum(end[:, 0] - start[:, 0], 1)
     step = SCALE * column + 2 - start[edge, 0]
     one, other = (_rounded(start[edge, 1], slope[edge], at) for at in (step, step + 1))
-    return column, np.minimum(one, other)
+    return edge, column, np.minimum(one, other)
 
 
-def _across(start: Any, end: Any, width: int) -> tuple[Any, Any]:
+def _across(start: Any, end: Any, width: int) -> tuple[Any, Any, Any]:
     """The same of edges that are higher than wide: the step after which the column changes is found, and of its neighbours the first one
     that is behind."""
     lower, upper = np.minimum(start[:, 0], end[:, 0]), np.maximum(start[:, 0], end[:, 0])
@@ -133,7 +143,7 @@ def _across(start: Any, end: Any, width: int) -> tuple[Any, Any]:
         step = np.clip(tried, 1, run)
         reached = _rounded(begin, slope, step)
         found = np.where(np.where(rise > 0, reached >= SCALE * column + 3, reached <= SCALE * column + 2), step, found)
-    return column, start[edge, 1] + found - 1
+    return edge, column, start[edge, 1] + found - 1
 
 
 def _rounded(begin: Any, slope: Any, step: Any) -> Any:
