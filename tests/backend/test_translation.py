@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 KINDS = {
     p.Steps: ("flat_map_dataset",),
     p.Map: ("map_dataset", "parallel_map_dataset_v2", "map_and_batch_dataset"),
-    p.Unbatch: ("_UnbatchDataset",),
+    p.Unbatch: ("unbatch_dataset",),
     p.Prefetch: ("_PrefetchDataset",),
 }
 STEPS: list[Any] = [{"resize": {"size": 24}}, "random_flip", {"rescale": {"to": [0, 1]}}]
@@ -36,8 +36,7 @@ def chain(ds: Any, begin: Any) -> list[Any]:
     """The datasets from the first operation to the last."""
     found: list[Any] = []
     while ds is not begin:
-        if getattr(ds, "_name", None) is not None:  # taking apart brings two along
-            found.insert(0, ds)
+        found.insert(0, ds)
         (ds,) = ds._inputs()
     return found
 

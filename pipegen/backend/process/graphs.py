@@ -75,15 +75,15 @@ def plain_map(
     """Maps a dataset of dense tensors in order, on `calls` threads, as `tf.data.Dataset.map` does, without AutoGraph and on this device."""
     traced = function if isinstance(function, Traced) else Traced(function, ds.element_spec)
     if calls is None:
-        return _Called(ds, traced, traced.element_spec, name, tf.raw_ops.MapDataset, preserve_cardinality=True)
+        return _Made(ds, traced, traced.element_spec, name, tf.raw_ops.MapDataset, preserve_cardinality=True)
     own = {"num_parallel_calls": tf.constant(calls, tf.int64), "deterministic": "true", "preserve_cardinality": True}
-    return _Called(ds, traced, traced.element_spec, name, tf.raw_ops.ParallelMapDatasetV2, **own)
+    return _Made(ds, traced, traced.element_spec, name, tf.raw_ops.ParallelMapDatasetV2, **own)
 
 
 def plain_flat_map(ds: tf.data.Dataset, function: Callable[..., tf.data.Dataset], name: str | None = None) -> tf.data.Dataset:
     """Gives the elements of the dataset that a function makes of each element, as `tf.data.Dataset.flat_map` does, likewise."""
     traced = Traced(function, ds.element_spec)
-    return _Called(ds, traced, traced.element_spec, name, tf.raw_ops.FlatMapDataset)
+    return _Made(ds, traced, traced.element_spec, name, tf.raw_ops.FlatMapDataset)
 
 
 def map_and_stack(ds: tf.data.Dataset, traced: Traced, calls: int | None, size: int, *, full: bool, name: str) -> tf.data.Dataset:
@@ -93,22 +93,30 @@ def map_and_stack(ds: tf.data.Dataset, traced: Traced, calls: int | None, size: 
     """
     spec = tf.nest.map_structure(lambda own: tf.TensorSpec([size if full else None, *own.shape], own.dtype), traced.element_spec)
     own = {"batch_size": tf.constant(size, tf.int64), "num_parallel_calls": tf.constant(calls or 1, tf.int64), "drop_remainder": full}
-    return _Called(ds, traced, spec, name, tf.raw_ops.MapAndBatchDataset, preserve_cardinality=True, **own)
+    return _Made(ds, traced, spec, name, tf.raw_ops.MapAndBatchDataset, preserve_cardinality=True, **own)
+
+
+def plain_unbatch(ds: tf.data.Dataset, name: str) -> tf.data.Dataset:
+    """Takes the elements of a dataset of dense tensors apart, as `tf.data.Dataset.unbatch` does, which maps them first."""
+    spec = tf.nest.map_structure(lambda own: tf.TensorSpec(own.shape[1:], own.dtype), ds.element_spec)
+    return _Made(ds, None, spec, name, tf.raw_ops.UnbatchDataset)
 
 
 @untraced
-class _Called(tf.data.Dataset):
-    """Gives what an operation of `tf.data` makes that calls a function on each element of a dataset."""
+class _Made(tf.data.Dataset):
+    """Gives what an operation of `tf.data` makes of the elements of a dataset, perhaps with a function."""
 
     def __init__(
-        self, ds: tf.data.Dataset, traced: Traced, spec: Any, name: str | None, operation: Callable[..., tf.Tensor], **own: Any
+        self, ds: tf.data.Dataset, traced: Traced | None, spec: Any, name: str | None, operation: Callable[..., tf.Tensor], **own: Any
     ) -> None:
         self._pipegen_inner, self._name, self._pipegen_spec = ds, name, spec
         self._pipegen_operation, self._pipegen_own = operation, own
-        self._pipegen_function = traced.concrete  # which lives as long as the dataset
-        if not tf.executing_eagerly():
-            self._pipegen_function.add_to_graph(tf.compat.v1.get_default_graph())
-        function = {"other_arguments": self._pipegen_function.captured_inputs, "f": self._pipegen_function}
+        function = {}
+        if traced is not None:
+            self._pipegen_function = traced.concrete  # which lives as long as the dataset
+            if not tf.executing_eagerly():
+                self._pipegen_function.add_to_graph(tf.compat.v1.get_default_graph())
+            function = {"other_arguments": self._pipegen_function.captured_inputs, "f": self._pipegen_function}
         super().__init__(operation(input_dataset=ds._variant_tensor, **function, **own, **self._common_args))
 
     def _inputs(self) -> list[tf.data.Dataset]:

@@ -16,7 +16,7 @@ from pipegen.backend.index.bucketed import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
 from pipegen.backend.process import xla
-from pipegen.backend.process.graphs import Traced, map_and_stack, plain, plain_flat_map, plain_map
+from pipegen.backend.process.graphs import Traced, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
 from pipegen.backend.process.options import make_options
 from pipegen.backend.reading import guard
 from pipegen.backend.reading.cache import fill_all
@@ -77,7 +77,7 @@ class Run:
             case p.Map():
                 return plain_map(ds, self._traced(operation.functions, ds.element_spec), operation.threads, name=name)
             case p.Unbatch():
-                return ds.unbatch(name=name)
+                return plain_unbatch(ds, name)
             case p.Filter():
                 return ds.filter(plain(self._is_ours), name=name)
             case p.Stack():
