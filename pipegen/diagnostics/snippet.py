@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pipegen.terminal import ODD, sign_for
 
@@ -53,10 +54,9 @@ def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str,
     """The line as it is printed, and the marks in its columns."""
     first = max(min(focus.start, len(line)) - _FAR, 0)
     far = line[first : first + 2 * _FAR]
-    cells = [" " * _TAB if c == "\t" else sign_for(c) if ODD.match(c) else c for c in far]
-    columns = [0]
-    for cell in cells:
-        columns.append(columns[-1] + sum(map(display_width, cell)))
+    plain = far.isascii() and far.isprintable()
+    cells = list(far) if plain else [" " * _TAB if c == "\t" else sign_for(c) if ODD.match(c) else c for c in far]
+    columns = list(accumulate((1 if plain else sum(map(display_width, cell)) for cell in cells), initial=0))
 
     def column(index: int) -> int:
         return columns[min(max(index - first, 0), len(cells))]

@@ -105,7 +105,7 @@ def _slip(letters: str, by_plain: dict[str, str]) -> str | None:
     best: tuple[float, int, str] | None = None
     for i, (other, name) in enumerate(by_plain.items()):
         for a, b, handicap, limit in _pairs(letters, other):
-            if _letters_apart(a, b) > limit or (distance := _distance(a, b)) > limit:
+            if abs(len(a) - len(b)) > limit or _letters_apart(a, b) > limit or (distance := _distance(a, b)) > limit:
                 continue
             rank = (distance + handicap + (0.25 if a[0] != b[0] else 0.0), i, name)
             best = min(best, rank) if best else rank
