@@ -1,0 +1,54 @@
+"""What makes graphs cheaper to trace by day, with nothing changed that they compute. By night they are traced as users have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_PLAIN = (bool, int, float, str, np.generic)
+
+
+def note_one_stack() -> None:
+    """Every operation of a graph notes the same calls of Python as those that made it.
+
+    TensorFlow walks up the whole stack for each, which is deepest in tests: a sixth of the time of those that build pipelines. No test
+    asks where an operation was made.
+    """
+    from tensorflow.python.util import tf_stack
+
+    one = tf_stack.extract_stack()
+    tf_stack.extract_stack = lambda stacklevel=1: one
+
+
+def share_constants() -> None:
+    """Equal constants of a graph are one operation, as Grappler makes them later on.
+
+    A slice is three constants and the slice itself, so that of all operations that are traced nearly half are constants, and nine out of
+    ten are there already: a third of the time of those tests that build pipelines.
+    """
+    from tensorflow.python.framework import ops
+
+    make = ops._create_graph_constant
+
+    def constant(value: Any, dtype: Any, shape: Any, *others: Any, **more: Any) -> Any:
+        graph: Any = ops.get_default_graph()
+        known = _known(value)
+        placed = graph._control_dependencies_stack, *graph._colocation_stack.peek_objs(), *graph._device_function_stack.peek_objs()
+        if known is None or any(placed) or graph._attr_scope_map or not graph.building_function:
+            return make(value, dtype, shape, *others, **more)
+        shared = graph._shared_constants = getattr(graph, "_shared_constants", {})
+        key = known, dtype, str(shape)
+        if key not in shared:
+            shared[key] = make(value, dtype, shape, *others, **more)
+        return shared[key]
+
+    ops._create_graph_constant = constant
+
+
+def _known(value: Any) -> Any:
+    """What tells plain values apart, also -0.0 from 0.0, or `None` for others, such as arrays."""
+    if isinstance(value, (list, tuple)):
+        parts = [_known(part) for part in value]
+        return None if None in parts else (type(value), *parts)
+    return (type(value), repr(value)) if isinstance(value, _PLAIN) else None
