@@ -314,12 +314,17 @@ MANY_TAPS = ("random_advanced_blur", "random_motion_blur")
 """Steps whose programs are so long that by day their first case stands for them."""
 
 
-@pytest.mark.parametrize(
-    "case", [i for i, (op, _) in enumerate(CASES) if op.op not in MANY_TAPS or op is not CASES[i - 1][0]], ids=IDS.__getitem__
-)
+def is_by_day(case: int) -> bool:
+    """Of the cases of a step the first, the third and so on: the others try the same of its output."""
+    op = CASES[case][0]
+    place = case - next(i for i, (other, _) in enumerate(CASES) if other is op)
+    return place == 0 if op.op in MANY_TAPS else place % 2 == 0
+
+
+@pytest.mark.parametrize("case", filter(is_by_day, range(len(CASES))), ids=IDS.__getitem__)
 def test_inference_is_sound(case: int) -> None:
     """By day on a sixth of the types that suit it; the cases of a step take turns."""
-    infers_soundly(*CASES[case], first=case % 6, each=6)
+    infers_soundly(*CASES[case], first=case // 2 % 6, each=6)
 
 
 @pytest.mark.nightly
@@ -389,9 +394,9 @@ def test_what_calls_itself_free_of_mixing_has_a_diagonal_matrix() -> None:
     assert {"brightness", "contrast", "random_channel_shift", "random_color_jitter"} <= tried
 
 
-@pytest.mark.parametrize("each", [3, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("each", [6, pytest.param(1, marks=pytest.mark.nightly)])
 def test_what_calls_itself_the_identity_is_it(each: int) -> None:
-    """By day on a third of the types; the cases take turns."""
+    """By day on a sixth of the types; the cases take turns."""
     from pipegen.errors import OpError
 
     tried: set[str] = set()

@@ -478,17 +478,21 @@ def test_a_box_that_was_not_covered_is_where_it_would_be(steps: list[Any]) -> No
 
 
 @pytest.mark.tf
-def test_a_pasted_stream_is_the_same_for_shares_and_batches_of_any_size_and_after_a_resume(pasted: Any) -> None:
+@pytest.mark.parametrize(
+    "shares", [pytest.param([0, 1], marks=pytest.mark.nightly), [1]], ids=["both, and after a resume", "the second"]
+)  # each is a graph to trace, and by day boxes are read from any step on
+def test_a_pasted_stream_is_the_same_for_shares_and_batches_of_any_size_and_after_a_resume(pasted: Any, shares: list[int]) -> None:
     whole, made = stream(pasted, epoch=1), pipe(PASTED, size=4)
     batches = [y for _, y in made.dataset("train", epoch=1)]
     for name in ("masks", "boxes", "boxes_valid", "which"):
         np.testing.assert_array_equal(np.concatenate([batch[name] for batch in batches]), whole[name], name)
-    shares = [[y for _, y in made.dataset("train", epoch=1, shard=(i, 2))] for i in range(2)]
-    for i, batch in enumerate(batches):
-        for name in ("masks", "boxes", "which"):
-            np.testing.assert_array_equal(np.concatenate([share[i][name] for share in shares]), batch[name])
-    for rest, batch in zip(made.dataset("train", epoch=1, step=1), batches[1:], strict=True):
-        np.testing.assert_array_equal(rest[1]["masks"], batch["masks"])
+    for share in shares:
+        for batch, (_, own) in zip(batches, made.dataset("train", epoch=1, shard=(share, 2)), strict=True):
+            for name in ("masks", "boxes", "which"):
+                np.testing.assert_array_equal(own[name], np.split(batch[name], 2)[share])
+    if len(shares) == 2:
+        for rest, batch in zip(made.dataset("train", epoch=1, step=1), batches[1:], strict=True):
+            np.testing.assert_array_equal(rest[1]["masks"], batch["masks"])
 
 
 @pytest.mark.tf

@@ -198,8 +198,10 @@ def test_which_steps_mix_channels(step: ColourTransform, mixes: bool) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize(("channels", "dtype"), [
+    (1, "uint8"), (3, "float32"),
+    pytest.param(3, "uint8", marks=pytest.mark.nightly), pytest.param(1, "float32", marks=pytest.mark.nightly),
+])  # fmt: skip
 def test_what_mixes_no_channels_multiplies_by_the_diagonal(channels: int, dtype: str) -> None:
     """As NumPy computes it, as the whole matrix gives it, and the same in XLA."""
     import tensorflow as tf

@@ -208,10 +208,11 @@ def test_an_instance_mask_leads_as_any_mask_and_the_model_need_not_get_it() -> N
 
 
 @pytest.mark.tf
-def test_views_choose_their_own_windows_and_batches_of_any_size_have_the_same() -> None:
+@pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
+def test_views_choose_their_own_windows_and_batches_of_any_size_have_the_same(jit: str) -> None:
     given = spec(MASK, [{"random_crop_around": {"size": 9}}], {"x": ["image", "mask"]})
     one = delivered(given, scenes())
-    other = delivered({**given, "batch": {"size": 5, "remainder": "keep"}}, scenes(), jit="always")
+    other = delivered({**given, "batch": {"size": 5, "remainder": "keep"}}, scenes(), jit=jit)
     np.testing.assert_array_equal(one["x0"], other["x0"])
     views = spec(MASK, [{"random_crop_around": {"size": 9}}], {"x": ["image_1", "image_2", "mask_2"]}, views=2)
     got = delivered(views, scenes())

@@ -157,22 +157,26 @@ def test_emboss_is_opencv_s(photos: Array) -> None:
         agree(made("random_emboss", strength=[s, s], alpha=[a, a]), photos, filtered(photos, kernel))
 
 
-def test_bytes_are_the_same_compiled_or_not(photos: Array) -> None:
+COMPILED: dict[str, dict[str, Any]] = {
+    "random_defocus_blur": {"radius": [0, 3]}, "random_motion_blur": {"length": [1, 9]}, "random_glass_blur": {"distance": 2},
+    "median_blur": {"side": 5}, "random_downscale": {"factor": [0.3, 1], "method": "bilinear"}, "random_emboss": {},
+    "random_unsharp_mask": {"sigma": 1, "amount": [0, 3]},
+}  # fmt: skip
+BY_DAY = ("random_glass_blur", "random_emboss")
+"""A step that moves pixels, and one that weighs them."""
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, marks=[pytest.mark.nightly] * (op not in BY_DAY)) for op in COMPILED])
+def test_bytes_are_the_same_compiled_or_not(photos: Array, op: str) -> None:
     """Phase by phase, as the backend compiles them."""
     import tensorflow as tf
 
-    steps = [
-        made("random_defocus_blur", radius=[0, 3]), made("random_motion_blur", length=[1, 9]), made("random_glass_blur", distance=2),
-        made("median_blur", side=5), made("random_downscale", factor=[0.3, 1], method="bilinear"), made("random_emboss"),
-        made("random_unsharp_mask", sigma=1, amount=[0, 3]),
-    ]  # fmt: skip
-    images = tf.constant(photos)
-    for step in steps:
-        u = np.random.default_rng(1).random((2, step.num_draws()))
-        given = step.parameters(tf.constant(u), HEIGHT, WIDTH)
-        for phase in step.phases():
-            given = tf.function(phase, jit_compile=True, autograph=False)(images, *given)
-        np.testing.assert_array_equal(step.finish(images, *given).numpy(), apply(step, photos, u), err_msg=step.op)
+    step, images = made(op, **COMPILED[op]), tf.constant(photos)
+    u = np.random.default_rng(1).random((2, step.num_draws()))
+    given = step.parameters(tf.constant(u), HEIGHT, WIDTH)
+    for phase in step.phases():
+        given = tf.function(phase, jit_compile=True, autograph=False)(images, *given)
+    np.testing.assert_array_equal(step.finish(images, *given).numpy(), apply(step, photos, u))
 
 
 STEPS: dict[str, list[dict[str, Any]]] = {

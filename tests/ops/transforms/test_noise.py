@@ -121,7 +121,8 @@ def test_a_sensor_s_noise_has_its_deviation() -> None:
 
 
 @pytest.mark.parametrize("step", [
-    RandomSaltAndPepper(share=0.3), RandomIsoNoise(std=20, hue_degrees=20), pytest.param(RandomShotNoise(), marks=pytest.mark.nightly),
+    RandomSaltAndPepper(share=0.3), pytest.param(RandomIsoNoise(std=20, hue_degrees=20), marks=pytest.mark.nightly),
+    pytest.param(RandomShotNoise(), marks=pytest.mark.nightly),
     pytest.param(RandomHsv(hue_degrees=90, saturation_delta=60, value_delta=50), marks=pytest.mark.nightly),
 ], ids=lambda step: step.op)  # fmt: skip
 def test_bytes_are_the_same_in_xla(step: ByteTransform) -> None:

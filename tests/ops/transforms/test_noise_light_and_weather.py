@@ -42,7 +42,7 @@ def applied(step: NeighbourhoodTransform, images: Array, *, jit: bool = False, s
     return tf.function(whole, jit_compile=jit, autograph=False)(tf.constant(images), tf.constant(u)).numpy()
 
 
-BY_DAY = ("random_additive_noise", "random_plasma_shadow", "random_illumination")
+BY_DAY = ("random_additive_noise", "random_plasma_shadow")
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,11 @@ def delivered(steps: str, batch: int, **runtime: str) -> tuple[Array, Array]:
 
 
 @pytest.mark.tf
-def test_a_padded_crop_behind_other_geometry_copies() -> None:
+@pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
+def test_a_padded_crop_behind_other_geometry_copies(jit: str) -> None:
     """Behind a flip it is read by a warp of its own; its pixels are those of the flipped image, whether XLA runs it or one by one."""
     crop = "{random_crop: {size: 16, padding: 4, fill: {constant: 250}}}"
-    images, masks = delivered(f"[{{random_flip: {{probability: 1}}}}, {crop}]", 6, jit="always")
+    images, masks = delivered(f"[{{random_flip: {{probability: 1}}}}, {crop}]", 6, jit=jit)
     alone = [part[:, :, ::-1] for part in delivered(f"[{crop}, {{random_flip: {{probability: 1}}}}]", 4, jit="never")]
     assert (images == 250).all(-1).any()
     assert (masks == 9).any()

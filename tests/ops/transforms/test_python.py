@@ -55,8 +55,9 @@ def test_the_function_is_called_on_each_image(pipe: Any, epochs: Any, photo_fold
     assert not np.array_equal(epochs[0][0], epochs[1][0])
 
 
-def test_the_numbers_depend_on_nothing_but_what_they_should(epochs: Any, photo_folder: Path) -> None:
-    other = build(photo_folder, {"jit": "always", "threads": 1}, batch={"size": 4})
+@pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
+def test_the_numbers_depend_on_nothing_but_what_they_should(epochs: Any, photo_folder: Path, jit: str) -> None:
+    other = build(photo_folder, {"jit": jit, "threads": 1}, batch={"size": 4})
     same(epoch_of(other, 0)[:1], epochs[0][:1])
     state = json.loads(json.dumps(other.state() | {"epoch": 1, "step": 4, "examples": 16}))
     other.restore(state)
