@@ -65,6 +65,18 @@ def test_text_with_counts_and_the_plan_as_written() -> None:
     assert text.index("as written") < text.index("decode and take the window of") < text.index("decode only the window of")
 
 
+def test_without_the_data_it_says_that_boxes_beyond_the_most_are_not_counted() -> None:
+    text = """
+source: {coco: {images: photos/, annotations: boxes.json, max: 20}}
+transforms: [{resize: {size: 64}}]
+output: {x: image, y: boxes}
+"""
+    spec, line = load_spec(text), "`max: 20` of `boxes`: how many are cut depends on the data: `pipe.explain()` counts them"
+    done = {"train": compiled(built(text), spec, num_examples=40)}
+    assert f"  {line}\n" in explain_text(spec, done)
+    assert "cut" not in explain_text(spec, done, visits={"train": ()})
+
+
 def test_json_has_both_plans_with_types_on_every_edge(document: dict[str, Any]) -> None:
     assert document["version"] == 1
     assert document["name"] == "flowers"

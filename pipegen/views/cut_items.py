@@ -29,6 +29,15 @@ def cut_items(plan: Plan, manifest: Manifest, split: str) -> tuple[str, ...]:
     return tuple(f"{name}: {line}" if name else line for name, part in parts.items() for line in _cut(plan, part, split))
 
 
+def uncounted(plan: Plan) -> tuple[str, ...]:
+    """Returns the same where nobody has listed the data: a line for each feature of which items may be cut."""
+    return tuple(
+        f"`max: {most}` of `{name}`: how many are cut depends on the data: `pipe.explain()` counts them"
+        for name, t in plan.read.items()
+        if (most := kind_of(t).limit(t)) is not None
+    )
+
+
 def _cut(plan: Plan, manifest: Manifest, split: str) -> Iterator[str]:
     columns = manifest.columns(split)
     for name, t in manifest.type.items() if manifest.type is not None else ():

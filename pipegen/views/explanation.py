@@ -21,6 +21,7 @@ from pipegen.plan.render_cost import cost_json, render_cost
 from pipegen.spec.addresses import fetches_blocks
 from pipegen.spec.models import ShardIndex
 from pipegen.terminal import visible
+from pipegen.views.cut_items import uncounted
 from pipegen.views.stages import stages_json
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from pipegen.passes import Compiled, PassRecord
     from pipegen.physical.nodes import Physical
+    from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
 
 _DEAREST = 5
@@ -71,7 +73,7 @@ def explain_text(
         if physical is not None:
             parts += map(render_physical, physical[split])
         else:
-            parts += [render_plan(done.plan), remarks(spec, split, (visits or {}).get(split))]
+            parts += [render_plan(done.plan), remarks(spec, done.plan, (visits or {}).get(split))]
         if passes:
             parts.append("passes\n" + _passes(done) + "\n")
         if given is not None and physical is None:
@@ -97,14 +99,17 @@ def _indent(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.splitlines())
 
 
-def remarks(spec: PipelineSpec, split: str, visits: tuple[str, ...] | None = None) -> str:
-    """Returns what a plan does not say, a line each: which examples an epoch has, what stands in for steps, what they learned and call.
+def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = None) -> str:
+    """Returns what a plan does not say, a line each: which examples an epoch has, how many of their items are cut, what stands in for
+    steps, what they learned and call.
 
-    `visits` says the first, where the data is known.
+    `visits` says the first two, where the data is known.
     """
+    split = plan.split
     if visits is None:
         sampled = split == "train" and spec.samples
         visits = ("how often examples are seen depends on the data: `pipe.explain()` says it",) if sampled else ()
+        visits += uncounted(plan)
     return (
         "".join(f"  {line}\n" for line in (*spec.source.remarks(), *visits))
         + _stand_ins(spec, split)

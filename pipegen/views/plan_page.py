@@ -119,7 +119,7 @@ def plan_page(
         body += [
             element("h2", f"Split {split}", id=str(number)),
             element("p", _lead(done, cost, (counts or {}).get(split)), class_="lead"),
-            *(element("p", line.strip()) for line in remarks(spec, split, (visits or {}).get(split)).splitlines()),
+            *(element("p", line.strip()) for line in remarks(spec, done.plan, (visits or {}).get(split)).splitlines()),
             element("p", f"{sent(done.plan).text()}.".replace("to a", "To a", 1), class_="quiet"),
             *([element("p", seen.caption, class_="quiet")] if seen is not None else []),
             element("ol", *_plan(done, cost, seen if seen is not None and seen.edges else None), class_="plan"),
