@@ -1,4 +1,4 @@
-"""Checks that a plan is well formed: a table of rules, applied after every pass."""
+"""Checks that a plan is well formed: a table of rules, applied after every pass that changes it."""
 
 from __future__ import annotations
 

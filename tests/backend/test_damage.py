@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
-from pipes import RESIZE, SIZE, batches, close, epoch_of, pipeline, same, sections, shared, stream
+from pipes import FLIPPED, RESIZE, SIZE, batches, close, epoch_of, pipeline, same, sections, shared, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def folder(photo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture
 def pipe(folder: Path) -> Any:
-    made = shared(folder)
+    made = shared(folder, transforms=FLIPPED)
     made.seek(0, 0)
     return made
 
@@ -130,7 +130,7 @@ def test_so_does_iteration_of_any_kind(from_file: Any) -> None:
 
 
 def test_an_implicit_decode_and_a_spec_without_a_file_have_a_place_too(folder: Path, pipe: Any) -> None:
-    spec = spec_file(folder)
+    spec = spec_file(folder, transforms=[RESIZE])
     with damaged(pipe, "train", 0) as bad:
         with pytest.raises(DataError) as caught:
             stream(pipegen.build(spec, runtime=QUICK).train)
@@ -224,7 +224,7 @@ def test_the_pipeline_goes_on_after_an_error(pipe: Any) -> None:
 def test_a_record_that_failed_is_not_taken_for_cached(folder: Path, pipe: Any) -> None:
     """Once it looked filled, and the second pass trained on zeros in its place."""
     expected = epoch_of(pipe, 0), stream(pipe.validation)
-    cached = pipeline(folder, {"cache": "memory"})
+    cached = pipeline(folder, {"cache": "memory"}, transforms=FLIPPED)
     for split in ("train", "validation"):
         with damaged(cached, split, 5) as bad:
             for _ in range(3):
@@ -241,7 +241,7 @@ def test_an_excluded_file_is_in_no_split(folder: Path, pipe: Any) -> None:
     with damaged(pipe, "validation", 1) as one, damaged(pipe, "train", 3) as other:
         listed = folder.parent / "bad.txt"
         listed.write_text("# damaged\n" + "".join(f"{'/'.join(file.split('/')[-2:])}\n" for file in (one, other)))
-        made = pipeline(folder, errors={"exclude": str(listed)})
+        made = pipeline(folder, transforms=[RESIZE], errors={"exclude": str(listed)})
         assert made.num_examples("train") + made.num_examples("validation") == 41
         assert not {one, other} & {*made.files("train"), *made.files("validation")}
         assert len(stream(made.validation)[0]) == made.num_examples("validation")

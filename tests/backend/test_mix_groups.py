@@ -21,10 +21,12 @@ Array = np.ndarray[Any, Any]
 STEPS: list[Any] = [RESIZE, {"mosaic": {"probability": 0.7}}, {"cutmix": {"probability": 0.7}}, {"mixup": {"alpha": 0.4}}]
 
 
-def mixing(folder: Path, size: int, remainder: str = "keep", runtime: dict[str, Any] | None = None, **own: Any) -> Any:
+def mixing(
+    folder: Path, size: int, remainder: str = "keep", runtime: dict[str, Any] | None = None, steps: list[Any] = STEPS, **own: Any
+) -> Any:
     """A pipeline that mixes three times; evaluation keeps its last batch."""
     batch = {"size": size, "remainder": {"train": remainder}}
-    return shared(folder, runtime, transforms=STEPS, output={"encode": {"label": "one_hot"}}, batch=batch, **own)
+    return shared(folder, runtime, transforms=steps, output={"encode": {"label": "one_hot"}}, batch=batch, **own)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +90,7 @@ def test_the_batch_size_changes_no_bit(photo_folder: Path, expected: Any) -> Non
 
 
 def test_shards_make_up_the_global_batch(photo_folder: Path, expected: Any) -> None:
-    count = 3
+    count = 2
     pipe = mixing(photo_folder, 12)
     shares = [batches(pipe.dataset("train", epoch=2, shard=(i, count))) for i in range(count)]
     joined = [np.concatenate([share[step][part] for step in range(len(shares[0])) for share in shares]) for part in (0, 1)]
@@ -163,7 +165,7 @@ def test_a_record_is_replaced_alike_on_every_host() -> None:
 
 
 def test_damaged_records_are_skipped(hurt: Path) -> None:
-    pipe = mixing(hurt, 12, errors={"decode": {"skip": {"max_fraction": 0.5}}})
+    pipe = mixing(hurt, 12, steps=[RESIZE, STEPS[-1]], errors={"decode": {"skip": {"max_fraction": 0.5}}})
     images, labels = epoch_of(pipe, 1)
     assert len(images) == pipe.num_examples("train")
     np.testing.assert_allclose(labels.sum(1), 1)
@@ -172,7 +174,7 @@ def test_damaged_records_are_skipped(hurt: Path) -> None:
 def test_a_damaged_partner_of_another_batch_is_named(hurt: Path) -> None:
     from pipegen.errors import DataError
 
-    pipe = mixing(hurt, 5)
+    pipe = mixing(hurt, 5, steps=[RESIZE, STEPS[-1]])
     with pytest.raises(DataError, match=r"cannot decode .*jpg"):
         stream(pipe.dataset("train", epoch=1))
 

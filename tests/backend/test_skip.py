@@ -16,6 +16,9 @@ from pipegen.plan.nodes import Cache
 
 pytestmark = pytest.mark.tf
 
+TURNED: list[Any] = [RESIZE, {"random_rotation": {"degrees": 25}}]
+"""Draws something that no two examples have alike."""
+
 
 class Hurt(NamedTuple):
     """A folder with three damaged training files."""
@@ -42,7 +45,7 @@ def hurt(photo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Hurt:
 
 def skipping(folder: Path, report: Path | None = None, fraction: float = 0.2, **own: Any) -> Any:
     skip = {"max_fraction": fraction} | ({"report": str(report)} if report else {})
-    return shared(folder, errors={"decode": {"skip": skip}}, **own)
+    return shared(folder, **{"errors": {"decode": {"skip": skip}}, "transforms": TURNED, **own})
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,7 @@ def test_skip_keeps_steps_and_reports_exactly_the_bad_ones(pipe: Any, hurt: Hurt
 
 
 def test_skip_leaves_the_good_ones_where_they_are(first: Any, hurt: Hurt, order: list[int], photo_folder: Path) -> None:
-    whole = shared(photo_folder)
+    whole = shared(photo_folder, transforms=TURNED)
     images, labels = first
     expected, _ = epoch_of(whole, 1)
     kept = ~np.isin(order, hurt.places)
@@ -107,7 +110,7 @@ def test_skip_resumes_and_repeats(pipe: Any, first: Any) -> None:
 
 def test_a_cache_in_memory_freezes_no_stand_in(pipe: Any, hurt: Hurt, first: Any) -> None:
     """A stand-in differs from epoch to epoch, so training is not cached; evaluation is."""
-    cached = shared(hurt.folder, {"cache": "memory"}, errors={"decode": {"skip": {"max_fraction": 0.2}}})
+    cached = shared(hurt.folder, {"cache": "memory"}, transforms=TURNED, errors={"decode": {"skip": {"max_fraction": 0.2}}})
     zeroth = epoch_of(pipe, 0)
     for epoch, expected in ((0, zeroth), (1, first), (0, zeroth)):
         same(epoch_of(cached, epoch), expected)
@@ -137,7 +140,7 @@ def test_more_damage_than_allowed_is_an_error_on_every_pass(hurt: Hurt) -> None:
 
 def test_other_splits_raise_whatever_skip_says(hurt: Hurt, tmp_path: Path) -> None:
     folder = shutil.copytree(hurt.folder, tmp_path / "photos")
-    made = pipeline(folder, errors={"decode": {"skip": {"max_fraction": 0.2}}})
+    made = pipeline(folder, transforms=[RESIZE], errors={"decode": {"skip": {"max_fraction": 0.2}}})
     bad = next(f for f in made.files("validation") if f.endswith(".jpg"))
     truncate(bad)
     with pytest.raises(DataError) as caught:
@@ -149,7 +152,7 @@ def test_other_splits_raise_whatever_skip_says(hurt: Hurt, tmp_path: Path) -> No
 def test_a_block_of_damaged_records_ends_the_run(photo_folder: Path, tmp_path: Path) -> None:
     """With nothing to stand in, eight tries are made and no more."""
     folder = shutil.copytree(photo_folder, tmp_path / "photos")
-    made = pipeline(folder, errors={"decode": {"skip": {"max_fraction": 1.0}}})
+    made = pipeline(folder, transforms=[RESIZE], errors={"decode": {"skip": {"max_fraction": 1.0}}})
     for file in made.files("train"):
         truncate(file) if file.endswith(".jpg") else Path(file).write_bytes(b"nothing")
     for watched in (made.train, made.train.repeat()):

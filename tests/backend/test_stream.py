@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipes import COLOUR, GEOMETRY, RESIZE, Identify, batches, close, epoch_of, pipeline, same, shared, stream
+from pipes import COLOUR, FLIPPED, GEOMETRY, RESIZE, Identify, batches, close, epoch_of, pipeline, same, shared, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,9 @@ RECIPES = {
     "random window": [{"random_resized_crop": {"size": 24}}, "random_flip", {"random_brightness": {"factor": 0.3}}],
 }
 
+
+TINTED: list[Any] = [*FLIPPED, {"random_contrast": {"factor": 0.3}}]
+"""Ends in floats whose last bits may differ, by few steps."""
 
 BY_DAY = ("colour", pytest.param("random window", marks=pytest.mark.nightly))
 """One recipe will do by day, for what does not depend on the steps; windows are drawn and decoded in tests of their own."""
@@ -46,7 +49,14 @@ def test_the_reference_is_an_epoch(expected: Any, photo_folder: Path, recipe: li
 
 @pytest.mark.smoke
 @pytest.mark.parametrize(
-    "runtime", [pytest.param({}, marks=pytest.mark.nightly), {"threads": 4, "ram_budget": "64MiB"}, {"cache": "memory"}], ids=str
+    "runtime",
+    # A cache is filled by day in an order that is worse.
+    [
+        pytest.param({}, marks=pytest.mark.nightly),
+        {"threads": 4, "ram_budget": "64MiB"},
+        pytest.param({"cache": "memory"}, marks=pytest.mark.nightly),
+    ],
+    ids=str,
 )
 def test_the_runtime_changes_no_bit(expected: Any, photo_folder: Path, recipe: list[Any], runtime: dict[str, Any]) -> None:
     pipe = shared(photo_folder, runtime, transforms=recipe)
@@ -54,8 +64,9 @@ def test_the_runtime_changes_no_bit(expected: Any, photo_folder: Path, recipe: l
     same(epoch_of(pipe, 2), expected)
 
 
+@pytest.mark.smoke
 def test_a_cache_filled_in_any_order_changes_no_bit(photo_folder: Path) -> None:
-    cached, plain = pipeline(photo_folder, {"cache": "memory"}, transforms=COLOUR), shared(photo_folder, transforms=COLOUR)
+    cached, plain = (f(photo_folder, runtime, transforms=TINTED) for f, runtime in ((pipeline, {"cache": "memory"}), (shared, None)))
     for split in ("train", "validation"):
         assert any(isinstance(node, Cache) for node in cached._compiled.splits[split].plan.nodes)
     next(iter(cached.train))  # fills a part, and is abandoned
@@ -71,7 +82,7 @@ def test_a_cache_reads_each_file_once(photo_folder: Path, tmp_path: Path) -> Non
     import shutil
 
     folder = shutil.copytree(photo_folder, tmp_path / "photos")
-    pipe = pipeline(folder, {"cache": "memory"}, batch={"size": 8, "remainder": "keep"})
+    pipe = pipeline(folder, {"cache": "memory"}, transforms=FLIPPED, batch={"size": 8, "remainder": "keep"})
     first, second = epoch_of(pipe, 0), epoch_of(pipe, 1)
     shutil.rmtree(folder)
     same(epoch_of(pipe, 1), second)
@@ -88,8 +99,10 @@ def test_an_epoch_resumed_at_any_step_is_the_rest_of_it(expected: Any, photo_fol
     assert batches(pipe.dataset("train", epoch=2, step=4)) == []
 
 
-def test_the_remainder_moves_nothing(expected: Any, photo_folder: Path, recipe: list[Any]) -> None:
-    pipes = [pipeline(photo_folder, transforms=recipe, batch={"size": 5, "remainder": r}) for r in ("keep", "pad", "drop")]
+@pytest.mark.parametrize("steps", [FLIPPED, pytest.param(COLOUR, marks=pytest.mark.nightly)], ids=["flipped", "colour"])
+def test_the_remainder_moves_nothing(photo_folder: Path, steps: list[Any]) -> None:
+    expected = epoch_of(shared(photo_folder, transforms=steps), 2)
+    pipes = [pipeline(photo_folder, transforms=steps, batch={"size": 5, "remainder": r}) for r in ("keep", "pad", "drop")]
     streams = [epoch_of(p, 2) for p in pipes]
     n = pipes[0].num_examples("train")
     assert [len(s[0]) for s in streams] == [n, -(-n // 5) * 5, n // 5 * 5]
@@ -107,8 +120,8 @@ def test_the_batch_size_changes_no_pixel_of_geometry(photo_folder: Path, size: i
 
 @pytest.mark.parametrize("size", [3, pytest.param(16, marks=pytest.mark.nightly)])
 def test_the_batch_size_changes_colour_within_e1(photo_folder: Path, size: int) -> None:
-    one, other = (shared(photo_folder, transforms=COLOUR, batch={"size": s, "remainder": "keep"}) for s in (8, size))
-    close(epoch_of(other, 1), epoch_of(one, 1))
+    one, other = (shared(photo_folder, transforms=TINTED, batch={"size": s, "remainder": "keep"}) for s in (8, size))
+    close(epoch_of(other, 1), epoch_of(one, 1), 1e-6 * 255)
 
 
 @pytest.mark.parametrize(
@@ -116,21 +129,21 @@ def test_the_batch_size_changes_colour_within_e1(photo_folder: Path, size: int) 
     [pytest.param("drop", 4, marks=pytest.mark.nightly), ("keep", 2), pytest.param("pad", 4, marks=pytest.mark.nightly)],
 )
 def test_shards_make_up_the_global_batch(photo_folder: Path, remainder: str, count: int) -> None:
-    pipe = pipeline(photo_folder, transforms=COLOUR, batch={"size": 12, "remainder": {"train": remainder}})
+    pipe = pipeline(photo_folder, transforms=TINTED, batch={"size": 12, "remainder": {"train": remainder}})
     shares = [batches(pipe.dataset("train", epoch=0, shard=(i, count))) for i in range(count)]
     assert {len(s) for s in shares} == {pipe.steps("train")}
     for step, batch in enumerate(batches(pipe.train)):
         joined = tuple(np.concatenate(parts) for parts in zip(*(s[step] for s in shares), strict=True))
-        close(joined, batch)
+        close(joined, batch, 1e-6 * 255)
 
 
 def test_the_runtime_s_own_shard_is_that_share(photo_folder: Path) -> None:
-    mine = pipeline(photo_folder, {"shard": {"index": 1, "count": 2}})
+    mine = pipeline(photo_folder, {"shard": {"index": 1, "count": 2}}, transforms=FLIPPED)
     assert mine.element_spec[0].shape[0] == 4
-    whole = epoch_of(shared(photo_folder), 0)
+    whole = epoch_of(shared(photo_folder, transforms=FLIPPED), 0)
     share = [part.reshape(4, 8, *part.shape[1:])[:, 4:].reshape(16, *part.shape[1:]) for part in whole]
     same(stream(mine.train), share)
-    unshared = pipeline(photo_folder, {"shard": "none"})
+    unshared = pipeline(photo_folder, {"shard": "none"}, transforms=FLIPPED)
     same(stream(unshared.dataset("train", epoch=0, shard=(1, 2))), share)
 
 
@@ -162,8 +175,8 @@ def test_labels_stay_with_their_images(photo_folder: Path, shuffle: Any) -> None
 
 def test_an_epoch_of_steps_goes_on_through_the_passes(photo_folder: Path) -> None:
     n = 32
-    whole = pipeline(photo_folder, batch={"size": n, "remainder": "keep"}, splits={"parts": {"train": n, "validation": 5}})
-    part = pipeline(photo_folder, epoch={"steps": 5}, splits={"parts": {"train": n, "validation": 5}})
+    own: dict[str, Any] = {"transforms": FLIPPED, "splits": {"parts": {"train": n, "validation": 5}}}
+    whole, part = pipeline(photo_folder, batch={"size": n, "remainder": "keep"}, **own), pipeline(photo_folder, epoch={"steps": 5}, **own)
     assert part.steps("train") == 5
     served = [np.concatenate(p) for p in zip(*(epoch_of(part, e) for e in range(3)), strict=True)]
     passes = [np.concatenate(p) for p in zip(*(epoch_of(whole, e) for e in range(4)), strict=True)]

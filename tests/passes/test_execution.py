@@ -155,7 +155,7 @@ def width_of(plan: Plan, done: Any) -> float:
     return interval.width if interval else max(255.0, *(float(np.ptp(a.astype(np.float64))) for a in tf.nest.flatten(done)))
 
 
-def keeps_elements(text: str, *, split: str = "train", count: int = 6, each: bool = True) -> None:
+def keeps_elements(text: str, *, split: str = "train", count: int = 4, each: bool = True) -> None:
     """Work out the plan as built and after each pass that changed it, and compare neighbours; without `each`, first and last alone."""
     data = records(photos(count))
     spec, plan = learned(text, data, split=split, classes=3)
@@ -201,7 +201,7 @@ def keeps_the_stream(text: str, shard: tuple[int, int], *, every: bool) -> None:
 
 @pytest.mark.parametrize("name", ALONE)
 def test_each_pass_keeps_the_elements(name: str) -> None:
-    keeps_elements(CASES[name], count=2 if name == "policies" else 6)
+    keeps_elements(CASES[name], count=2 if name == "policies" else 4)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ALONE])
@@ -223,7 +223,7 @@ def test_each_pass_keeps_the_elements_of_other_splits(text: str) -> None:
     keeps_elements(text, split="validation")
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=recipes())
 @example(
     "{transforms: [{resize: {size: 8}}, {random_contrast: {factor: 0.3}}, {standardize: {statistics: featurewise}}, random_flip, whiten]}"
@@ -256,7 +256,7 @@ def test_each_pass_keeps_the_stream(text: str, shard: tuple[int, int]) -> None:
     "name",
     [
         pytest.param("geometry", marks=pytest.mark.nightly),
-        "mixing",
+        pytest.param("mixing", marks=pytest.mark.nightly),  # by day pipelines mix in XLA
         pytest.param("perspective", marks=pytest.mark.nightly),
         pytest.param("colour", marks=pytest.mark.nightly),
         pytest.param("tables of histograms", marks=pytest.mark.nightly),

@@ -181,7 +181,8 @@ def test_it_goes_behind_a_branch_where_it_says_that_it_may(branches: bool, monke
 @pytest.mark.tf
 @pytest.mark.usefixtures("lowered")
 @pytest.mark.parametrize(
-    ("jit", "branches"), [("never", False), pytest.param("always", False, marks=pytest.mark.nightly), ("always", True)]
+    ("jit", "branches"),
+    [pytest.param("never", False, marks=pytest.mark.nightly), pytest.param("always", False, marks=pytest.mark.nightly), ("always", True)],
 )
 def test_it_runs_one_by_one_and_in_batches(jit: str, branches: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Roll, "branches", branches)

@@ -176,15 +176,21 @@ def test_annotated_images(op: str, form: str, epochs: list[int], steps: list[Any
     equal(pipegen.build(original), pipegen.build(done.spec, runtime=RUNTIME), *epochs, lossy=form == "jpeg")
 
 
-@pytest.mark.parametrize(("form", "epochs"), [("raw", [1]), *(pytest.param(form, [0, 1], marks=NIGHTLY) for form in FORMATS)])
-def test_arrays_with_every_kind_of_items(form: str, epochs: list[int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "epochs", "splits"),
+    [
+        ("raw", [1], {"parts": {"train": COUNT}}),  # by day images with boxes are validated on, too
+        *(pytest.param(form, [0, 1], {"parts": {"train": 0.7, "validation": 0.3}}, marks=NIGHTLY) for form in FORMATS),
+    ],
+)
+def test_arrays_with_every_kind_of_items(form: str, epochs: list[int], splits: dict[str, Any], tmp_path: Path) -> None:
     given = rows(tmp_path)
     steps = [
         {"rotation": {"degrees": 9, "exact": True, "fill": {"constant": 0}}},
         "random_flip",
         {"random_translation": {"x": 0.3, "fill": {"constant": 0}}},
     ]
-    original = spec(given["source"], steps)
+    original = spec(given["source"], steps, splits=splits)
     done = prepared(original, tmp_path / "store", form, given["data"])
     assert done.rest == "random_flip → random_translation"
     a, b = pipegen.build(original, data=given["data"]), pipegen.build(done.spec, runtime=RUNTIME)

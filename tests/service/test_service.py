@@ -40,6 +40,7 @@ def test_examples_that_are_mixed_and_shared_among_hosts_are_the_same(photos: Pat
     assert there.fed().there, there.fed()
 
 
+@pytest.mark.nightly  # by day a loop takes them, and counts
 def test_fit_takes_the_same_batches_and_counts_the_same_epochs(photos: Path, fleet: Fleet) -> None:
     import keras
 
