@@ -182,7 +182,9 @@ class Transform(Model):
             if name in self.later and getattr(self, name) == field.default:
                 del values[name]
             value = values.get(name)
-            if value is not None and (has_type(field, Magnitude) or is_level(field)):
+            if value is None or isinstance(value, (bool, str)):
+                continue  # no number: its type, which takes a while, needs no look
+            if has_type(field, Magnitude) or is_level(field):
                 values[name] = canonical(field, getattr(self, name), factor=name in self.factors)
             elif isinstance(value, list) and has_type(field, Size) and value[0] == value[1]:
                 values[name] = value[0]

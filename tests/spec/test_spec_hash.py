@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -203,15 +204,14 @@ def test_what_show_calls_a_default_may_be_written(case: int, each: int) -> None:
     assert json.loads(json.dumps(canonical(spec.model))) == canonical(spec.model), "a saved state holds it"
     origins, plain = resolved_json(spec)["origins"], plain_spec(spec.model)
     shown = _Origins(spec)
-    written = 0
+    written, told = 0, yaml.safe_load(HEAD + textwrap.dedent(body))
     for path, value in [*_leaves(plain, ())][case % each :: each]:
         said = shown.unset(path) if value is None else value
         if origins[format_path(path)] != "default" or said is None or any(path[: len(u)] == u for u in shown.unwritten):
             continue
         if value is None and (path[-1] != "when" or said not in ("train", "all")):
             continue  # in words that are no value
-        raw = yaml.safe_load(HEAD + textwrap.dedent(body))
-        at: Any = raw
+        at: Any = (raw := copy.deepcopy(told))
         for key in path[:-1]:
             if isinstance(at, list):
                 at[key] = {at[key]: {}} if isinstance(at[key], str) else at[key]
