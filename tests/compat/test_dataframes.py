@@ -68,7 +68,15 @@ def flat(batch: Any) -> list[Any]:
     return [a for part in batch for a in flat(part)] if isinstance(batch, (tuple, list)) else [np.asarray(batch)]
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda m: "-".join(str(v) for v in m.values()))
+BY_NIGHT = ({"class_mode": "categorical"}, {"class_mode": "binary"}, {"class_mode": "input"}, {"class_mode": None})
+"""Of tables as of folders, whose flows are compared by day; those that are left say which columns and classes are read."""
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param(mode, marks=[pytest.mark.nightly] * (mode in BY_NIGHT)) for mode in MODES],
+    ids=lambda m: "-".join(str(v) for v in m.values()),
+)
 def test_a_table_gives_what_keras_gives(folder: Path, table: Any, theirs: Any, mode: dict[str, Any]) -> None:
     ours, other = (kind(rescale=1 / 255).flow_from_dataframe(table, folder, **mode, **ASKED) for kind in (ImageDataGenerator, theirs))
     assert len(ours) == len(other)

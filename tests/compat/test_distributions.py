@@ -75,7 +75,7 @@ def test_shifts(matrices: dict[str, Any], reference: dict[str, Array]) -> None:
 
 
 @pytest.mark.parametrize("given", [4, 1, [2, -5], (0.1, 0.25, 0.1), [0.5, 3]], ids=str)
-@pytest.mark.parametrize("argument", ["width_shift_range", "height_shift_range"])
+@pytest.mark.parametrize("argument", ["width_shift_range", pytest.param("height_shift_range", marks=pytest.mark.nightly)])
 def test_shifts_by_single_distances(argument: str, given: Any) -> None:
     """Whole pixels below a number, or the items of a list, either way."""
     import tensorflow as tf

@@ -86,7 +86,7 @@ def test_a_folder_gives_what_keras_gives(folder: Path, theirs: Any, mode: str | 
     assert ours.classes.dtype == ours.labels.dtype == other.classes.dtype
 
 
-@pytest.mark.parametrize("classes", [["dog", "empty", "cat"], ["dog"]])
+@pytest.mark.parametrize("classes", [["dog", "empty", "cat"], pytest.param(["dog"], marks=pytest.mark.nightly)])
 def test_binary_with_another_number_of_classes_gives_their_indices(folder: Path, theirs: Any, classes: list[str]) -> None:
     (folder / "empty").mkdir(exist_ok=True)
     Image.fromarray(picture(9, 20, 20)).save(folder / "empty" / "0.png")
@@ -172,7 +172,7 @@ def test_standardised_batches_are_keras(theirs: Any, kind: str) -> None:
     np.testing.assert_allclose(next(flows[0]), flows[1][0], atol=1e-5)
 
 
-@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+@pytest.mark.parametrize("data_format", [pytest.param("channels_last", marks=pytest.mark.nightly), "channels_first"])
 def test_whitened_batches_are_keras(theirs: Any, data_format: str) -> None:
     rng = np.random.default_rng(5)
     seen, shown = (rng.integers(0, 256, (n, 3, 4, 3)).astype(np.uint8) for n in (300, 20))
@@ -385,7 +385,8 @@ def test_a_spec_names_a_function_of_a_module() -> None:
         ImageDataGenerator(preprocessing_function=lambda image: image).to_spec()
 
 
-def test_two_flows_of_one_seed_move_alike(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of", ["folders", pytest.param("tables", marks=pytest.mark.nightly)])
+def test_two_flows_of_one_seed_move_alike(tmp_path: Path, of: str) -> None:
     """Photographs and their masks, as people zip them: the files have other names, endings and folders."""
     values = np.random.default_rng(0).integers(0, 256, (5, 12, 12, 3), np.uint8)
     for i, one in enumerate(values):
@@ -394,11 +395,12 @@ def test_two_flows_of_one_seed_move_alike(tmp_path: Path) -> None:
             Image.fromarray(one).save(tmp_path / place)
     generator = ImageDataGenerator(horizontal_flip=True, width_shift_range=0.3)
     asked: dict[str, Any] = {"target_size": (12, 12), "class_mode": None, "batch_size": 5, "seed": 3}
-    photos, masks = (generator.flow_from_directory(tmp_path / folder, **asked) for folder in ("images", "masks"))
+    if of == "folders":
+        photos, masks = (generator.flow_from_directory(tmp_path / folder, **asked) for folder in ("images", "masks"))
+    else:
+        paths = ([f"images/all/{i}.png" for i in range(5)], [f"masks/painted/{i}_mask.bmp" for i in range(5)])
+        photos, masks = (generator.flow_from_dataframe({"filename": names}, tmp_path, **asked) for names in paths)
     for _ in range(2):
-        np.testing.assert_array_equal(next(photos), next(masks))
-    paths = ([f"images/all/{i}.png" for i in range(5)], [f"masks/painted/{i}_mask.bmp" for i in range(5)])
-    first, second = (generator.flow_from_dataframe({"filename": names}, tmp_path, **asked) for names in paths)
-    batch = next(first)
-    np.testing.assert_array_equal(batch, next(second))
+        batch = next(photos)
+        np.testing.assert_array_equal(batch, next(masks))
     assert not np.array_equal(np.sort(batch, 0), np.sort(values.astype(np.float32), 0)), "nothing was drawn"

@@ -87,6 +87,7 @@ def test_polygons_are_filled_as_a_walk_along_their_edges_says(objects: list[list
     np.testing.assert_array_equal(planes(*objects, below=(crowd,)), expected(shown, (crowd,)))
 
 
+@pytest.mark.nightly  # by day a walk along the edges says the same
 @settings(max_examples=150, deadline=None)
 @given(objects=st.lists(st.lists(polygons, min_size=1, max_size=3), min_size=1, max_size=4))
 def test_polygons_are_those_of_pycocotools(objects: list[list[list[float]]]) -> None:
