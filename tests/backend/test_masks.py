@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_pasted_objects_bring_their_masks_whatever_the_batch_size(folder: Path) 
 
 @pytest.mark.parametrize("where", ["memory", pytest.param("disk", marks=pytest.mark.nightly)])
 def test_a_cache_keeps_both(folder: Path, tmp_path: Path, where: str) -> None:
-    steps = [{"resize": {"size": 24}}, {"random_rotation": {"degrees": 40}}]
+    steps = [{"resize": {"size": 24}}, "random_flip"]
     wanted = stream(build(folder, steps, cache="none"))
     pipe = build(folder, steps, cache="memory" if where == "memory" else {"disk": str(tmp_path)})
     for _ in range(2):
@@ -140,6 +141,13 @@ def test_one_hot_leaves_out_what_is_ignored(folder: Path) -> None:
             pipegen.build(sections, data={"image": np.zeros((3, 2, 2, 3), np.uint8), "mask": wrong})
 
 
+@pytest.fixture(scope="module")
+def spoilt(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A copy whose masks do not fit, and a pipeline over it."""
+    copy = shutil.copytree(folder, tmp_path_factory.mktemp("spoilt") / "pairs")
+    return copy, build(copy, [{"resize": {"size": 24}}])
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
@@ -148,20 +156,18 @@ def test_one_hot_leaves_out_what_is_ignored(folder: Path) -> None:
         ("colour", "one value a pixel, as gray or as a palette's index, and this file has 3 channels"),
     ],
 )
-def test_a_mask_that_does_not_fit_is_named(folder: Path, tmp_path: Path, wrong: Any, says: str) -> None:
-    import shutil
-
+def test_a_mask_that_does_not_fit_is_named(folder: Path, spoilt: tuple[Path, Any], wrong: Any, says: str) -> None:
     import pipegen
 
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    for path in sorted((tmp_path / "masks").iterdir())[:9]:
-        size = Image.open(path).size
+    copy, pipe = spoilt
+    for path in sorted((copy / "masks").iterdir())[:9]:
+        size = Image.open(folder / "masks" / path.name).size
         made = wrong if isinstance(wrong, Image.Image) else Image.new("L", size, 8) if wrong == "other" else Image.new("RGB", size)
         made.save(path)
     with pytest.raises(pipegen.DataError) as caught:
-        stream(build(tmp_path, [{"resize": {"size": 24}}]))
+        stream(pipe)
     first = str(caught.value).splitlines()[0]
-    assert f"{tmp_path}/masks/" in first
+    assert f"{copy}/masks/" in first
     assert says in first
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+    from pipegen.api.pipeline import Pipeline
 
 pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
@@ -101,8 +103,8 @@ def joined(batches: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(np.concatenate(parts) for parts in zip(*batches, strict=True))
 
 
-@pytest.fixture
-def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+@pytest.fixture(scope="module")
+def everything_is_large() -> Iterator[list[Any]]:
     """Results of any size are put into places; each kernel that has some is noted."""
     from pipegen.backend.kernels import chain as kernels
     from pipegen.backend.kernels import reuse
@@ -113,21 +115,27 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         made.append(reuse.Places(*args))
         return made[-1]
 
-    monkeypatch.setattr(reuse, "LARGE", 1)
-    monkeypatch.setattr(kernels, "Places", places)
-    return made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reuse, "LARGE", 1)
+        patch.setattr(kernels, "Places", places)
+        yield made
 
 
-def test_batches_that_are_kept_hold_what_they_held(photo_folder: Path, fresh: list[Any], everything_is_large: list[Any]) -> None:
-    pipe = pipeline(photo_folder, {"jit": "always"}, transforms=STEPS, batch=KEEP)
+@pytest.fixture(scope="module")
+def pipe(photo_folder: Path, fresh: list[Any], everything_is_large: list[Any]) -> Pipeline:
+    """The same with places for all of them."""
+    return pipeline(photo_folder, {"jit": "always"}, transforms=STEPS, batch=KEEP)
+
+
+def test_batches_that_are_kept_hold_what_they_held(pipe: Pipeline, fresh: list[Any], everything_is_large: list[Any]) -> None:
     kept = [list(pipe.train) for _ in range(2)]
     assert everything_is_large
     for epoch, expected in zip(kept, fresh, strict=True):
         close(joined(epoch), expected)
 
 
-def test_two_iterators_at_a_time_do_not_mix(photo_folder: Path, fresh: list[Any], everything_is_large: list[Any]) -> None:
-    dataset = pipeline(photo_folder, {"jit": "always"}, transforms=STEPS, batch=KEEP).dataset("train", epoch=0)
+def test_two_iterators_at_a_time_do_not_mix(pipe: Pipeline, fresh: list[Any], everything_is_large: list[Any]) -> None:
+    dataset = pipe.dataset("train", epoch=0)
     first, second = zip(*zip(dataset, dataset, strict=True), strict=True)
     assert everything_is_large
     for got in (first, second):
@@ -145,9 +153,9 @@ def test_the_places_are_taken_in_turn_whatever_the_share(first: int, size: int, 
     assert [int(reuse.number(tf.range(first, first + size) + step * batch)) for step in range(5)] == list(range(5))
 
 
-def test_what_is_derived_holds_no_variables(photo_folder: Path, everything_is_large: list[Any]) -> None:
+def test_what_is_derived_holds_no_variables(pipe: Pipeline, everything_is_large: list[Any]) -> None:
     """A dataset that another process or device runs can only have what is written in its graph."""
-    dataset = pipeline(photo_folder, {"jit": "always"}, transforms=STEPS, batch=KEEP).dataset("train", epoch=0)
+    dataset = pipe.dataset("train", epoch=0)
     before = len(everything_is_large)
     assert before
     assert len(list(dataset.map(lambda x, y: x))) == len(dataset)

@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.tf
 
+TINTED: list[Any] = [*FLIPPED, {"random_contrast": {"factor": 0.3}}]
+"""Ends in floats whose last bits may differ, by few steps."""
+
 RECIPES = {
+    "tinted": TINTED,
     "colour": COLOUR,
     "random window": [{"random_resized_crop": {"size": 24}}, "random_flip", {"random_brightness": {"factor": 0.3}}],
 }
 
 
-TINTED: list[Any] = [*FLIPPED, {"random_contrast": {"factor": 0.3}}]
-"""Ends in floats whose last bits may differ, by few steps."""
-
-BY_DAY = ("colour", pytest.param("random window", marks=pytest.mark.nightly))
+BY_DAY = ("tinted", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("colour", "random window")))
 """One recipe will do by day, for what does not depend on the steps; windows are drawn and decoded in tests of their own."""
 
 
@@ -148,7 +149,7 @@ def test_the_runtime_s_own_shard_is_that_share(photo_folder: Path) -> None:
 
 
 def test_other_splits_are_complete_and_in_source_order(photo_folder: Path) -> None:
-    pipe = shared(photo_folder, transforms=COLOUR)
+    pipe = shared(photo_folder, transforms=[*FLIPPED, {"normalize": {"preset": "tf"}}])
     plain = pipeline(photo_folder, transforms=[RESIZE, {"normalize": {"preset": "tf"}}], batch={"size": 1}, shuffle="none")
     images, labels = stream(pipe.validation)
     same((images, labels), stream(plain.validation))
