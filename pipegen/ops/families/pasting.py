@@ -114,5 +114,5 @@ class PastePoints(PasteItems):
         return 1 + self.joins
 
     def says(self) -> str:
-        joined = f", and join those on it of another of a group of {GROUP}" if self.joins else ""
-        return f"drop those that what `{self.mask}` shows is pasted over{joined}: {use(self.ref)}"
+        joined = f", and join those that it pastes of another of a group of {GROUP}" if self.joins else ""
+        return f"leave out those that `{self.mask}` pastes over{joined}: {use(self.ref)}"
