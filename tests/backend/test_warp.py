@@ -148,7 +148,7 @@ def test_the_same_bits_in_xla_and_at_every_batch_size(interpolation: str, dtype:
     eager = warp(images, matrices, interpolation=interpolation)
     for n in (1, 2, 3, 5, 8):
         np.testing.assert_array_equal(warp(images[:n], matrices[:n], interpolation=interpolation), eager[:n])
-        if n == 3 or dtype == interpolation.replace("bilinear", "uint8"):  # each compiles anew, so one size where one says it
+        if n == 3 or (n in (1, 8) and dtype == interpolation.replace("bilinear", "uint8")):  # each compiles anew, so few sizes
             compiled = warp(images[:n], matrices[:n], interpolation=interpolation, xla=True)
             if dtype == "uint8" or interpolation == "nearest":
                 np.testing.assert_array_equal(compiled, eager[:n])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from pipes import COLOUR, close, epoch_of, pipeline, shared
+from pipes import FLIPPED, close, epoch_of, pipeline, shared
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
 KEEP = {"size": 8, "remainder": "keep"}
+TINTED: list[Any] = [*FLIPPED, {"random_contrast": {"factor": 0.3}}, {"normalize": {"preset": "tf"}}]
 
 
 @pytest.fixture
@@ -47,27 +48,27 @@ def no_xla(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_auto_falls_back_with_a_warning(photo_folder: Path, no_xla: None, caplog: pytest.LogCaptureFixture) -> None:
-    pipe = pipeline(photo_folder, {"jit": "auto"}, transforms=COLOUR, batch=KEEP)
+    pipe = pipeline(photo_folder, {"jit": "auto"}, transforms=TINTED, batch=KEEP)
     with caplog.at_level(logging.WARNING, "pipegen"):
         got = epoch_of(pipe, 1)
     assert [r.levelname for r in caplog.records if "XLA" in r.getMessage()]
     assert "no XLA here" in caplog.text
     assert "and more" not in caplog.text
-    close(got, epoch_of(shared(photo_folder, {"jit": "never"}, transforms=COLOUR, batch=KEEP), 1))
+    close(got, epoch_of(shared(photo_folder, {"jit": "never"}, transforms=TINTED, batch=KEEP), 1))
 
 
 def test_always_raises(photo_folder: Path, no_xla: None) -> None:
     import tensorflow as tf
 
     with pytest.raises(tf.errors.OpError, match="no XLA here"):
-        epoch_of(pipeline(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP), 1)
+        epoch_of(pipeline(photo_folder, {"jit": "always"}, transforms=TINTED, batch=KEEP), 1)
 
 
 @pytest.mark.nightly
 def test_the_fallback_equals_xla(photo_folder: Path) -> None:
     """One trace and one compile serve full batches and the smaller last one."""
-    auto = shared(photo_folder, {"jit": "always"}, transforms=COLOUR, batch=KEEP)
-    close(epoch_of(auto, 2), epoch_of(shared(photo_folder, {"jit": "never"}, transforms=COLOUR, batch=KEEP), 2))
+    auto = shared(photo_folder, {"jit": "always"}, transforms=TINTED, batch=KEEP)
+    close(epoch_of(auto, 2), epoch_of(shared(photo_folder, {"jit": "never"}, transforms=TINTED, batch=KEEP), 2))
     assert auto._engine.executor("train")._kernels
 
 
