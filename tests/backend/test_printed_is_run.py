@@ -6,6 +6,7 @@ The traced functions of every map are walked, with all functions that they call.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pipes import RESIZE, pipeline
 from typing import TYPE_CHECKING, Any
 
@@ -101,12 +102,16 @@ def run_in(executor: Executor, made: p.Physical, progress: Any, places: list[Any
 
     from pipegen.backend.running.walk import Run
 
+    operations = list(made.named())
+    maps = {name: name for name, operation in operations if isinstance(operation, p.Map)}
+    # A map that puts its elements where they are stacked has both names.
+    maps |= {f"{name}_{behind}": name for (name, _), (behind, o) in pairwise(operations) if name in maps and isinstance(o, p.Stack)}
     begin = tf.data.Dataset.from_tensors((tf.zeros([], tf.int64), tf.zeros([], tf.int64)))
     run = Run(executor, made, progress)
     ds, functions = run.dataset(run.dataset(begin), hands_over=True), {}
     while ds is not begin:
-        if type(ds).__name__ == "_Mapped" and getattr(ds, "_name", None):
-            functions[ds._name] = ds._pipegen_function
+        if getattr(ds, "_name", None) in maps:
+            functions[maps[ds._name]] = ds._pipegen_function
         (ds,) = ds._inputs()
     names = {id(handle): MEMORY for place in places for handle in place._handles}
     for function in functions.values():
