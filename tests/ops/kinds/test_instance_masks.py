@@ -85,7 +85,7 @@ RECIPES: dict[str, list[Any]] = {
     "boxes lost on the way": [{"random_crop": {"size": [30, 40]}}, {"random_affine": {"x": 0.5, "interpolation": "nearest", **BLACK}}],
 }
 
-BY_DAY = ("flip and crop", "perspective", "around", "boxes lost on the way")
+BY_DAY = ("perspective", "around", "boxes lost on the way")
 """Windows, matrices, and both in turn; the rest repeats them."""
 
 

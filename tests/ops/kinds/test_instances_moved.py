@@ -559,7 +559,7 @@ def batches_of(step: str, *received: str) -> list[tuple[Any, Any]]:
     return [*made.dataset("train", epoch=0)]
 
 
-BY_DAY = {("cutmix", "points"), ("cutmix", "image"), ("copy_paste", "boxes")}
+BY_DAY = {("cutmix", "points"), ("copy_paste", "boxes")}
 """Each of the steps that need masks for what is received, and keypoints and boxes that need others in turn."""
 
 

@@ -47,7 +47,8 @@ def ways(image: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("step", "which"), [
-    ("rotate_90", 1), ({"rotate_90": {"turns": 2}}, 2), ({"rotate_90": {"turns": 3}}, 3), ("transpose", 5),
+    ({"rotate_90": {"turns": 3}}, 3), ("transpose", 5),
+    pytest.param("rotate_90", 1, marks=pytest.mark.nightly), pytest.param({"rotate_90": {"turns": 2}}, 2, marks=pytest.mark.nightly),
 ], ids=str)  # fmt: skip
 def test_images_that_are_no_squares_swap_their_sides(step: Any, which: int) -> None:
     pipe, given = build([step], WIDE, masks=True)
@@ -59,7 +60,9 @@ def test_images_that_are_no_squares_swap_their_sides(step: Any, which: int) -> N
 
 @pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("step", "among"), [
-    ("random_rotate_90", (0, 1, 2, 3)), ("random_d4", range(8)), ("random_transpose", (0, 5)),
+    ("random_d4", range(8)),
+    pytest.param("random_rotate_90", (0, 1, 2, 3), marks=pytest.mark.nightly),
+    pytest.param("random_transpose", (0, 5), marks=pytest.mark.nightly),
     ({"one_of": {"steps": ["transpose", {"rotate_90": {"turns": 3}}]}}, (3, 5)),
 ], ids=str)  # fmt: skip
 def test_each_way_comes_up_and_is_a_copy(step: Any, among: Any, jit: str) -> None:
@@ -86,7 +89,7 @@ def test_a_run_of_turns_and_mirrors_is_one_copy() -> None:
     np.testing.assert_array_equal(image, want)
 
 
-@pytest.mark.parametrize("size", [SQUARE, WIDE])
+@pytest.mark.parametrize("size", [pytest.param(SQUARE, marks=pytest.mark.nightly), WIDE])
 def test_among_resampling_steps_it_is_part_of_their_matrix(size: tuple[int, int]) -> None:
     """A zoom about the centre and a quarter turn commute, so that the bits are those of the turned zoom."""
     zoom = {"zoom": {"factor": 1.5, "fill": {"constant": 0}}}
