@@ -32,7 +32,7 @@ def blend_chains(stage: BlendChains, image: tf.Tensor, given: Params) -> tf.Tens
     values = read(values, tuple(located), fill=fill, constant=constant) if located else values
     image = as_bytes(image)
     count = int(weights.shape[1]) - 1
-    parts = tf.reshape(values, [-1, count, *values.shape[1:]])
+    parts = tf.reshape(values, [-1, count, *sides(values), values.shape[-1]])
     weights = weights[..., None] if weights.shape.rank == 2 else weights
     total = tf.cast(image, tf.float32) * weights[:, 0, None, None]
     for number in range(count):  # whole numbers below 2^22, so that the sums are exact

@@ -100,6 +100,10 @@ def test_a_blend_is_pillow_s_of_the_same_draws(more: dict[str, Any], jit: bool) 
         away = np.abs(mine - reference(step, image, draws))
         assert away.max() <= (0.6 if more else 2.5), "bytes after each chain's tables, and again after its geometry"
         assert away.mean() < 0.6
+    unknown = tf.function(
+        whole, autograph=False, input_signature=[tf.TensorSpec([None, None, None, 3], tf.uint8), tf.TensorSpec(u.shape, u.dtype)]
+    )
+    np.testing.assert_array_equal(unknown(tf.constant(images), tf.constant(u)), done, err_msg="before a resize sizes are unknown")
     if jit:
         np.testing.assert_array_equal(tf.function(whole, jit_compile=True)(tf.constant(images), tf.constant(u)), done)
 
