@@ -95,7 +95,7 @@ def test_options_come_from_the_runtime_section() -> None:
     assert options.threading.private_threadpool_size == 3
     assert options.autotune.ram_budget == 64 * MIB
     assert options.autotune.enabled is False, "its thread may hold up whoever lets an iterator go, for up to a minute"
-    assert options.experimental_optimization.inject_prefetch is False
+    assert options.experimental_optimization.apply_default_optimizations is False
     assert options.experimental_distribute.auto_shard_policy == tf.data.experimental.AutoShardPolicy.OFF
 
 
@@ -108,4 +108,4 @@ def test_every_dataset_carries_them(photo_folder: Path) -> None:
         assert ds.options().threading.private_threadpool_size == 3
         assert ds.options().autotune.ram_budget == 64 * MIB
         assert ds.options().autotune.enabled is False
-        assert ds.options().experimental_optimization.inject_prefetch is False
+        assert ds.options().experimental_optimization.apply_default_optimizations is False

@@ -94,6 +94,7 @@ def test_the_passes_change_nothing(transforms: list[Any]) -> None:
     close(stream(as_written(pipe)), epoch_of(pipe, 0))
 
 
+@pytest.mark.nightly  # by day batches of files are compiled
 def test_xla_changes_nothing() -> None:
     close(epoch_of(pipeline(runtime={"jit": "always"}, transforms=COLOUR), 1), epoch_of(shared(transforms=COLOUR), 1))
 

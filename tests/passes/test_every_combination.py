@@ -235,7 +235,11 @@ def test_small_images_are_read_together_and_large_ones_branched() -> None:
     ("size", "steps"),
     [
         (12, ["random_flip", "rand_augment"]),
-        (160, [{"random_equalization": {"probability": 0.4}}, {"random_sharpness": {"factor": 0.5, "probability": 0.3}}]),
+        pytest.param(
+            160,
+            [{"random_equalization": {"probability": 0.4}}, {"random_sharpness": {"factor": 0.5, "probability": 0.3}}],
+            marks=pytest.mark.nightly,  # by day what is branched is compared in `test_execution.py`
+        ),
     ],
 )
 def test_what_validate_lets_pass_is_built_and_runs(size: int, steps: list[Any]) -> None:
