@@ -21,6 +21,7 @@ SIZES = [[32, 32], [24, 40]]
 SHAPES = [(50, 52), (44, 80), (90, 50), (40, 70)]
 COUNT, BATCH = 31, 2
 STEPS = [{"random_resized_crop": {"size": "bucket", "area": [0.5, 1]}}, "random_flip"]
+ROTATION = {"random_rotation": {"degrees": 9, "fill": {"constant": 0}}}
 RESIZED = [{"resize": {"size": "bucket"}}]
 
 
@@ -103,10 +104,12 @@ def test_every_batch_has_one_size_and_every_example_its_own(pipe: Any) -> None:
     assert {tuple(sorted(own)) for own in later} != {tuple(sorted(own)) for own in named}
 
 
-def test_its_pixels_are_those_of_a_spec_with_that_size_alone(pipe: Any, folder: Path) -> None:
+@pytest.mark.parametrize("more", [[], pytest.param([ROTATION], marks=pytest.mark.nightly)])
+def test_its_pixels_are_those_of_a_spec_with_that_size_alone(pipe: Any, folder: Path, more: list[Any]) -> None:
+    pipe = build(folder, [*STEPS, *more]) if more else pipe
     found = list(zip(batches(pipe, epoch=1), records(pipe, epoch=1), strict=True))
     for size in SIZES:
-        steps = [{"random_resized_crop": {"size": size, "area": [0.5, 1]}}, "random_flip"]
+        steps = [{"random_resized_crop": {"size": size, "area": [0.5, 1]}}, "random_flip", *more]
         alone = build(folder, steps, buckets=None, batch={"size": 8})
         known = {}
         for own, (images, boxes) in zip(records(alone, epoch=1), batches(alone, epoch=1), strict=True):

@@ -477,6 +477,7 @@ def _calls(name: str) -> Iterator[tuple[str, str, range]]:
                 yield path.relative_to(ROOT).as_posix(), function, range(call.lineno, (call.end_lineno or call.lineno) + 1)
 
 
+@pytest.mark.tf  # as some of those above
 def test_all_advice_of_the_code_base_has_been_followed() -> None:
     """Each place that makes advice was reached above; one that is not is tested by nobody."""
     left = [
