@@ -233,12 +233,25 @@ def test_a_folder_without_an_answer_is_asked_for_again(memory: Any, tmp_path: Pa
     assert listed(Dropping(), file)[0]
 
 
-def test_what_a_client_of_the_web_calls_missing_may_be_a_dropped_connection() -> None:
+def test_what_a_client_of_the_web_met_is_said_in_place_of_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "WAITS", 0.0)
+
+    def ask() -> None:
+        raise FileNotFoundError("http://x/y") from ConnectionResetError("connection reset by peer")
+
+    with pytest.raises(blocks.DroppedError, match=r"^connection reset by peer$"):
+        blocks.patiently(ask)
+
+
+def test_what_a_client_of_the_web_calls_missing_may_be_a_dropped_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a server that has been asked too often."""
+    monkeypatch.setattr(blocks, "WAITS", 0.0)
     aiohttp = pytest.importorskip("aiohttp")
     about: Any = None
     for cause, tries in (
         (aiohttp.ServerDisconnectedError(), 2),
         (aiohttp.ClientResponseError(about, (), status=503), 2),
+        (aiohttp.ClientResponseError(about, (), status=429), 2),
         (aiohttp.ClientResponseError(about, (), status=404), 1),
         (None, 1),
     ):

@@ -289,6 +289,16 @@ def test_a_library_that_is_installed_and_does_not_load(tmp_path: Path, monkeypat
     assert "AttributeError: module 'math'" in said["old"].fact
 
 
+def test_a_library_that_takes_long_to_import_is_not_called_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "requires", lambda _: ['numpy; extra == "one"', 'pyyaml; extra == "two"'])
+    runs = iter([(None, '{"doing": "numpy"}\n', ""), (0, '{"doing": "pyyaml"}\n{"doing": null}\n', "")])
+    monkeypatch.setattr(extras, "run_python", lambda *_: next(runs))
+    first, late = extras.check(Examination(machine(tmp_path)))
+    assert first.fact == "one, two installed"
+    assert re.fullmatch(r"[\d.]+, of the extra one, is installed, and importing it was not done after 60 s", late.fact)
+    assert (late.verdict, late.remedy, late.figures["loads"]) == ("note", "", None)
+
+
 def test_memory_that_a_spec_does_not_fit_into(tmp_path: Path) -> None:
     class Wants:
         def memory(self, *_: object) -> int:

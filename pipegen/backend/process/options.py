@@ -42,10 +42,10 @@ def options_elsewhere(runtime: Runtime) -> tf.data.Options:
 def untuned() -> tf.data.Options:
     """Returns options without TensorFlow's autotuning and rewriting, which find nothing to do: every number is in the plan.
 
-    To rewrite a graph TensorFlow takes every function apart whenever an iterator is made: of one that was loaded for seconds.
+    To rewrite a graph, TensorFlow takes every function apart whenever an iterator is made, which takes seconds for a graph that was loaded.
 
-    Its thread sleeps for up to a minute at a time, and longer the longer an iterator lives. Where the iterator goes just then, the thread
-    may look whether it has ended before that is noted, and whoever lets the iterator go waits until it wakes up.
+    The thread of autotuning sleeps for up to a minute at a time, and longer the longer an iterator lives. Where the iterator goes just
+    then, the thread may look whether it has ended before that is noted, and whoever lets the iterator go waits until it wakes up.
     """
     options = tf.data.Options()
     options.autotune.enabled = False

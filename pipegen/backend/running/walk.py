@@ -42,7 +42,8 @@ _PREPARED = "@prepared/"
 class Run:
     """Makes the datasets and the functions of one physical plan.
 
-    A profile names them: each operation has its name from the plan, and what a function computes lies in a scope of the function's name.
+    A profile names them: each operation has its name from the plan, and a map that stacks what it gives has both names; what a function
+    computes lies in a scope of the function's name.
     """
 
     def __init__(self, executor: Executor, plan: p.Physical, progress: Progress | None = None) -> None:

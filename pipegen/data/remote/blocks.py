@@ -26,6 +26,8 @@ _QUIET = 2
 """Tries after which it is said that there is another one."""
 WAITS = 0.25
 """Seconds before the second try; twice as long before each further one, times 0.5 to 1 by chance, so that processes spread."""
+_LATER = (408, 425, 429)
+"""What servers of the web say where the same question may be answered later."""
 
 
 class Remote(NamedTuple):
@@ -69,25 +71,29 @@ def patiently(ask: Callable[[], Any]) -> Any:
         except (PermissionError, IsADirectoryError, NotImplementedError, ImportError, ValueError, MemoryError):
             raise
         except Exception as error:  # clients raise errors of their own for a dropped connection
-            if isinstance(error, FileNotFoundError) and not _is_no_answer(error.__cause__):
-                raise
+            met: BaseException = error
+            if isinstance(error, FileNotFoundError):
+                if error.__cause__ is None or not _is_no_answer(error.__cause__):
+                    raise
+                met = error.__cause__  # the error itself says the address alone
             if attempt == TRIES:
-                raise DroppedError(_line(error)) from error
+                raise DroppedError(_line(met)) from error
             if attempt > _QUIET:
-                log.warning("a server does not answer (%s); asking again, %d of %d", _line(error), attempt + 1, TRIES)
+                log.warning("a server does not answer (%s); asking again, %d of %d", _line(met), attempt + 1, TRIES)
             time.sleep(WAITS * 2 ** (attempt - 1) * random.uniform(0.5, 1))  # noqa: S311 - nothing secret
     raise AssertionError
 
 
-def _is_no_answer(cause: BaseException | None) -> bool:
-    """Tells whether what is behind an error is a connection that dropped, or a server out of order: fsspec's client of the web calls every
-    failure a file that is not there."""
+def _is_no_answer(cause: BaseException) -> bool:
+    """Tells whether what is behind an error is a connection that dropped, or a server that is out of order or has too much to do: fsspec's
+    client of the web calls every failure a file that is not there."""
     if type(cause).__module__.partition(".")[0] == "aiohttp":
-        return getattr(cause, "status", 500) >= 500
+        status = getattr(cause, "status", 500)
+        return status >= 500 or status in _LATER
     return isinstance(cause, (TimeoutError, asyncio.TimeoutError, ConnectionError))
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     return masked(" ".join(str(error).split()) or type(error).__name__)
 
 

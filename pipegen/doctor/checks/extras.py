@@ -40,7 +40,7 @@ def check(examination: Examination) -> Iterator[Line]:
     missing = {extra: [name for name in names if not _installed(name)] for extra, names in found.items()}
     installed = dict.fromkeys(name for extra, names in found.items() for name in names if name not in missing[extra])
     failed = do_not_load([*installed], examination.machine.environment)
-    broken = {extra: [name for name in names if name in failed] for extra, names in found.items()}
+    broken = {extra: [name for name in names if name in failed and not failed[name].late] for extra, names in found.items()}
     there = [extra for extra, names in missing.items() if not names and not broken[extra]]
     absent = [f"{extra} ({', '.join(names)})" for extra, names in missing.items() if names]
     fact = f"{', '.join(there) or 'none'} installed" + (f"; not {', '.join(absent)}" if absent else "")
@@ -52,10 +52,14 @@ def check(examination: Examination) -> Iterator[Line]:
     figures = {"missing": missing, "do_not_load": {extra: names for extra, names in broken.items() if names}}
     yield Line("extras", fact, remedy=remedy, figures=figures)
     for name, failure in failed.items():
-        extras = [extra for extra, names in broken.items() if name in names]
-        fact = f"{version(name)}, of the extra{'s' * (len(extras) > 1)} {', '.join(extras)}, is installed and does not load: {failure.why}"
-        remedy = what_to_install(name, extras[0], lacks_module=failure.lacks_module)
-        yield Line(name, fact, "warning", remedy, {"installed": version(name), "loads": False, "why": failure.why, "extras": extras})
+        extras = [extra for extra, names in found.items() if name in names]
+        of = f"{version(name)}, of the extra{'s' * (len(extras) > 1)} {', '.join(extras)}, is installed"
+        figures = {"installed": version(name), "loads": None if failure.late else False, "why": failure.why, "extras": extras}
+        if failure.late:
+            yield Line(name, f"{of}, and importing it was {failure.why}", "note", figures=figures)
+        else:
+            remedy = what_to_install(name, extras[0], lacks_module=failure.lacks_module)
+            yield Line(name, f"{of} and does not load: {failure.why}", "warning", remedy, figures)
 
 
 class Failure(NamedTuple):
@@ -64,14 +68,16 @@ class Failure(NamedTuple):
     Attributes:
         why: The first line of the error.
         lacks_module: Whether a module is missing, and none of those that are here is to blame.
+        late: Whether it may load, and was not waited for.
     """
 
     why: str
     lacks_module: bool = False
+    late: bool = False
 
 
 def do_not_load(names: Sequence[str], environment: Mapping[str, str]) -> dict[str, Failure]:
-    """Imports libraries in another process, and returns those that fail; after one that crashes a new process imports the others."""
+    """Imports libraries in another process, and returns those that fail or take too long; then a new process imports the others."""
     modules = {module_of(name): name for name in names}
     failed: dict[str, Failure] = {}
     rest = [*modules]
@@ -84,7 +90,7 @@ def do_not_load(names: Sequence[str], environment: Mapping[str, str]) -> dict[st
                 failed[modules[answer["failed"]]] = Failure(answer["why"], answer["lacks_module"])
         if code == 0 or doing is None:
             break
-        failed[modules[doing]] = Failure(reason(code, err, _PATIENCE))
+        failed[modules[doing]] = Failure(reason(code, err, _PATIENCE), late=code is None)
         rest = rest[rest.index(doing) + 1 :]
     return failed
 
