@@ -54,12 +54,12 @@ def check(examination: Examination) -> Iterator[Line]:
     for name, failure in failed.items():
         extras = [extra for extra, names in found.items() if name in names]
         of = f"{version(name)}, of the extra{'s' * (len(extras) > 1)} {', '.join(extras)}, is installed"
-        figures = {"installed": version(name), "loads": None if failure.late else False, "why": failure.why, "extras": extras}
+        told = {"installed": version(name), "loads": None if failure.late else False, "why": failure.why, "extras": extras}
         if failure.late:
-            yield Line(name, f"{of}, and importing it was {failure.why}", "note", figures=figures)
+            yield Line(name, f"{of}, and importing it was {failure.why}", "note", figures=told)
         else:
             remedy = what_to_install(name, extras[0], lacks_module=failure.lacks_module)
-            yield Line(name, f"{of} and does not load: {failure.why}", "warning", remedy, figures)
+            yield Line(name, f"{of} and does not load: {failure.why}", "warning", remedy, told)
 
 
 class Failure(NamedTuple):
