@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 from pipes import write_photos
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -244,15 +245,16 @@ def test_what_a_client_of_the_web_met_is_said_in_place_of_the_address(monkeypatc
 
 
 def test_what_a_client_of_the_web_calls_missing_may_be_a_dropped_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or a server that has been asked too often."""
+    """Or a server that has been asked too often, or does not let us read it."""
     monkeypatch.setattr(blocks, "WAITS", 0.0)
     aiohttp = pytest.importorskip("aiohttp")
-    about: Any = None
+    about: Any = SimpleNamespace(real_url="http://x/y")
     for cause, tries in (
         (aiohttp.ServerDisconnectedError(), 2),
         (aiohttp.ClientResponseError(about, (), status=503), 2),
         (aiohttp.ClientResponseError(about, (), status=429), 2),
         (aiohttp.ClientResponseError(about, (), status=404), 1),
+        (aiohttp.ClientResponseError(about, (), status=403), 1),
         (None, 1),
     ):
         asked = []
@@ -264,7 +266,7 @@ def test_what_a_client_of_the_web_calls_missing_may_be_a_dropped_connection(monk
             return 7
 
         if tries == 1:
-            with pytest.raises(FileNotFoundError):
+            with pytest.raises(PermissionError if getattr(cause, "status", 404) == 403 else FileNotFoundError):
                 blocks.patiently(ask)
         else:
             assert blocks.patiently(ask) == 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ import pytest
 from pipegen.data.remote import block_cache, blocks
 from pipegen.data.remote.block_cache import BlockCache
 from pipegen.data.remote.blocks import DroppedError, Remote
+from pipegen.data.remote.cache import RemoteCache
+from pipegen.data.remote.mounting import RemoteMount
 from pipegen.errors import DataError, SpecError
 from pipegen.phases.compilation import collect_data, inspect, load
 
@@ -128,6 +131,22 @@ def test_what_is_lost_is_said(memory: Any, tmp_path: Path) -> None:
     file = put(memory, b"x" * 100)
     with pytest.raises(DroppedError, match="connection reset"):
         BlockCache(tmp_path, 2**20).read(Counting(memory, drops=99), file, 0, 10)  # type: ignore[arg-type]
+
+
+def test_what_may_not_be_read_any_more_is_named(memory: Any, tmp_path: Path) -> None:
+    class Refusing(Counting):
+        def cat_file(self, *_: Any, **__: Any) -> bytes:
+            raise PermissionError("403, the link has expired")
+
+        def info(self, *_: Any) -> Any:
+            self.cat_file()
+
+    file, fs = put(memory, b"x" * 100), Refusing(memory)
+    mount = RemoteMount("https://x/y", fs, BlockCache(tmp_path, 2**20), RemoteCache(tmp_path, 2**20), ("y",))  # type: ignore[arg-type]
+    mount.add([file])
+    for reads in (partial(mount.read, "file", 0, 10), partial(mount.whole, ["file"]), partial(mount.check, ["file"])):
+        with pytest.raises(OSError, match=r"^https://x/y.* cannot be \w+: 403, the link has expired"):
+            reads()
 
 
 def test_a_folder_is_listed_by_names_and_sizes_alone(memory: Any, tmp_path: Path) -> None:

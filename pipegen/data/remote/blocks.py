@@ -26,6 +26,8 @@ _QUIET = 2
 """Tries after which it is said that there is another one."""
 WAITS = 0.25
 """Seconds before the second try; twice as long before each further one, times 0.5 to 1 by chance, so that processes spread."""
+_REFUSED = (401, 403, 407)
+"""What servers of the web say where somebody else might read."""
 _LATER = (408, 425, 429)
 """What servers of the web say where the same question may be answered later."""
 
@@ -71,11 +73,12 @@ def patiently(ask: Callable[[], Any]) -> Any:
         except (PermissionError, IsADirectoryError, NotImplementedError, ImportError, ValueError, MemoryError):
             raise
         except Exception as error:  # clients raise errors of their own for a dropped connection
-            met: BaseException = error
-            if isinstance(error, FileNotFoundError):
-                if error.__cause__ is None or not _is_no_answer(error.__cause__):
-                    raise
-                met = error.__cause__  # the error itself says the address alone
+            # fsspec's client of the web calls every failure a file that is not there, and says its address alone.
+            met = error.__cause__ or error if isinstance(error, FileNotFoundError) else error
+            if _status(met) in _REFUSED:
+                raise PermissionError(_line(met)) from error
+            if isinstance(error, FileNotFoundError) and not _is_no_answer(met):
+                raise
             if attempt == TRIES:
                 raise DroppedError(_line(met)) from error
             if attempt > _QUIET:
@@ -85,12 +88,14 @@ def patiently(ask: Callable[[], Any]) -> Any:
 
 
 def _is_no_answer(cause: BaseException) -> bool:
-    """Tells whether what is behind an error is a connection that dropped, or a server that is out of order or has too much to do: fsspec's
-    client of the web calls every failure a file that is not there."""
-    if type(cause).__module__.partition(".")[0] == "aiohttp":
-        status = getattr(cause, "status", 500)
-        return status >= 500 or status in _LATER
-    return isinstance(cause, (TimeoutError, asyncio.TimeoutError, ConnectionError))
+    """Tells whether what is behind an error is a connection that dropped, or a server that is out of order or has too much to do."""
+    status = _status(cause)
+    return status >= 500 or status in _LATER or isinstance(cause, (TimeoutError, asyncio.TimeoutError, ConnectionError))
+
+
+def _status(error: BaseException) -> int:
+    """Returns what a server of the web has answered: 500 where the connection dropped, 0 for errors that are not of aiohttp."""
+    return int(getattr(error, "status", 500)) if type(error).__module__.partition(".")[0] == "aiohttp" else 0
 
 
 def _line(error: BaseException) -> str:

@@ -70,7 +70,7 @@ class RemoteMount:
         length = file.size - offset if length < 0 else min(length, file.size - offset)
         try:
             content = self._cache.read(self._fs, file, offset, length)
-        except (DroppedError, FileNotFoundError) as error:
+        except (DroppedError, FileNotFoundError, PermissionError) as error:
             self._confirm(file)
             raise OSError(f"{self.address}/{key} cannot be fetched: {error}") from None
         if file.size > RUN * block_cache.BLOCK and time.monotonic() - self._checked[key] > CHECKED:
@@ -109,7 +109,7 @@ class RemoteMount:
         except FullError as full:
             need, size, _ = full.args
             raise OSError(f"{need:,} bytes at {self.address} do not fit `remote_cache`, whose size is {size:,}") from None
-        except DroppedError as error:
+        except (DroppedError, PermissionError) as error:
             raise OSError(f"{self.address} cannot be fetched: {error}") from None
         return [str(root / key) for key in keys]
 
@@ -131,7 +131,7 @@ class RemoteMount:
             now = patiently(lambda: self._fs.info(file.name))
         except FileNotFoundError:
             raise ChangedError(f"{where} is gone since it was listed; build the pipeline again") from None
-        except DroppedError as error:
+        except (DroppedError, PermissionError) as error:
             raise OSError(f"{where} cannot be reached: {error}") from None
         size = now.get("size")
         if (size is not None and int(size) != file.size) or (file.version and version_of(now) not in ("", file.version)):
