@@ -32,4 +32,6 @@ def _say(**answers: Any) -> None:
 
 
 if __name__ == "__main__":
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the folder that the user is in, where a script may have a library's name
     main(sys.argv[1:])

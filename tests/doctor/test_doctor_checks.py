@@ -273,6 +273,9 @@ def test_a_library_that_is_installed_and_does_not_load(tmp_path: Path, monkeypat
         about.mkdir()
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 3.1\n")
         (tmp_path / f"{name.replace('-', '_')}.py").write_text(code)
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "whole.py").write_text("raise SystemExit('a script of the user, who is in its folder')")
+    monkeypatch.chdir(tmp_path / "scripts")
     monkeypatch.syspath_prepend(str(tmp_path))
     marked = [f'{name}>=1; extra == "{name}"' for name in codes] + ['too-new>=1; extra == "other"', 'absent; extra == "other"']
     monkeypatch.setattr(extras, "requires", lambda _: marked)
