@@ -227,6 +227,7 @@ def _leaving_little(executor: Executor, last: Node) -> Executor:
                 features[name] = value[0, 0]
 
     ending.element = element
+    ending._traced = []  # what was traced with the executor's own is none of its
     return ending
 
 

@@ -83,7 +83,7 @@ def _styles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     found = references.files_of
 
     def files(path: str) -> list[Path]:
-        return found(path) or (found(str(folder)) if path.startswith("styles/") else [])
+        return found(path) or (found(str(folder)) if "styles" in Path(path).parts else [])
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(references, "files_of", files)

@@ -186,6 +186,9 @@ def compile_all(stride: int, views: Any = 1) -> tuple[int, int]:
             continue
         whole = spec.model_copy(update={"transforms": steps, "views": views})
         found = check(whole, locate)
+        alone = found if views == 1 else check(whole.model_copy(update={"views": 1}), locate)
+        if {d.code for d in alone.diagnostics if d.severity.value == "error"} == {"PG210"}:
+            continue  # splits that differ in one image alone: views have other names than the image that is evaluated
         if found.diagnostics.has_errors:
             refused += 1
             continue

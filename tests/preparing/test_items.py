@@ -239,10 +239,10 @@ def test_resume_shares_caches_and_views(tmp_path: Path) -> None:
             np.testing.assert_array_equal(np.concatenate([x, y]), z)
     for cache in ("memory", {"disk": str(tmp_path / "kept")}, "auto"):
         equal(pipegen.build(original), pipegen.build(done.spec, runtime={**RUNTIME, "cache": cache}), 0, 1)
-    for split, count in (("train", 3), ("validation", 2)):
-        plain.preview(split, tmp_path / f"{split}.png", count=count)
-    pipegen.build(original).preview("train", tmp_path / "original.png", count=3)
-    assert np.array_equal(Image.open(tmp_path / "train.png"), Image.open(tmp_path / "original.png"))
+    sheets = [np.asarray(pipe.preview("train", rows=3, draws=1)) for pipe in (plain, pipegen.build(original))]
+    drawn_ones = [sheet[:, sheet.shape[1] // 2 :] for sheet in sheets]  # beside what is stored, which is behind the resize
+    np.testing.assert_array_equal(*drawn_ones)
+    assert len(np.unique(drawn_ones[0])) > 10
 
 
 @NIGHTLY
