@@ -131,8 +131,8 @@ def test_the_seed_moves_order_and_draws_but_no_file(photo_folder: Path) -> None:
     assert not np.any(drawn[0] == drawn[1])
     assert not np.any(drawn[0] == drawn[2])
     whole = {"size": 8, "remainder": "keep"}
-    shown = [[i.tobytes() for i in epoch_of(shared(photo_folder, seed=s, transforms=[RESIZE], batch=whole), 0)[0]] for s in (0, 2**40)]
-    assert len({tuple(images) for images in shown}) == 2
+    shown = [[i.tobytes() for i in epoch_of(shared(photo_folder, seed=s, transforms=[RESIZE], batch=whole), 0)[0]] for s in (0, 1, 2**40)]
+    assert len({tuple(images) for images in shown}) == 3
     assert len({tuple(sorted(images)) for images in shown}) == 1, "the same images in another order"
 
 

@@ -90,7 +90,7 @@ def test_the_batch_size_changes_no_bit(photo_folder: Path, expected: Any) -> Non
 
 
 def test_shards_make_up_the_global_batch(photo_folder: Path, expected: Any) -> None:
-    count = 2
+    count = 3
     pipe = mixing(photo_folder, 12)
     shares = [batches(pipe.dataset("train", epoch=2, shard=(i, count))) for i in range(count)]
     joined = [np.concatenate([share[step][part] for step in range(len(shares[0])) for share in shares]) for part in (0, 1)]

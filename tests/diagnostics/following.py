@@ -29,7 +29,7 @@ def parsed(lines: str) -> Any:
 def followed(spec: dict[str, Any], finding: Diagnostic, advice: Advice) -> dict[str, Any]:
     """The spec after a reader has followed the advice."""
     spec = copy.deepcopy(spec)
-    path = path_of(finding)
+    path = within(spec, path_of(finding))
     item = next((path[: n + 1] for n in range(len(path) - 1, -1, -1) if isinstance(path[n], int)), None)
     if advice.into == "nothing" or advice.instead:
         # A step goes as a whole where the finding is about its name.
@@ -72,6 +72,18 @@ def path_of(finding: Diagnostic) -> Path:
     """The key path of the first label."""
     parts = re.findall(r"([^.\[\]]+)|\[(\d+)\]", finding.labels[0].path)
     return tuple(int(number) if number else name for name, number in parts)
+
+
+def within(spec: Any, path: Path) -> Path:
+    """The same path with names that stand in the spec with dots in them, such as `albumentations.Crop`, in one piece."""
+    found: list[str | int] = []
+    while path:
+        names = [".".join(map(str, path[:n])) for n in range(len(path), 1, -1)] if isinstance(spec, dict) else []
+        own = next((name for name in names if name in spec), path[0])
+        path = path[str(own).count(".") + 1 if own in names else 1 :]
+        spec = at(spec, (own,)) if has(spec, (own,)) else None
+        found.append(own)
+    return tuple(found)
 
 
 def arguments(spec: Any, path: Path) -> dict[str, Any]:

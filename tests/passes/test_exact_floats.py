@@ -45,7 +45,7 @@ DAILY = "a table of the histogram, then a filter"
 """The case that runs by day."""
 
 
-def in_and_out_of_xla(text: str, count: int = 4) -> tuple[dict[str, Any], dict[str, Any]]:
+def in_and_out_of_xla(text: str, count: int = 8) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the plan as built gives without XLA, and what all passes and XLA make of it."""
     plan, spec, data = built(text, classes=3), load_spec(text), records(photos(count, 240, 320))
     done = compiled(plan, spec)
@@ -62,13 +62,13 @@ def test_bytes_out_of_floats_are_the_same_in_xla(name: str) -> None:
 
 
 def test_a_batch_of_another_size_changes_nothing() -> None:
-    """Parameters and images are computed for one example, for three and for four at a time."""
+    """Parameters and images are computed for one example, for three and for eight at a time."""
     text = recipe(CASES["a table of the histogram, then a filter"])
-    spec, data = with_jit(load_spec(text), "never"), records(photos(4, 240, 320))
+    spec, data = with_jit(load_spec(text), "never"), records(photos(8, 240, 320))
     plan = compiled(built(text, classes=3), spec).plan
     whole = interpret(plan, spec, data)["image"]
     for size in (1, 3):
-        part = interpret(plan, spec, records(photos(4, 240, 320)[:size]))["image"]
+        part = interpret(plan, spec, records(photos(8, 240, 320)[:size]))["image"]
         np.testing.assert_array_equal(part, whole[:size])
 
 
