@@ -133,7 +133,7 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
     taken = {name: None for name in given if name in model.model_fields}  # by other keys that are no keys
     advice = instead_of_key(model, key, {**taken, **values})
     if advice is None and (near is None or key.rstrip("s") != near.rstrip("s")):  # `epoch` of a stage is its `epochs`, and no word of Keras
-        advice = anywhere(key, values.get(key), top=False)
+        advice = anywhere(key, values.get(key), place.locate.raw, top=False)
     if advice is not None and near not in meanings(key):
         near = None
     elif advice is not None and advice.into == "entry" and near not in entries_in(advice):

@@ -67,7 +67,7 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
             names_section = any(name in PipelineSpec.model_fields for row in rows(key, "key") for name in row.names)
             advice = instead_of_key(PipelineSpec, key, raw) if names_section else None
             if advice is None and not (names_section and isinstance(value, (dict, list))):
-                advice = anywhere(key, value, top=True)
+                advice = anywhere(key, value, raw, top=True)
             if advice is not None and near not in meanings(key):
                 near = None
             if advice is None and near is None and (own := in_its_section(key, value, raw)) is not None:

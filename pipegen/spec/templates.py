@@ -20,7 +20,7 @@ from pipegen.spec.traps import number_trap
 
 _LONGEST_TEXT, _LONGEST_LIST = 200, 20
 """Values of the user that are longer are not repeated."""
-_EXAMPLE = re.compile(r"(\w+)~(1-)?([\w+/]*?)(?:\*([\d.]+))?")
+_EXAMPLE = re.compile(r"(\w+)~(1-)?([\w+/-]*?)(?:\*([\d.]+))?")
 
 
 def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
@@ -55,17 +55,18 @@ def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
     given = _share(marks, given)
     examples = {path: example for path, _, example in marks}
     best = _put(node, examples)
+    right = _right if _right(best) else _right_in_part
     taken: dict[tuple[str, ...], Any] = {}
     ((op, _),) = best.items() if len(best) == 1 else [("", None)]
     for path, mark, _ in marks:
         wanted = _wanted(mark, given, first=path == marks[0][0])
         for value in readings(wanted, _type_at(path)) if wanted is not None else ():
-            if _right(tried := _put(node, {**examples, **taken, path: value})):
+            if right(tried := _put(node, {**examples, **taken, path: value})):
                 taken[path], best = value, tried
                 break
     for path in [p for p in examples if p not in taken] if taken else ():
         left = {p: v for p, v in {**examples, **taken}.items() if p != path}
-        if _right(tried := _put(node, left)):
+        if right(tried := _put(node, left)):
             examples.pop(path)
             best = tried
     return _with_further(op, best, given) if op in transforms() else best
@@ -149,8 +150,8 @@ def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
     value: Any = None
     if isinstance(given, dict):
         named = {plain(str(k)): v for k, v in given.items()}
-        pair = [named.get(plain(part)) for part in theirs.split("+")] if "+" in theirs else []
-        if pair and None not in pair:
+        pair = [_difference(part, named) for part in theirs.split("+")]
+        if len(pair) > 1 and None not in pair:
             return pair
         meant = (k for k, v in given.items() if any(row.names[:1] == (ours,) and row.holds(str(k), v) for row in rows(str(k), "key")))
         alike = theirs.split("/")
@@ -170,6 +171,13 @@ def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
         scaled = [_tidy(v * times) for v in (value if isinstance(value, list) else [value]) if isinstance(v, (int, float))]
         return (scaled if isinstance(value, list) else scaled[0]) if scaled else None
     return value
+
+
+def _difference(part: str, named: Mapping[str, Any]) -> Any:
+    """Returns the user's value for one of a pair, or of `a-b` for what lies between two, from 0 on where only `a` is given."""
+    end, _, start = part.partition("-")
+    last, first = named.get(plain(end)), named.get(plain(start), 0)
+    return last - first if start and isinstance(last, int) and isinstance(first, int) else last
 
 
 def _tidy(number: float) -> float:
@@ -201,6 +209,12 @@ def _right(node: dict[str, Any]) -> bool:
     return all(accepts(name, value) for name, value in node.items())
 
 
+def _right_in_part(node: dict[str, Any]) -> bool:
+    """Tells whether the arguments that a node gives a source, which has others in the spec, are accepted one by one."""
+    own = [(sources().get(op), arguments) for op, arguments in node.get("source", {}).items()]
+    return all(cls is not None and all(valid(field_type(cls, key), value) for key, value in given.items()) for cls, given in own)
+
+
 def fills(model: type[BaseModel], value: dict[str, Any]) -> bool:
     """Tells whether a map is right as a whole, as far as that shows without what is around it."""
     return model is PipelineSpec or "steps" in model.model_fields or valid(model, value)
@@ -223,8 +237,11 @@ def accepts(name: str, value: Any) -> bool:
     if name == "by_split":
         return all(accepts("source", part) for part in value.values())
     cls = transforms().get(name) or sources().get(name)
-    if cls is None or "steps" in cls.model_fields:  # steps inside may have names of another library, which findings of their own answer
-        return cls is not None and isinstance(value, dict) and isinstance(value.get("steps"), list)
+    if cls is None:
+        return False
+    if "steps" in cls.model_fields:  # steps inside may have names of another library, which findings of their own answer
+        inner = value.get("steps") if isinstance(value, dict) else None
+        return isinstance(inner, list) and valid(cls, {**value, "steps": ["random_flip"] * len(inner)})
     return valid(cls, value) and (name not in transforms() or _suits_photos(validated(cls, value)))
 
 

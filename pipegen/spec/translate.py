@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
 from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
-from pipegen.diagnostics.foreign import NOTHING, Row, every_row, plain, rows
+from pipegen.diagnostics.foreign import NOTHING, Row, every_row, meanings, plain, rows
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
-from pipegen.spec.expect import field_type
+from pipegen.spec.expect import field_type, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import flow
@@ -130,10 +130,13 @@ def _whole_step(model: type[BaseModel], given: Mapping[str, Any]) -> Advice | No
     return next((_step(row, given) for row in fitting_rows(op, None, "step") if row.names == (op,)), None)
 
 
-def anywhere(word: str, given: Any, *, top: bool) -> Advice | None:
-    """Returns lines of the whole spec for a word that has no place where it stands, `top` among the sections or below."""
+def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
+    """Returns lines of the whole spec `raw` for a word that has no place where it stands, `top` among the sections or below."""
     for row in fitting_rows(word, given, "spec"):
-        return _whole(row, word, given, top=top)
+        if not _is_for_another_source(row, raw):
+            return _whole(row, word, given, top=top)
+        if (lines := _at_a_feature(word, given, raw["source"])) is not None:
+            return lines
     for row in fitting_rows(word, given, "step"):
         if given is False and not row.is_about_values(word):
             return write("", "nothing", f"leave `{word}` out: a step that is not wanted is not written")
@@ -141,6 +144,27 @@ def anywhere(word: str, given: Any, *, top: bool) -> Advice | None:
             return write("", "nothing", f"leave `{word}` out: {row.remark}")
         steps = "\n".join(f"- {written(step)}" for step in steps_of(row, given))
         return write(steps, "transforms", _said(row, " under `transforms`"), instead=True)
+    return None
+
+
+def _is_for_another_source(row: Row, raw: Any) -> bool:
+    """Tells whether a row gives a source one argument, and the spec has a source of another kind."""
+    said = filled(parsed(row), None).get("source") if row.lines != NOTHING else None
+    own = raw.get("source") if isinstance(raw, dict) else None
+    return isinstance(said, dict) and isinstance(own, dict) and said.keys().isdisjoint(own) and not accepts("source", said)
+
+
+def _at_a_feature(word: str, given: Any, source: Mapping[str, Any]) -> Advice | None:
+    """Returns the lines that give a word's value to the first feature of a source that takes it."""
+    for op, arguments in source.items():
+        cls, features = sources().get(op), arguments.get("features") if isinstance(arguments, dict) else None
+        if cls is None or "features" not in cls.model_fields or not isinstance(features, dict):
+            continue
+        _, model = get_args(cls.model_fields["features"].annotation)
+        for name in (name for name in meanings(word) if name in model.model_fields):
+            for feature, own in features.items():
+                if isinstance(own, dict) and name not in own and valid(model, {**own, name: given}):
+                    return write(f"source: {flow({op: {'features': {feature: {name: given}}}})}", "spec", instead=True)
     return None
 
 
@@ -211,5 +235,4 @@ def _whole(row: Row, word: str, given: Any, *, top: bool = False) -> Advice:
 
 
 def _filled_text(row: Row, given: Any) -> str:
-    node = parsed(row)
-    return "\n".join(f"{section}: {flow(value)}" for section, value in filled(node, given).items())
+    return "\n".join(f"{section}: {flow(value)}" for section, value in filled(parsed(row), given).items())

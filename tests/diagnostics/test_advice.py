@@ -29,7 +29,9 @@ from pipegen.diagnostics.foreign import VAGUE, Row, every_row, plain
 from pipegen.ops.arguments.fills import ConstantFill
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import transforms
+from pipegen.ops.sources.coco import Coco
 from pipegen.ops.sources.csv import Csv
+from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.phases.compilation import inspect
@@ -143,9 +145,12 @@ OWN = {
     "PG104": "a count of 0.2, which the user gave, and which is no whole number",
 }
 """What may be wrong after advice on the words alone, since the rest of the spec does not know of them."""
-UNSIZED = ("random_shorter_side", "random_zoom_out", "random_iou_crop", "random_box_safe_crop")
+UNSIZED = ("random_shorter_side", "random_zoom_out", "random_iou_crop", "random_box_safe_crop", "random_box_crop")
 """Steps that leave images with sizes of their own."""
+OF_OTHERS: dict[str | int, set[str]] = {"label": {"channels", "bits"}, "boxes": {"channels", "bits", "size", "path", "classes"}}
+"""Keys of a feature that are for other kinds of it; a `path` stands at all arrays or at none."""
 SMALL = {**BASE, "transforms": [{"resize": {"size": 48}}]}
+LARGE = {**BASE, "transforms": [{"resize": {"size": 256}}]}
 WHOLE = {key: value for key, value in BASE.items() if key != "splits"}
 PLACES: list[tuple[Any, str | tuple[str | int, ...]]] = [
     (PipelineSpec, ()),
@@ -160,6 +165,8 @@ PLACES: list[tuple[Any, str | tuple[str | int, ...]]] = [
     (ImageFolder, ("source", "image_folder")),
     (Csv, ("source", "csv")),
     (TableFeature, ("source", "csv", "features", "label")),
+    (Coco, ("source", "coco")),
+    (ArrayFeature, ("source", "arrays", "features", "boxes")),
     *((cls, ("transforms", 1, op)) for op, cls in transforms().items()),
 ]
 """Every map of a spec by its model."""
@@ -171,6 +178,10 @@ FILLED: dict[tuple[Any, ...], Any] = {
         "features": {"image": {"kind": "image", "column": 0}, "label": {"kind": "label", "column": 1}},
     },
     ("transforms", 1, "random_rotation", "fill"): {"constant": 0},
+    ("transforms", 1, "random_crop"): {"size": 160, "padding": 4},
+    ("source", "coco"): {"images": "photos/", "annotations": "instances.json"},
+    ("source", "arrays"): {"features": {"image": {"kind": "image", "size": [64, 64]}, "boxes": {"kind": "boxes", "format": "xywh"}}},
+    ("source", "arrays", "features", "boxes"): {"kind": "boxes", "format": "xywh"},
     ("splits",): BASE["splits"],
     (): BASE,
 }
@@ -179,7 +190,7 @@ FILLED: dict[tuple[Any, ...], Any] = {
 def _with(path: tuple[str | int, ...], value: Any) -> Any:
     """A spec with a value at a path, of a kind that has that path."""
     op = path[2] if path[:1] == ("transforms",) else None
-    spec = copy.deepcopy(SMALL if op == "whiten" else BASE)
+    spec = copy.deepcopy({"whiten": SMALL, "crop": LARGE}.get(str(op), BASE))
     if not path:
         return value
     if op is not None:
@@ -195,8 +206,8 @@ def _with(path: tuple[str | int, ...], value: Any) -> Any:
             path = ("transforms", 0, *path[2:])
     if path[:1] == ("params",):
         spec |= {"description": "images of ${size} pixels", "params": {"size": {"type": "int", "default": 224}}}
-    if path[:2] == ("source", "csv"):
-        spec["source"] = {"csv": copy.deepcopy(FILLED["source", "csv"])}
+    if path[:2] in FILLED and path[0] == "source":
+        spec["source"] = {path[1]: copy.deepcopy(FILLED[path[:2]])}
     for n in range(1, len(path)):
         if not isinstance(at(spec, path[: n - 1]).get(path[n - 1]) if isinstance(at(spec, path[: n - 1]), dict) else {}, (dict, list)):
             put(spec, path[:n], {})
@@ -245,8 +256,8 @@ def _fits(model: Any, row: Row) -> bool:
 def _keys(row: Row, name: str, value: Any) -> Iterator[Any]:
     """An entry of every map that has the keys of the row."""
     for model, path in PLACES:
-        if path[-1:] == ("label",) and not {"channels", "bits"}.isdisjoint(row.names):
-            continue  # keys of images
+        if path and not OF_OTHERS.get(path[-1], set()).isdisjoint(row.names):
+            continue
         if name not in model.model_fields and _fits(model, row):
             kept = {key: inner for key, inner in _given(model, path).items() if key not in row.names}
             if row.names == ("choices",):
@@ -405,12 +416,50 @@ RARE: list[dict[str, Any]] = [
     _after({"copy_paste": {"mask": "kinds"}}, source=MARKED, output={"y": ["mask", "boxes"]}),
     _after({"random_coarse_dropout": {"holes": [3, 8], "mask_fill": 7}}, source=MARKED, output={"y": "mask"}),
     _after({"random_flip": {"mode": "horizontal", "seed": 3}}),
+    _after(class_names=["a", "b"], source=_features(label={"kind": "label", "column": 1})),
+    _after({"Crop": {"x_min": 10, "y_min": 0, "x_max": 40, "y_max": 50}}),
     _after(splits={"train": 0.8, "val": 0.2}),
     _after(splits={"train": 80, "test": 20, "stratify": "label"}),
     _after(splits={"train": "train/", "val": "val/"}),
     _after(splits={"parts": {"train": 0.7, "val": 0.2, "testing": 0.1}}, batch={"remainder": {"val": "keep"}}),
 ]
 """Mistakes that no golden file and no page has."""
+
+
+@pytest.mark.parametrize(
+    ("section", "source", "lines"),
+    [
+        ({"class_names": ["a", "b"]}, {"image_folder": {"path": "x"}}, "source: {image_folder: {classes: [a, b]}}"),
+        ({"class_names": ["a", "b"]}, _features(label={"kind": "label"}), "source: {csv: {features: {label: {classes: [a, b]}}}}"),
+        ({"class_names": ["a", "b"]}, {"image_folder": {"features": {"label": {}}}}, "source: {image_folder: {classes: [a, b]}}"),
+        ({"class_names": ["a", "b"]}, {"voc": {"path": "x"}}, None),
+        ({"follow_links": True}, {"image_folder": {"path": "x"}}, "source: {image_folder: {follow_links: true}}"),
+        ({"follow_links": True}, _features(), None),
+    ],
+)
+def test_a_word_about_the_source_is_answered_for_the_source_there_is(section: Any, source: Any, lines: str | None) -> None:
+    """An argument of another source would take the place of the whole source."""
+    found = in_memory(_after(source=source, **section))
+    (about,) = (d for d in found if d.message == f"there is no section `{next(iter(section))}`")
+    assert [line.lines for line in about.help if isinstance(line, Advice)] == ([] if lines is None else [lines])
+
+
+@pytest.mark.parametrize(
+    ("step", "lines"),
+    [
+        ({"Crop": {"x_min": 10, "y_min": 20, "x_max": 40, "y_max": 60}}, "crop: {size: [40, 30], top: 20, left: 10}"),
+        ({"Crop": {"x_max": 40, "y_max": 60}}, "crop: {size: [60, 40]}"),
+        ({"LongestMaxSize": {"size": 48}}, "- resize: {longer_side: 48}\n- pad: {size: 48}"),
+        (
+            {"SomeOf": {"transforms": ["HorizontalFlip"], "p": 7}},
+            "some_of: {count: 1, steps: [random_flip, {random_rotation: {degrees: 20}}], probability: 0.5}",
+        ),
+        ({"torchvision.RandomApply": 0.3}, "some_of: {count: 2, steps: [random_flip, {random_rotation: {degrees: 20}}], probability: 0.3}"),
+    ],
+)
+def test_a_step_of_another_library_is_answered_with_its_values(step: Any, lines: str) -> None:
+    (about,) = in_memory(_after(step))
+    assert lines in [line.lines for line in about.help if isinstance(line, Advice)] + [fix.title[7:-1] for fix in [about.fix] if fix]
 
 
 @pytest.mark.parametrize("spec", RARE, ids=lambda spec: str(list(spec.items())[-1])[:60])

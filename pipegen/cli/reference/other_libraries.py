@@ -130,8 +130,9 @@ def _arguments(row: Row, theirs: tuple[str, ...]) -> str:
     known = {plain(name): name for name in theirs}
     said = []
     for ours, one_less, other, times in marks_of(row):
-        found = [known[plain(part)] for part in re.split(r"[/+]", other) if plain(part) in known]
-        if found and plain(ours) not in map(plain, found):
-            value = " and ".join(f"`{name}`" for name in (found if "+" in other else found[:1]))
+        parts = (part.split("-") for part in re.split(r"[/+]", other))
+        found = [[known[plain(name)] for name in names] for names in parts if all(plain(name) in known for name in names)]
+        if found and [plain(ours)] not in [[*map(plain, names)] for names in found]:
+            value = " and ".join(" − ".join(f"`{name}`" for name in names) for names in (found if "+" in other else found[:1]))
             said.append(f"`{ours}` is {'1 − ' if one_less else ''}{value}{f' × {times}' if times else ''}")
     return ", ".join(dict.fromkeys(said))
