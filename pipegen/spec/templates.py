@@ -20,7 +20,7 @@ from pipegen.spec.traps import number_trap
 
 _LONGEST_TEXT, _LONGEST_LIST = 200, 20
 """Values of the user that are longer are not repeated."""
-_EXAMPLE = re.compile(r"(\w+)~(1-)?([\w+/-]*?)(?:\*([\d.]+))?")
+_EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/.-]*?)(?:\*([\d.]+))?")
 
 
 def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
@@ -42,11 +42,11 @@ def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
     return {node: {}} if isinstance(node, str) else {k: v or {} for k, v in node.items()} if row.place in ("step", "source") else node
 
 
-def marks_of(row: Row) -> list[tuple[str, bool, str, str]]:
-    """Returns which arguments of elsewhere stand for ours in the steps of a row: our name, whether it is what is left of 1, their
-    name or names, and by what their number is multiplied."""
+def marks_of(row: Row) -> list[tuple[str, str, str, str]]:
+    """Returns which arguments of elsewhere stand for ours in the steps of a row: our name, `1-` where it is what is left of 1 and `1+`
+    where it is about 1 and theirs about 0, their name or names, and by what their number is multiplied."""
     found = [mark for lines in row.lines.split(" ; ") for _, mark, _ in _marks(parsed(row, lines))]
-    return [(mark[1], bool(mark[2]), mark[3], mark[4] or "") for mark in found]
+    return [(mark[1], mark[2] or "", mark[3], mark[4] or "") for mark in found]
 
 
 def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
     ((op, _),) = best.items() if len(best) == 1 else [("", None)]
     for path, mark, _ in marks:
         wanted = _wanted(mark, given, first=path == marks[0][0])
-        for value in readings(wanted, _type_at(path)) if wanted is not None else ():
+        for value in _fitting(wanted, _type_at(path)) if wanted is not None else ():
             if right(tried := _put(node, {**examples, **taken, path: value})):
                 taken[path], best = value, tried
                 break
@@ -109,7 +109,7 @@ def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) 
         given = {key: value for key, value in given.items() if not _is_long(value)}
     elif _is_long(given):
         return None
-    shared = any(mark[2] for _, mark, _ in marks)
+    shared = any(mark[2] == "1-" for _, mark, _ in marks)
     return given if not shared or (isinstance(given, float) and 0 < given < 1) else None
 
 
@@ -150,23 +150,31 @@ def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
     value: Any = None
     if isinstance(given, dict):
         named = {plain(str(k)): v for k, v in given.items()}
+        named |= {f"{k}{i}": v for k, values in named.items() if isinstance(values, list) for i, v in enumerate(values)}
         pair = [_difference(part, named) for part in theirs.split("+")]
         if len(pair) > 1 and None not in pair:
             return pair
-        meant = (k for k, v in given.items() if any(row.names[:1] == (ours,) and row.holds(str(k), v) for row in rows(str(k), "key")))
+        meant = (
+            k
+            for k, v in given.items()
+            if any(row.names[:1] == (ours,) and "~" in row.lines and row.holds(str(k), v) for row in rows(str(k), "key"))
+        )
         alike = theirs.split("/")
         names = [n for n in (*alike, ours, *meant) if n and n != "value"]
         found = [(n, named[plain(n)]) for n in names if plain(n) in named]
         if not found:
             return None
         value = found[0][1]
-        times = times if found[0][0] in alike else 1
+        if found[0][0] not in alike:
+            times, rest = 1, "" if rest == "1+" else rest
     elif first or theirs in ("", "value"):
         value = given
     if isinstance(value, bool) or value is None:
         return value
-    if rest and isinstance(value, (int, float)):
+    if rest == "1-" and isinstance(value, (int, float)):
         return _tidy(1 - value)
+    if rest == "1+" and isinstance(value, list):
+        return [_tidy(1 + v) if isinstance(v, (int, float)) else v for v in value]
     if times != 1:
         scaled = [_tidy(v * times) for v in (value if isinstance(value, list) else [value]) if isinstance(v, (int, float))]
         return (scaled if isinstance(value, list) else scaled[0]) if scaled else None
@@ -196,6 +204,13 @@ def readings(value: Any, annotation: Any) -> list[Any]:
     if isinstance(value, list) and len(set(map(str, value))) == 1:
         found.append(value[0])
     return found
+
+
+def _fitting(value: Any, annotation: Any) -> list[Any]:
+    """Returns the readings of a value, and of a number where only ranges are taken the range of it alone."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    pair = number and not any(valid(annotation, one) for one in (0, 0.2, 1)) and valid(annotation, [value, value])
+    return readings(value, annotation) + ([[value, value]] if pair else [])
 
 
 def _type_at(path: tuple[str, ...]) -> Any:

@@ -21,7 +21,7 @@ from pipegen.spec.expect import field_type, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.scalars import flow
-from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, parsed, readings, steps_of, takes, written
+from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, marks_of, parsed, readings, steps_of, takes, written
 
 _MOST = 2
 """Answers that are given at most."""
@@ -29,7 +29,7 @@ _MOST = 2
 
 def instead_of_step(name: str, given: Any) -> list[Advice]:
     """Returns what to write in place of a step of another library, whose arguments are a map, a single value, or nothing."""
-    fitting = fitting_rows(name, given, "step") or _our_own(name)
+    fitting = _of_a_library(name, given) or fitting_rows(name, given, "step") or _our_own(name)
     if not fitting and (steps := _steps_with(name, given)):
         return steps
     if fitting and fitting[0].is_about_values(name):
@@ -49,6 +49,23 @@ def _steps_with(argument: str, given: Any) -> list[Advice]:
     theirs = re.compile(rf"[~/+]{re.escape(argument)}\b")
     known = [row for row in every_row() if row.place == "step" and theirs.search(row.lines)][:_MOST]
     return [write(_step(row, {argument: given}).lines, "step", said + (f" ({row.remark})" if row.remark else "")) for row in known]
+
+
+def _of_a_library(name: str, given: Any) -> list[Row]:
+    """Returns the rows of one library's own step, where more of the arguments are named in them than in those of the name alone."""
+    if not isinstance(given, dict):
+        return []
+    known = [
+        fitting_rows(name, given, "step"),
+        *(fitting_rows(f"{library}.{name}", given, "step") for library in ("albumentations", "torchvision", "keras")),
+    ]
+    return max(known, key=lambda rows: _shared(rows, given))
+
+
+def _shared(known: list[Row], given: Mapping[str, Any]) -> int:
+    """Returns how many of the arguments the first row names."""
+    theirs = {plain(part) for row in known[:1] if row.lines != NOTHING for mark in marks_of(row) for part in re.split(r"[/+-]", mark[2])}
+    return sum(plain(str(key)) in theirs for key in given)
 
 
 def _our_own(name: str) -> list[Row]:

@@ -447,6 +447,27 @@ def test_a_word_about_the_source_is_answered_for_the_source_there_is(section: An
 @pytest.mark.parametrize(
     ("step", "lines"),
     [
+        ({"Affine": {"scale": [0.9, 1.1], "rotate": 5}}, "random_affine: {factor: [0.9, 1.1], degrees: 5}"),
+        ({"CLAHE": {"clip_limit": 4.0, "tile_grid_size": [8, 8]}}, "random_clahe: {limit: [4.0, 4.0], tiles: [8, 8]}"),
+        ({"ChannelDropout": {"channel_drop_range": [1, 2]}}, "random_channel_drop: {count: [1, 2]}"),
+        ({"GaussNoise": {"std_range": [0.2, 0.44]}}, "random_gaussian_noise: {std: [51, 112.2]}"),
+        ({"GaussianBlur": {"blur_limit": [3, 7], "sigma_limit": [0.5, 3.0]}}, "random_gaussian_blur: {sigma: [0.5, 3.0]}"),
+        ({"GaussianBlur": {"blur_limit": [3, 7]}}, "random_gaussian_blur: {sigma: 2}"),
+        ({"MultiplicativeNoise": {"multiplier": [0.9, 1.1]}}, "random_brightness: {factor: [0.9, 1.1]}"),
+        ({"Perspective": {"scale": [0.05, 0.1]}}, "random_perspective: {x: [0.05, 0.1], y: [0.05, 0.1]}"),
+        ({"RandomPosterize": {"bits": 4, "p": 0.5}}, "random_posterization: {bits: [4, 4], probability: 0.5}"),
+        (
+            {"RandomBrightnessContrast": {"brightness_limit": [-0.2, 0.2], "contrast_limit": 0.3}},
+            "random_color_jitter: {brightness_factor: [0.8, 1.2], contrast_factor: 0.3}",
+        ),
+        ({"RandomGamma": {"gamma_limit": [80, 120]}}, "random_gamma: {gamma: [0.8, 1.2]}"),
+        ({"RandomScale": {"scale_limit": [-0.1, 0.2]}}, "random_zoom: {factor: [0.9, 1.2]}"),
+        ({"Solarize": {"threshold_range": [0.5, 0.6]}}, "random_solarization: {threshold: [127.5, 153]}"),
+        ({"RandomAffine": {"degrees": 10, "translate": [0.1, 0.2]}}, "random_affine: {degrees: 10, x: 0.1, y: 0.2}"),
+        ({"RandomPerspective": {"distortion_scale": 0.5}}, "random_perspective: {x: 0.2, y: 0.2}"),
+        ({"RandomColorJitter": {"hue_factor": 0.1}}, "random_color_jitter: {hue_degrees: 18}"),
+        ({"ColorJitter": {"hue": 0.1}}, "random_color_jitter: {hue_degrees: 36}"),
+        ({"RandomPosterization": {"factor": 4}}, "random_posterization: {bits: [4, 4]}"),
         ({"Crop": {"x_min": 10, "y_min": 20, "x_max": 40, "y_max": 60}}, "crop: {size: [40, 30], top: 20, left: 10}"),
         ({"Crop": {"x_max": 40, "y_max": 60}}, "crop: {size: [60, 40]}"),
         ({"LongestMaxSize": {"size": 48}}, "- resize: {longer_side: 48}\n- pad: {size: 48}"),
@@ -458,6 +479,7 @@ def test_a_word_about_the_source_is_answered_for_the_source_there_is(section: An
     ],
 )
 def test_a_step_of_another_library_is_answered_with_its_values(step: Any, lines: str) -> None:
+    """Of Albumentations, torchvision and Keras: in our units, about our middle, from that of several libraries whose arguments they are."""
     (about,) = in_memory(_after(step))
     assert lines in [line.lines for line in about.help if isinstance(line, Advice)] + [fix.title[7:-1] for fix in [about.fix] if fix]
 

@@ -129,10 +129,11 @@ def _arguments(row: Row, theirs: tuple[str, ...]) -> str:
         return ""
     known = {plain(name): name for name in theirs}
     said = []
-    for ours, one_less, other, times in marks_of(row):
+    for ours, from_one, other, times in marks_of(row):
         parts = (part.split("-") for part in re.split(r"[/+]", other))
-        found = [[known[plain(name)] for name in names] for names in parts if all(plain(name) in known for name in names)]
+        bare = ([(name.partition(".")[0], name.partition(".")[2]) for name in names] for names in parts)
+        found = [[known[plain(n)] + f"[{i}]" * bool(i) for n, i in names] for names in bare if all(plain(n) in known for n, _ in names)]
         if found and [plain(ours)] not in [[*map(plain, names)] for names in found]:
             value = " and ".join(" − ".join(f"`{name}`" for name in names) for names in (found if "+" in other else found[:1]))
-            said.append(f"`{ours}` is {'1 − ' if one_less else ''}{value}{f' × {times}' if times else ''}")
+            said.append(f"`{ours}` is {from_one.replace('-', ' − ').replace('+', ' + ')}{value}{f' × {times}' if times else ''}")
     return ", ".join(dict.fromkeys(said))
