@@ -255,7 +255,7 @@ def test_an_image_without_views_is_what_it_is_without_any(folder: Path) -> None:
                 for mine, other in zip((first, radar, labels), wanted, strict=True):
                     np.testing.assert_array_equal(mine, other)
         for mine, other in zip(epoch(pipe, "validation"), epoch(plain, "validation"), strict=True):
-            for a, b in zip(mine, other, strict=True):
+            for a, b in zip(mine[0], other[0], strict=True):
                 np.testing.assert_array_equal(a, b)
 
 
