@@ -43,9 +43,9 @@ PLAIN: dict[str, Any] = {"jit": "never", "cache": "none"}
 LOSSY = "prepared, jpeg"
 BOXED = ("coco", "voc", "labelme", "yolo")
 OTHER_BOXES = "yolo"
+"""It says boxes by fractions, which are those of no other form here."""
 BY_BOXES = {"random_box_crop", "random_box_safe_crop", "random_crop_around", "random_iou_crop"}
 """Steps whose crops follow boxes, and with them the rounding of fractions in YOLO's files."""
-"""It says boxes by fractions, which are those of no other form here."""
 FORMS = [form for form in SOURCES if form not in ("files", LOSSY)]
 
 
