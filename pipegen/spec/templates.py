@@ -19,7 +19,8 @@ from pipegen.spec.scalars import flow
 from pipegen.spec.traps import number_trap
 
 _LONGEST_TEXT, _LONGEST_LIST = 200, 20
-"""Values of the user that are longer are not repeated."""
+_LARGEST = 2**53
+"""Values of the user that are longer, or larger whole numbers, are not repeated."""
 _EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/.-]*?)(?:\*([\d.]+))?")
 
 
@@ -55,7 +56,7 @@ def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
     given = _share(marks, given)
     examples = {path: example for path, _, example in marks}
     best = _put(node, examples)
-    right = _right if _right(best) else _right_in_part
+    right = _right_in_part if best.keys() == {"source"} and not _right(best) else _right
     taken: dict[tuple[str, ...], Any] = {}
     ((op, _),) = best.items() if len(best) == 1 else [("", None)]
     for path, mark, _ in marks:
@@ -114,6 +115,10 @@ def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) 
 
 
 def _is_long(value: Any) -> bool:
+    if isinstance(value, int):
+        return abs(value) > _LARGEST
+    if isinstance(value, list) and any(map(_is_long, value)):
+        return True
     return len(value) > (_LONGEST_TEXT if isinstance(value, str) else _LONGEST_LIST) if isinstance(value, (str, list, dict)) else False
 
 
@@ -232,7 +237,12 @@ def _right_in_part(node: dict[str, Any]) -> bool:
 
 def fills(model: type[BaseModel], value: dict[str, Any]) -> bool:
     """Tells whether a map is right as a whole, as far as that shows without what is around it."""
-    return model is PipelineSpec or "steps" in model.model_fields or valid(model, value)
+    return model is PipelineSpec or _holds_steps(model) or valid(model, value)
+
+
+def _holds_steps(model: type[BaseModel]) -> bool:
+    """Tells whether a map has steps in it, and not a number of steps."""
+    return "steps" in model.model_fields and not valid(field_type(model, "steps"), 8)
 
 
 def takes(model: type[BaseModel], name: str, value: Any) -> bool:
@@ -254,7 +264,7 @@ def accepts(name: str, value: Any) -> bool:
     cls = transforms().get(name) or sources().get(name)
     if cls is None:
         return False
-    if "steps" in cls.model_fields:  # steps inside may have names of another library, which findings of their own answer
+    if _holds_steps(cls):  # steps inside may have names of another library, which findings of their own answer
         inner = value.get("steps") if isinstance(value, dict) else None
         return isinstance(inner, list) and valid(cls, {**value, "steps": ["random_flip"] * len(inner)})
     return valid(cls, value) and (name not in transforms() or _suits_photos(validated(cls, value)))

@@ -447,6 +447,9 @@ def test_a_word_about_the_source_is_answered_for_the_source_there_is(section: An
 @pytest.mark.parametrize(
     ("step", "lines"),
     [
+        ({"ZoomBlur": {"max_factor": [1, 1.5]}}, "random_zoom_blur: {factor: [1, 1.5]}"),
+        ({"RandomGamma": {"gamma_limit": 10**400}}, "random_gamma: {gamma: 0.2}"),
+        ({"RandomScale": {"scale_limit": [10**400, 1]}}, "random_zoom: {factor: 0.1}"),
         ({"Affine": {"scale": [0.9, 1.1], "rotate": 5}}, "random_affine: {factor: [0.9, 1.1], degrees: 5}"),
         ({"CLAHE": {"clip_limit": 4.0, "tile_grid_size": [8, 8]}}, "random_clahe: {limit: [4.0, 4.0], tiles: [8, 8]}"),
         ({"ChannelDropout": {"channel_drop_range": [1, 2]}}, "random_channel_drop: {count: [1, 2]}"),

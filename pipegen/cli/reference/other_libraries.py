@@ -130,10 +130,16 @@ def _arguments(row: Row, theirs: tuple[str, ...]) -> str:
     known = {plain(name): name for name in theirs}
     said = []
     for ours, from_one, other, times in marks_of(row):
-        parts = (part.split("-") for part in re.split(r"[/+]", other))
-        bare = ([(name.partition(".")[0], name.partition(".")[2]) for name in names] for names in parts)
-        found = [[known[plain(n)] + f"[{i}]" * bool(i) for n, i in names] for names in bare if all(plain(n) in known for n, _ in names)]
-        if found and [plain(ours)] not in [[*map(plain, names)] for names in found]:
-            value = " and ".join(" − ".join(f"`{name}`" for name in names) for names in (found if "+" in other else found[:1]))
+        found = [text for part in re.split(r"[/+]", other) if (text := _argument(part, known))]
+        if found and plain(ours) not in map(plain, found):
+            value = " and ".join(found if "+" in other else found[:1])
             said.append(f"`{ours}` is {from_one.replace('-', ' − ').replace('+', ' + ')}{value}{f' × {times}' if times else ''}")
     return ", ".join(dict.fromkeys(said))
+
+
+def _argument(part: str, known: dict[str, str]) -> str:
+    """Returns an argument as a page says it, `a.0` as an entry of a list and `a-b` as a difference; nothing where it is none of theirs."""
+    names = [name.partition(".") for name in part.split("-")]
+    if not all(plain(name) in known for name, _, _ in names):
+        return ""
+    return " − ".join(f"`{known[plain(name)]}{f'[{at}]' if at else ''}`" for name, _, at in names)
