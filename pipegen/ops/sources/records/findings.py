@@ -55,6 +55,13 @@ KINDS: Mapping[str, Kind] = {
         "PG430",
         "error",
     ),
+    "unlisted": Kind(
+        "member lies in the archive and is not in its table of contents",
+        "members lie in archives and are not in their tables of contents",
+        "write the archive again: a member that was removed from the table alone, or a damaged table, leaves such",
+        "PG430",
+        "error",
+    ),
     "behind": Kind(
         "archive is followed by bytes that belong to no member",
         "archives are followed by bytes that belong to no member",
@@ -89,7 +96,9 @@ KINDS: Mapping[str, Kind] = {
         "records have none of the keys and are ignored",
         "where they are meant, give their keys as well, such as `key: jpg;png`",
     ),
-    "unnamed": Kind("member has no key in its name and is ignored", "members have no key in their names and are ignored", "", severity="info"),
+    "unnamed": Kind(
+        "member has no key in its name and is ignored", "members have no key in their names and are ignored", "", severity="info"
+    ),
     "system": Kind("file of the system is ignored", "files of the system are ignored", "", severity="info"),
     "link": Kind(
         "link leads to no file of its archive and is ignored",
@@ -120,8 +129,8 @@ KINDS: Mapping[str, Kind] = {
 """All kinds, the gravest first."""
 
 _MAGICS = {
-    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x04\x22\x4d\x18": "lz4", b"\x1f\x9d": "compress",
-    b"\xff\x06\0\0sNaPpY": "snappy", b"7z\xbc\xaf\x27\x1c": "7z",
+    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x04\x22\x4d\x18": "lz4",
+    b"\x1f\x9d": "compress", b"\xff\x06\0\0sNaPpY": "snappy", b"7z\xbc\xaf\x27\x1c": "7z",
 }  # fmt: skip
 
 
