@@ -64,8 +64,8 @@ def shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list
     """The files below a folder that are shards by their names; `notes` takes what else lies there.
 
     Raises:
-        OpError: `PG401` for a link that leads nowhere, `PG402` where there is no shard, `PG406` for a folder that cannot be read, `PG430` where
-            all shards are compressed.
+        OpError: `PG401` for a link that leads nowhere, `PG402` where there is no shard, `PG406` for a folder that cannot be read,
+            `PG430` where all shards are compressed.
     """
 
     def unread(error: OSError) -> None:

@@ -17,6 +17,10 @@ _OF = re.compile(r"(?P<head>.*?)(?<!\d)(?P<number>\d+)(?P<of>[-_.]of[-_.])(?P<to
 """The name of a shard that says its number, and how many there are."""
 _FINGERPRINT = re.compile(r"[-_][0-9a-f]{16}(?![0-9a-f])")
 """What Hugging Face once put behind that, another for each shard."""
+_MOST = 1_000_000
+"""Shards of a set up to which missing ones are counted."""
+_NAMED = 1000
+"""Missing shards whose names are compared with the pattern of the others."""
 
 
 def check_sets(paths: Iterable[str], matched: Mapping[str, str]) -> None:
@@ -51,16 +55,20 @@ def check_sets(paths: Iterable[str], matched: Mapping[str, str]) -> None:
             )
         ((total, numbers),) = totals.items()
         first = 1 if 0 not in numbers and max(numbers) == total else 0
-        missing = [_numbered(found[0], number) for number in range(first, first + total) if number not in numbers]
-        lost = [name for name in missing if any(fnmatchcase(name, matched[path]) for path in found)]
+        missing = [number for number in range(first, first + min(total, _MOST)) if number not in numbers]
+        patterns = {matched[path] for path in found}
+        names = (_numbered(found[0], number) for number in missing[:_NAMED])
+        lost = [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
         above = [these[0] for number, these in numbers.items() if number >= first + total]
         if above:
             message = f"{above[0]!r} has a number above that of the last of {total} shards"
             raise OpError("PG630", message, field="path", help="remove it, or list the files that are meant in `path`")
         if lost:
-            verb = "is" if len(lost) == 1 else "are"
-            message = f"{len(lost):,} of {total:,} shards {verb} missing in {os.path.dirname(found[0])!r}: {quoted(lost)}"
-            help_ = "copy or download what is missing; to read only the others, list the files in `path`, or give a range such as `{00000..00003}`"
+            number = len(missing) if len(lost) == _NAMED else len(lost)
+            verb = "is" if number == 1 else "are"
+            message = f"{number:,} of {total:,} shards {verb} missing in {os.path.dirname(found[0])!r}: {quoted(lost)}"
+            others = "to read only the others, list them in `path`, or give a range such as `{00000..00003}`"
+            help_ = "copy or download what is missing", others
             raise OpError("PG401", message, field="path", help=help_)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 512
 _AFTER_DIGITS = b" \0"
-_FILES, _FOLDERS = b"\007", b"5D"
+_FILES, _FOLDERS = b"07\0", b"5D"
 """Types of members: files, by three names for them, and folders, by two."""
 _LINKS, _HARD = b"12", ord("1")
 _BESIDE = b"xgXLK"
