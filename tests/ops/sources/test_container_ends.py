@@ -545,3 +545,70 @@ def test_shards_of_mds_are_those_that_their_index_lists(tmp_path: Path) -> None:
             notes(path)
         assert error.value.code == "PG401"
     assert notes("shard.{00000..00001}.mds") == []
+
+
+# Members that no record uses
+
+
+@pytest.mark.parametrize("op", ["webdataset", "zip"])
+def test_records_whose_names_have_a_dot_are_counted_and_not_dropped(tmp_path: Path, op: str) -> None:
+    names = [f"photo{i}{'.0mm' if i % 2 else ''}" for i in range(10)]
+    pack(tmp_path / f"a.{op}", op, {f"{name}.{key}": b"1" for name in names for key in ("image", "label")})
+    source: Any = sources()[op](path=f"a.{op}", features=FEATURES)
+    listing = source.list(tmp_path)
+    (note,) = listing.notes
+    assert (listing.shards.rows.tolist(), note.code, note.severity) == ([5], "PG431", "error")
+    assert note.message.startswith("5 records have none of the keys, since their names have a dot: such as 'photo1.0mm.image' in ")
+    assert "starts at the first dot" in str(note.help)
+    pack(tmp_path / f"b.{op}", op, {f"{name}.0mm.{key}": b"1" for name in names for key in ("image", "label")})
+    with pytest.raises(OpError, match="10 records have none of the keys, since their names have a dot"):
+        sources()[op].model_validate({"path": f"b.{op}", "features": FEATURES}).list(tmp_path)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("op", ["webdataset", "zip"])
+def test_every_other_member_is_counted(tmp_path: Path, op: str) -> None:
+    members = {
+        "0.image": b"",
+        "0.label": b"1",
+        "0.extra": b"",
+        "1.png": b"",
+        "about.json": b"",
+        "README": b"",
+        ".hidden.image": b"",
+        "@eaDir/2.image": b"",
+    }
+    pack(tmp_path / "a", op, members | {"cat/#recycle/3.image": b"", "$RECYCLE.BIN/4.label": b""})
+    source: Any = sources()[op](path="a", features=FEATURES)
+    listing = source.list(tmp_path)
+    assert listing.shards.rows.tolist() == [1]
+    assert [(note.code, note.severity, note.message.partition(":")[0]) for note in listing.notes] == [
+        ("PG411", "warning", "2 records have none of the keys and are ignored"),
+        ("PG411", "info", "1 member has no key in its name and is ignored"),
+        ("PG411", "info", "4 files of the system are ignored"),
+    ]
+
+
+def pack(path: Path, op: str, members: dict[str, bytes]) -> None:
+    if op == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        return
+    with tarfile.open(path, "w") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+def test_what_was_found_in_a_shard_is_kept_with_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack(tmp_path / "a.tar", "webdataset", {"0.image": b"", "0.label": b"1", "1.0.image": b"", "README": b""})
+    source: Any = sources()["webdataset"](path="a.tar", features=FEATURES)
+    source.keep_index_in(tmp_path / "kept")
+    first = source.list(tmp_path).notes
+    monkeypatch.setattr(type(source), "index_shard", None)
+    assert source.list(tmp_path).notes == first
+    assert len(first) == 2
+    monkeypatch.setattr(type(source), "indexed_from", 99)  # what an earlier version kept is not asked
+    with pytest.raises(TypeError):
+        source.list(tmp_path)
