@@ -1,4 +1,4 @@
-"""What indexing finds in a file of records beside the records: members that none uses, and files that are not what they should be."""
+"""Findings about a file of records beside its records: members that none uses, and bytes that should not be there."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _PACKED = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".sna
 
 @dataclass(frozen=True)
 class _Seen:
-    """What lies below a folder: shards, shards that are compressed, and, relative to it, other files, hidden entries and linked folders."""
+    """Entries below a folder: shards, shards that are compressed, and, relative to it, other files, hidden entries and linked folders."""
 
     shards: list[str] = field(default_factory=list)
     packed: list[str] = field(default_factory=list)

@@ -54,7 +54,7 @@ _CHECKSUM = "the checksum of its header is wrong"
 
 
 class _About(NamedTuple):
-    """What other headers say of a member, or of its own what NumPy does not read.
+    """Description of a member by other headers than its own.
 
     Attributes:
         name: Its path; `None` for that in its header.

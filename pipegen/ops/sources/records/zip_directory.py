@@ -112,7 +112,7 @@ class _Table(NamedTuple):
     Attributes:
         content: Its bytes.
         begin: Where it begins.
-        count: How many entries it should have; below 65,536 where `small`, even if there are more.
+        due: How many entries it should have; below 65,536 where `small`, even if there are more.
         small: Whether the count has 16 bits.
         shift: By how much all places are further back: what was put in front of the archive.
         end: Where the archive ends.
@@ -120,7 +120,7 @@ class _Table(NamedTuple):
 
     content: bytes
     begin: int
-    count: int
+    due: int
     small: bool
     shift: int
     end: int
@@ -204,8 +204,8 @@ def _entries(table: _Table) -> tuple[Strings, list[bytes], dict[str, Ints]]:
         at += _ENTRY_BYTES + name + extra + comment
     if at != len(directory):
         raise _Damaged("one of its entries is damaged")
-    if table.count != (len(starts) & 0xFFFF if table.small and table.count != 0xFFFF else len(starts)):
-        raise _Damaged(f"it has {len(starts):,} entries, and should have {table.count:,}")
+    if table.due != (len(starts) & 0xFFFF if table.small and table.due != 0xFFFF else len(starts)):
+        raise _Damaged(f"it has {len(starts):,} entries, and should have {table.due:,}")
     content, places = np.frombuffer(directory, np.uint8), np.array(starts, np.int64)
     rows = np.ascontiguousarray(content[places[:, None] + np.arange(_ENTRY_BYTES)]).view(_ENTRY).ravel()
     entries = {field: rows[field].astype(np.int64) for field, _ in _ENTRY}
