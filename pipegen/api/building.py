@@ -86,15 +86,13 @@ def build_by_place(
     data: Mapping[str, object] | None = None,
     late_files: bool = False,
 ) -> Pipeline:
-    """The same, but what is drawn for an example depends on its place in the listing, and not on what it is called.
+    """Compiles a spec so that what is drawn for an example depends on its place in the listing, and not on its name.
 
     Two pipelines over as many examples then draw alike, such as one over photographs and one over their masks. With `late_files`
     a file of a table that does not exist is an error when it is read, and not before.
     """
     loaded = with_functions(load(spec, runtime=runtime), ())
-    if late_files:
-        loaded.model.source.without_looking()
-    manifest = replace(collect_data(loaded, None, data), by_place=True)
+    manifest = replace(collect_data(loaded, None, data, late_files=late_files), by_place=True)
     return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))
 
 

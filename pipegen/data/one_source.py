@@ -10,6 +10,7 @@ import numpy as np
 
 from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
+from pipegen.data.missing_records import without_missing
 from pipegen.data.places import argument, place_within
 from pipegen.data.remote.localise import localised
 from pipegen.data.sampling.subset import with_subset
@@ -22,10 +23,11 @@ from pipegen.memory import ram_budget
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.base import Listing, Note
+    from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -35,18 +37,39 @@ if TYPE_CHECKING:
 class Collected:
     """Holds what is known about the data: the manifest, or `None` when an error stands in the way, and every finding.
 
-    `assigned` is the manifest also when the errors came after the split assignment, for a closer look at the files.
+    `assigned` is the manifest also when the errors came after the split assignment, or are about records that lack a file, for a closer look
+    at the files.
     """
 
     manifest: Manifest | None
     diagnostics: Diagnostics
     assigned: Manifest | None = None
+    missing: tuple[str, ...] = ()
+    """The keys of records that lack a file."""
+    lost: tuple[Diagnostic, ...] = ()
+    """The findings about these."""
+    excluded: tuple[str, ...] = ()
+    """The keys that `errors.exclude` left out."""
+
+
+def collected(manifest: Manifest | None, diagnostics: Diagnostics, missing: Sequence[str], lost: Sequence[Diagnostic]) -> Collected:
+    """Collects what is known about the data; the manifest keeps the findings that are no errors."""
+    if manifest is not None:
+        manifest = replace(manifest, findings=tuple(d for d in diagnostics.items if d.severity is not Severity.ERROR))
+    return Collected(
+        None if diagnostics.has_errors else manifest,
+        diagnostics,
+        manifest,
+        tuple(missing),
+        tuple(lost),
+        manifest.excluded if manifest is not None else (),
+    )
 
 
 def list_part(
     spec: PipelineSpec, locate: Locate, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None
 ) -> tuple[Listing | None, Diagnostics]:
-    """Lists the records of a source, or of one part of a mix, less those to leave out, with every finding; for arguments see `collect`."""
+    """Lists the records of a source, or of one part of a mix, with every finding; for arguments see `collect`."""
     diagnostics = Diagnostics()
     try:
         local = localised(spec.source, spec.runtime)
@@ -57,12 +80,38 @@ def list_part(
         diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)
         diagnostics.extend(_beside(spec, error, base, locate))
         return None, diagnostics
-    diagnostics.extend(_notes(spec, listing, locate))
-    excluded, findings = excluded_keys(spec, {"": listing}, base, locate)
-    diagnostics.extend(findings)
+    diagnostics.extend(_findings(spec, listing.notes, locate))
+    return (None if diagnostics.has_errors else listing), diagnostics
+
+
+def chosen(
+    spec: PipelineSpec, listing: Listing, excluded: frozenset[str], locate: Locate, *, late_files: bool = False
+) -> tuple[Listing | None, tuple[str, ...], list[Diagnostic]]:
+    """Leaves out the records that `errors.exclude` names, and those that lack a file.
+
+    Args:
+        spec: The spec.
+        listing: The records.
+        excluded: The keys to leave out, which are not looked for.
+        locate: Finds the places that findings point at.
+        late_files: Keep records that lack a file, which is an error when it is read.
+
+    Returns:
+        The records that are left, or `None` where none is; the keys of those that lack a file; and findings about these.
+    """
     if excluded:
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
-    return (None if diagnostics.has_errors else replace(listing, excluded=excluded)), diagnostics
+        missing = tuple(left for group in listing.missing if len((left := _not_excluded(group, excluded)).keys))
+        listing = replace(listing, excluded=excluded, missing=missing)
+    if late_files:
+        return replace(listing, missing=()), (), []
+    left, keys, notes = without_missing(spec.errors, listing)
+    return left, keys, _findings(spec, notes, locate)
+
+
+def _not_excluded(group: Missing, excluded: frozenset[str]) -> Missing:
+    """Leaves out of files that belong to no record those that are excluded; records are left out of the listing."""
+    return group if group.records is not None else group.only(np.flatnonzero([key not in excluded for key in group.keys]))
 
 
 def collect_part(
@@ -176,7 +225,7 @@ def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> li
     return found
 
 
-def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnostic]:
+def _findings(spec: PipelineSpec, notes: Sequence[Note], locate: Locate) -> list[Diagnostic]:
     return [
         make(
             note.code,
@@ -185,5 +234,5 @@ def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnos
             help=note.help or (),
             severity=Severity(note.severity) if note.severity is not None else None,
         )
-        for note in listing.notes
+        for note in notes
     ]
