@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pipegen.api.fitting import fit
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import called_with_count
+from pipegen.data.check import WITHOUT_DATA
+from pipegen.data.left_out import warning_lines
 from pipegen.data.shares import unequal_parts
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.garbage import uncollected
@@ -107,6 +109,8 @@ def _built(
         check.data(manifest)
     if share := share_line(spec.model.runtime):
         log.warning("%s", share)
+    for line in warning_lines(manifest):
+        log.warning("%s", line)
     whole = _compiled(spec, manifest, progress, check)
     if spec.stages:
         from pipegen.api.stages import StagedPipeline  # here, since most specs have no stages
@@ -141,7 +145,7 @@ def _compiled(spec: Spec, manifest: Manifest, progress: Callable[[int], None] | 
     trains = "train" if "train" in spec.plans else next(iter(spec.plans))
     spec = with_tuned(spec, manifest.num_examples(trains))
     for warning in spec.warnings:
-        if warning.severity is Severity.WARNING:
+        if warning.severity is Severity.WARNING and warning.code not in WITHOUT_DATA:
             log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
     with uncollected():
         bound = bind(spec, manifest)

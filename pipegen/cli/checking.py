@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pipegen.cli.common import note, progress, start_tensorflow
 from pipegen.cli.exclude_file import write_exclude
+from pipegen.data.check import WITHOUT_DATA
 from pipegen.data.damaged_files import compared_checksums, damaged_files
 from pipegen.data.exclude import EXCLUDE_HEADER
 from pipegen.data.places import argument
@@ -67,6 +68,8 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     with progress("listing") as listed:
         collected = collect(_without_missing_list(model, request), locate=loaded.locate.label, base=loaded.base, progress=listed)
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
+    if manifest is not None:
+        inspection = replace(inspection, diagnostics=Diagnostics([d for d in inspection.diagnostics.items if d.code not in WITHOUT_DATA]))
     if manifest is not None and collected.manifest is None:
         seen += findings_with_data(spec, manifest)
         for number, stage in enumerate(spec.stages):

@@ -53,12 +53,11 @@ def collect(
     diagnostics.extend(findings)
     if listing is None:
         return Collected(None, diagnostics)
-    excluded, findings = excluded_keys(spec, {"": listing}, base, locate)
-    diagnostics.extend(findings)
+    excluded, unlisted = excluded_keys(spec, {"": listing}, base, locate)
+    diagnostics.extend(unlisted)
     listing, missing, lost = chosen(spec, listing, excluded, locate, late_files=late_files)
-    wrong = diagnostics.has_errors
     diagnostics.extend(lost)
-    if wrong or listing is None:
+    if unlisted or listing is None:
         return Collected(None, diagnostics, missing=missing, lost=tuple(lost), excluded=tuple(sorted(excluded)))
     manifest, findings = collect_part(spec, listing, locate, base)
     diagnostics.extend(findings)

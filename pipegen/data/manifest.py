@@ -76,6 +76,11 @@ class Manifest:
         """Counts the records among those that no split is to have."""
         return 0
 
+    @property
+    def unused(self) -> int:
+        """Counts the records that the parts do not ask for, less those that are left out for other reasons."""
+        return self.total - self.ignored - sum(map(len, self.members.values())) - len(self.left_out) - self.spared
+
     def numbers(self, split: str) -> Ints:
         """Returns the numbers of a split's records among all, rising: whole numbers `(n,)`."""
         return self.members[split]

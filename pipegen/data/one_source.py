@@ -15,7 +15,7 @@ from pipegen.data.places import argument, place_within
 from pipegen.data.remote.localise import localised
 from pipegen.data.sampling.subset import with_subset
 from pipegen.data.splits import assign, wrong_columns
-from pipegen.data.verdict import judge
+from pipegen.data.verdict import far_from_asked, judge
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError, OpErrors
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 class Collected:
     """Holds what is known about the data: the manifest, or `None` when an error stands in the way, and every finding.
 
-    `assigned` is the manifest also when the errors came after the split assignment, or are about records that lack a file, for a closer look
-    at the files.
+    `assigned` is the manifest also when the errors came after the split assignment, or are about records that lack a file: the other files
+    can be looked at.
     """
 
     manifest: Manifest | None
@@ -56,14 +56,8 @@ def collected(manifest: Manifest | None, diagnostics: Diagnostics, missing: Sequ
     """Collects what is known about the data; the manifest keeps the findings that are no errors."""
     if manifest is not None:
         manifest = replace(manifest, findings=tuple(d for d in diagnostics.items if d.severity is not Severity.ERROR))
-    return Collected(
-        None if diagnostics.has_errors else manifest,
-        diagnostics,
-        manifest,
-        tuple(missing),
-        tuple(lost),
-        manifest.excluded if manifest is not None else (),
-    )
+    left_out = manifest.excluded if manifest is not None else ()
+    return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest, tuple(missing), tuple(lost), left_out)
 
 
 def list_part(
@@ -78,7 +72,8 @@ def list_part(
             listing = local.listing(_list(spec, base, progress, data))
     except OpError as error:
         diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)
-        diagnostics.extend(_beside(spec, error, base, locate))
+        listed = error.listing if isinstance(error, OpErrors) else None
+        diagnostics.extend(_beside(spec, error, None if listed is None else local.listing(listed), base, locate))
         return None, diagnostics
     diagnostics.extend(_findings(spec, listing.notes, locate))
     return (None if diagnostics.has_errors else listing), diagnostics
@@ -101,7 +96,7 @@ def chosen(
     """
     if excluded:
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
-        missing = tuple(left for group in listing.missing if len((left := _not_excluded(group, excluded)).keys))
+        missing = tuple(group for group in (_not_excluded(each, excluded) for each in listing.missing) if len(group.keys))
         listing = replace(listing, excluded=excluded, missing=missing)
     if late_files:
         return replace(listing, missing=()), (), []
@@ -130,13 +125,14 @@ def collect_part(
     diagnostics = Diagnostics()
     try:
         manifest = _dealt(spec, listing, name or spec.source.op)
+        far = far_from_asked(spec, manifest, locate)
         manifest, findings = _without_copies(spec, manifest, base, locate, also)
         manifest, further = _narrowed(spec, manifest, locate)
     except OpError as error:
         path = place_within(spec, error.field, "splits") if error.field is not None else ("source",)
         diagnostics.add(make(error.code, error.message, locate(path), help=error.help or ()))
         return None, diagnostics
-    diagnostics.extend([*judge(spec, manifest, locate), *findings, *further])
+    diagnostics.extend([*judge(spec, manifest, locate), *far, *findings, *further])
     return manifest, diagnostics
 
 
@@ -216,9 +212,11 @@ def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
         raise OpError("PG410", message, field="path" if "path" in type(spec.source).model_fields else None, help=help_)
 
 
-def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
-    """Reports what is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
+def _beside(spec: PipelineSpec, error: OpError, listed: Listing | None, base: Path, where: Locate) -> list[Diagnostic]:
+    """Reports what is wrong with the list of excluded files, the files as far as they are listed, and the columns that splits name."""
     found = [finding for section in SECTIONS for finding in read_list(spec, base, where, section)[1]]
+    if listed is not None:
+        found += chosen(spec, listed, excluded_keys(spec, {"": listed}, base, where)[0], where)[2]
     if isinstance(error, OpErrors) and error.cells is not None:
         wrong = wrong_columns(spec.splits, error.cells)
         found += [make(e.code, e.message, where(("splits", *(e.field or "").split("."))), help=e.help or ()) for e in wrong]

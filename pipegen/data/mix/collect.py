@@ -60,21 +60,21 @@ def collect_mixed(
             seen += len(listing.keys)
     if len(listings) < len(spec.source.mixed()):
         return Collected(None, diagnostics)
-    excluded, wrong = excluded_keys(spec, listings, base, locate)
-    diagnostics.extend(wrong)
+    excluded, unlisted = excluded_keys(spec, listings, base, locate)
+    diagnostics.extend(unlisted)
     missing: list[str] = []
     lost: list[Diagnostic] = []
     for name in [*listings]:
         own, at = joined(spec, name), relocated(locate, spec, name)
-        left, keys, findings = chosen(own, listings[name], _of_part(name, excluded), at, late_files=late_files)
-        lost += findings
+        left, keys, found = chosen(own, listings[name], _of_part(name, excluded), at, late_files=late_files)
+        lost += found
         missing += [below(name, key) for key in keys]
         if left is None:
             del listings[name]
         else:
             listings[name] = left
     diagnostics.extend(lost)
-    if wrong or len(listings) < len(spec.source.mixed()):
+    if unlisted or len(listings) < len(spec.source.mixed()):
         return Collected(None, diagnostics, missing=tuple(missing), lost=tuple(lost), excluded=tuple(sorted(excluded)))
     parts: dict[str, Manifest] = {}
     gone = frozenset(below(name, key) for name, listing in listings.items() for key in listing.excluded)

@@ -170,7 +170,7 @@ def _other_sizes(root: str, found: Found) -> list[Note]:
 def without_image(
     gone: Sequence[int], keys: Sequence[str], example: Callable[[int], str], field: str, more: str | None = None
 ) -> list[Missing]:
-    """Collects the images whose files do not exist, which are records all the same: their places among the keys, and a sentence about each."""
+    """Collects the images whose files do not exist, which are records all the same: their places among the keys, a sentence about each."""
     import numpy as np
 
     if not gone:

@@ -80,8 +80,8 @@ class StoredPicture(Picture):
         return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
 
     def classes_of_mask(self) -> int | None:
-        """Counts the classes of a mask, as far as its values say so; what the loss ignores is none, unless it is class 0."""
-        indices = [index for index in (self.values or {}).values() if index != self.ignore or index == 0]
+        """Counts the classes of a mask, as far as its values say so."""
+        indices = list((self.values or {}).values())
         return max(indices) + 1 if indices else None
 
 

@@ -33,18 +33,18 @@ class LeftOut(NamedTuple):
     """A number of things that a listing leaves out.
 
     Attributes:
-        count: How many.
+        number: How many.
         one: The words for one of them, such as `box without an area`.
         several: The words for several.
     """
 
-    count: int
+    number: int
     one: str
     several: str
 
     def __str__(self) -> str:
         """Counts them: `3 boxes without an area`."""
-        return f"{self.count:,} {self.one if self.count == 1 else self.several}"
+        return f"{self.number:,} {self.one if self.number == 1 else self.several}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Listing:
     shards: Shards | None = None
     """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
     missing: tuple[Missing, ...] = ()
-    """Records whose files do not exist, which are here until `errors.missing` has decided about them, and files that belong to no record."""
+    """Records whose files do not exist, which are here until `errors.missing` has decided on them, and files that belong to no record."""
     excluded: frozenset[str] = frozenset()
     """The keys that were left out, and are not here."""
     sides: np.ndarray[Any, Any] | None = None

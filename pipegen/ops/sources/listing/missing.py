@@ -19,7 +19,7 @@ class Missing:
 
     Attributes:
         code: The code of the finding.
-        keys: The name of each in `errors.exclude`: its key or, of a file that belongs to no record, its path relative to the listing's root.
+        keys: The name of each in `errors.exclude`: its key; of a file that belongs to no record, its path relative to the listing's root.
         example: Describes one of them, by its number among the keys: which file is missing, and where it is named.
         records: The place of each in the listing, rising; `None` for files that belong to no record.
         what: The word for one of them, and for several.

@@ -40,7 +40,7 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
         rows = table.with_partners()
         if len(rows) < table.num_rows:
             gone = LeftOut(table.num_rows - len(rows), "row whose key the joined table lacks", "rows whose key the joined table lacks")
-            told = f"{count(gone.count, 'row')} of {table.num_rows:,} left out: {table.right.called} lacks the key"
+            told = f"{count(gone.number, 'row')} of {table.num_rows:,} left out: {table.right.called} lacks the key"
             notes.append(Note("PG411", told, field="join.missing", left_out=(gone,)))
         rows = _some(rows, table, "join.on", "has a key that the joined table has")
     if where is not None:

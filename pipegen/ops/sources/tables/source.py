@@ -29,6 +29,7 @@ from pipegen.ops.sources.tables.rows import chosen_rows, file_name, row_keys
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
@@ -138,7 +139,8 @@ class TableSource(Source):
             elif name not in self.pictures:
                 columns[name] = tried.of(self._numbers, table, name)
         if tried.errors or records is None:
-            raise OpErrors(dict.fromkeys(tried.errors), table.column)
+            known = None if records is None else Listing(table.folder, records[0].keys, None, (), records[0].sizes, missing=missing)
+            raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
         files, notes, _ = records
         notes = (*chosen, *notes)
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
@@ -273,7 +275,7 @@ class TableSource(Source):
             said = lambda i: f"{place(missing[i])} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
             yield Missing("PG401", own, said, np.array(missing), rows, "a file", (help_,), at)
 
-    def _first_keys(self, table: Table) -> list[str]:
+    def _first_keys(self, table: Table) -> builtins.list[str]:
         """Returns the keys of the rows, which are known by the first of their files."""
         first = self.pictures[0]
         column = self.features[first].column
