@@ -1,4 +1,4 @@
-"""Warns of arrays that may show the same places as an image, such as a flow or a depth, and stay where they are as a step moves the image."""
+"""Warns of arrays, such as a flow or a depth, that may belong to the pixels of an image and stay where they are as a step moves it."""
 
 from __future__ import annotations
 

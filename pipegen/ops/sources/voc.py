@@ -157,7 +157,7 @@ class Voc(BoxedSource):
             ids = _listed(path, _SEGMENTED if self.masks and os.path.isdir(f"{path}/{_SEGMENTED}") else _SETS, name, field)
             gone = [i for i in ids if i not in known]
             if len(gone) == len(ids):
-                message = f"the list `{name}` names {count(len(ids), 'image')}, and {root!r} has none of them: {quoted(ids)}"
+                message = f"the list `{name}` names {count(len(gone), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(gone)}"
                 raise OpError("PG578", message, field=field, help="put the images there, or take them off the list")
             lost += without_listed(gone, name, root, field)
             for i in (i for i in ids if i in known):

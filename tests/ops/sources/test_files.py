@@ -62,15 +62,15 @@ def test_a_key_is_what_a_group_finds(tmp_path: Path) -> None:
     assert listing.beside["mask"].keys == ("12_mask.png", "7_mask.png")
 
 
-def test_what_has_no_partner_is_told_and_left_out(folder: Path) -> None:
+def test_what_has_no_partner_is_for_the_spec_to_decide_on(folder: Path) -> None:
     (folder / "masks" / "b.png").unlink()
     (folder / "masks" / "c.png").write_bytes(b"\xff\xd8\xff")
     listing = source().list(folder)
     assert listing.keys == ("a.jpg", "deep/a.jpg")
-    told = [(note.code, note.severity, note.message) for note in listing.notes]
+    told = [(missing.code, list(missing.keys), missing.example(0)) for missing in listing.missing]
     assert told == [
-        ("PG424", "warning", "1 file of `image` has no partner and is ignored: 'b.jpg'"),
-        ("PG424", "warning", "1 file of `mask` has no partner and is ignored: 'c.png'"),
+        ("PG424", ["b.jpg"], "'b.jpg' of `image` has no partner in `mask`"),
+        ("PG424", ["../masks/c.png"], "'c.png' of `mask` has no partner in `image`"),
     ]
 
 
