@@ -31,7 +31,7 @@ _GUESSES = 50
 """Names of splits that get a suggestion: each takes time, and a damaged spec may hold thousands."""
 
 
-WITHOUT_DATA = frozenset({"PG620"})
+WITHOUT_DATA = frozenset({"PG626"})
 """Findings that stand as long as nothing is known of the data, which says whether they are right."""
 
 
@@ -71,7 +71,7 @@ def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             advice = (f"give it one: `splits: {{parts: {_EXAMPLE}}}`", "or `weight: 0`, for a part that is not trained on")
             yield make("PG461", message, locate(part_path(name), key=True), help=advice)
         alone = check_splits(joined(spec, name).model_copy(update={"transforms": ()}), relocated(locate, spec, name))
-        yield from (d for d in alone if (d.severity is Severity.ERROR and d.code not in ("PG220", "PG460")) or d.code == "PG620")
+        yield from (d for d in alone if (d.severity is Severity.ERROR and d.code not in ("PG220", "PG460")) or d.code == "PG626")
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -155,12 +155,16 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 def _of_100(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     """Warns of counts that read as per cent."""
     counts = {name: size for name, size in spec.splits.parts.items() if isinstance(size, int)}
-    if len(counts) < len(spec.splits.parts) or spec.splits.folds is not None or sum(counts.values()) != 100 or not all(counts.values()):
+    if not 0 < len(counts) == len(spec.splits.parts) <= _PER_CENTS or spec.splits.folds is not None or sum(counts.values()) != 100:
         return
     message = f"{listed(counts)} {'are counts' if len(counts) > 1 else 'is a count'} of examples, and per cent sum to 100 as well"
     yield make(
-        "PG620", message, locate(_PARTS), help=(per_cent(counts), "where 100 examples are meant, say so: `# pipegen: ignore[PG620]`")
+        "PG626", message, locate(_PARTS), help=(per_cent(counts), "where 100 examples are meant, say so: `# pipegen: ignore[PG626]`")
     )
+
+
+_PER_CENTS = 5
+"""The most parts that are given in per cent."""
 
 
 def listed(counts: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""What the listing of data left out and warned of, in a few lines for those who build a pipeline."""
+"""Sums up what the listing of data left out and warned of, for those who build a pipeline."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def far_from_asked(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> li
     elif spec.splits.method == "keras":
         why = "Keras rounds down in each class, and "
     message = f"{why}the parts are far from {asked} of {count(total, 'example')}: {shown}"
-    return [make("PG621", message, locate(place_of(spec, far[0])), help=help_)]
+    return [make("PG627", message, locate(place_of(spec, far[0])), help=help_)]
 
 
 _FAR_SHARE = 0.05

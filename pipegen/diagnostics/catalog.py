@@ -253,9 +253,9 @@ _TABLE = (
     # Several hosts and devices.
     Code("PG610", "unequal-parts", _W, "The parts of a batch that hosts or replicas take are not of one size, and count the same"),
     # Parts and features that are other than they seem.
-    Code("PG620", "counts-of-100", _W, "The parts are counts of examples that read as per cent"),
-    Code("PG621", "parts-far-from-asked", _W, "The parts have other shares of the records than the spec asks for"),
-    Code("PG622", "array-stays", _W, "An array has the form of an image that a step moves, and keeps its place"),
+    Code("PG626", "counts-of-100", _W, "The parts are counts of examples that read as per cent"),
+    Code("PG627", "parts-far-from-asked", _W, "The parts have other shares of the records than the spec asks for"),
+    Code("PG628", "array-stays", _W, "An array has the form of an image that a step moves, and keeps its place"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

@@ -49,9 +49,9 @@ def arrays_left_behind(
             message = f"`{ref.step.op}` moves `{image}`, and `{name}` of the shape {list(shape)} stays as it is"
             help_ = (
                 "where each place of it belongs to a pixel, leave the step out: steps move images, masks, boxes and keypoints",
-                "where it does not, say so: `# pipegen: ignore[PG622]`",
+                "where it does not, say so: `# pipegen: ignore[PG628]`",
             )
-            yield make("PG622", message, locate(ref.path, key=True), locate(_place(spec, name), "the array", key=True), help=help_)
+            yield make("PG628", message, locate(ref.path, key=True), locate(_place(spec, name), "the array", key=True), help=help_)
 
 
 def _place(spec: PipelineSpec, name: str) -> tuple[str | int, ...]:

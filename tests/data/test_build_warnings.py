@@ -120,7 +120,7 @@ def test_counts_that_sum_to_100(tmp_path: Path, total: int, warned: list[str]) -
         photo(tmp_path / "data" / f"{i}.png")
     source = {"image_folder": {"path": str(tmp_path / "data"), "labels": "none"}}
     loaded = load(spec(source, splits={"parts": {"train": 80, "validation": 20}}))
-    (finding,) = (d for d in loaded.warnings if d.code == "PG620")
+    (finding,) = (d for d in loaded.warnings if d.code == "PG626")
     assert finding.help[0] == "for per cent write `parts: {train: 0.8, validation: 0.2}`"
     findings = [d for d in collect_data(loaded).findings if d.code == "PG411"]
     assert [d.code for d in findings] == warned
@@ -133,13 +133,13 @@ def test_counts_that_sum_to_100(tmp_path: Path, total: int, warned: list[str]) -
 )
 def test_other_sizes_do_not_read_as_per_cent(parts: dict[str, Any]) -> None:
     loaded = load(spec({"image_folder": {"path": "data", "labels": "none"}}, splits={"parts": parts}))
-    assert "PG620" not in {d.code for d in loaded.warnings}
+    assert "PG626" not in {d.code for d in loaded.warnings}
 
 
 def test_counts_of_100_in_a_part_of_a_mix() -> None:
     part = {"source": {"image_folder": {"path": "a", "labels": "none"}}, "weight": 1, "splits": {"parts": {"train": 90, "test": 10}}}
     loaded = load(spec({"mix": {"parts": {"a": part}, "epoch": 8}}))
-    (finding,) = (d for d in loaded.warnings if d.code == "PG620")
+    (finding,) = (d for d in loaded.warnings if d.code == "PG626")
     assert finding.labels[0].path == "source.mix.parts.a.splits.parts"
 
 
@@ -160,12 +160,12 @@ def test_records_far_from_the_fractions_and_what_mends_it(tmp_path: Path, count:
     for seed in range(8):
         manifest = collect_data(load(spec(source, splits={"parts": parts, "seed": seed})))
         off = abs(manifest.num_examples("validation") - 0.2 * count)
-        warned = any(d.code == "PG621" for d in manifest.findings)
+        warned = any(d.code == "PG627" for d in manifest.findings)
         assert warned is (off > 0.05 * count and off >= 2)
         found.append(warned)
         exact = collect_data(load(spec(source, splits={"parts": parts, "seed": seed, "method": "random"})))
         assert exact.num_examples("validation") == 0.2 * count
-        assert "PG621" not in {d.code for d in exact.findings}
+        assert "PG627" not in {d.code for d in exact.findings}
     assert any(found) is far, given
 
 
@@ -174,6 +174,6 @@ def test_groups_far_from_the_fractions(tmp_path: Path) -> None:
         photo(tmp_path / "data" / f"site{i % 3}" / f"{i}.png")
     source = {"image_folder": {"path": str(tmp_path / "data"), "labels": "none"}}
     manifest = collect_data(load(spec(source, splits={"parts": {"train": 0.8, "validation": 0.2}, "group": {"path": "(site\\d)"}})))
-    (finding,) = (d for d in manifest.findings if d.code == "PG621")
+    (finding,) = (d for d in manifest.findings if d.code == "PG627")
     assert "groups stay whole" in finding.message
     assert "method: random" not in finding.help[0]

@@ -105,3 +105,20 @@ def test_what_cannot_be_found_or_paired(folder: Path, features: dict[str, Any], 
 def test_what_the_spec_may_not_say(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         Files(**{"features": PAIR, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("values", "ignore", "classes", "expected"),
+    [
+        ({0: 2, 8: 0, 9: 1}, 2, None, 3),  # the largest class is also what a fill uncovers
+        ({0: 2, 8: 0, 9: 1}, 0, None, 3),
+        ({0: 0, 255: 1}, 1, None, 2),
+        ({0: 0, 1: 1, 255: 255}, 255, 2, 2),  # `classes` says that it is none
+        ({0: 0, 1: 1}, 255, None, 2),
+    ],
+)
+def test_an_index_that_values_give_is_a_class_whatever_is_ignored(
+    values: dict[int, int], ignore: int, classes: int | None, expected: int
+) -> None:
+    mask = {"kind": "mask", "path": "masks", "values": values, "ignore": ignore} | ({} if classes is None else {"classes": classes})
+    assert source(PAIR | {"mask": mask}).infer()["mask"].classes == expected

@@ -60,7 +60,8 @@ class StoredPicture(Picture):
 
     values: Annotated[dict[_Stored, Index], Field(min_length=1)] | None = None
     """For a mask: from each value that its files hold to the class index, such as `{0: 0, 255: 1}`; without it, values are
-    indices. Of a palette PNG the value is the place in the palette."""
+    indices. Every index that it gives is a class, that of `ignore` too, unless `classes` says how many there are. Of a palette PNG the
+    value is the place in the palette."""
 
     channels: Literal[1, 3, 4] | None = None
     """For an image: what files are decoded to, 1 for gray, 3 for RGB, 4 for RGB and transparency; by default what `decode` says, which
