@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -121,7 +121,7 @@ def far_from_asked(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> li
         return []
     shown = ", ".join(f"`{name}` {len(manifest.members[name]):,} ({len(manifest.members[name]) / total:.0%})" for name in fractions)
     asked = " and ".join(f"{size:g}" for size in fractions.values())
-    why, help_ = "", _EXACT
+    why, help_ = "", cast("str", _EXACT)
     if spec.splits.group is not None:
         why, help_ = "groups stay whole, and ", "more and smaller groups come closer to the fractions"
     elif spec.splits.method == "hash":
