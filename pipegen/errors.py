@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.base import Listing
 
 T = TypeVar("T")
 
@@ -126,7 +125,7 @@ class OpErrors(OpError):
     """
 
     def __init__(
-        self, errors: Iterable[OpError], cells: Callable[[str | int, str], tuple[str, ...]] | None = None, listing: Listing | None = None
+        self, errors: Iterable[OpError], cells: Callable[[str | int, str], tuple[str, ...]] | None = None, listing: Any = None
     ) -> None:
         self._every = tuple(single for error in errors for single in error.every)
         first = self._every[0]
