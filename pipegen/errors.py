@@ -121,13 +121,17 @@ class OpErrors(OpError):
 
     Attributes:
         cells: The columns of the table that could be read all the same, by name or number; `None` without one.
+        listing: The files of the records, as far as they could be listed all the same; `None` where they could not.
     """
 
-    def __init__(self, errors: Iterable[OpError], cells: Callable[[str | int, str], tuple[str, ...]] | None = None) -> None:
+    def __init__(
+        self, errors: Iterable[OpError], cells: Callable[[str | int, str], tuple[str, ...]] | None = None, listing: Any = None
+    ) -> None:
         self._every = tuple(single for error in errors for single in error.every)
         first = self._every[0]
         super().__init__(first.code, first.message, field=first.field, help=first.help)
         self.cells = cells
+        self.listing = listing
 
     @property
     def every(self) -> tuple[OpError, ...]:

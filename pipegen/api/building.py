@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pipegen.api.fitting import fit
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import called_with_count
+from pipegen.data.check import WITHOUT_DATA
+from pipegen.data.left_out import warning_lines
 from pipegen.data.shares import unequal_parts
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.garbage import uncollected
@@ -86,15 +88,13 @@ def build_by_place(
     data: Mapping[str, object] | None = None,
     late_files: bool = False,
 ) -> Pipeline:
-    """The same, but what is drawn for an example depends on its place in the listing, and not on what it is called.
+    """Compiles a spec so that what is drawn for an example depends on its place in the listing, and not on its name.
 
     Two pipelines over as many examples then draw alike, such as one over photographs and one over their masks. With `late_files`
     a file of a table that does not exist is an error when it is read, and not before.
     """
     loaded = with_functions(load(spec, runtime=runtime), ())
-    if late_files:
-        loaded.model.source.without_looking()
-    manifest = replace(collect_data(loaded, None, data), by_place=True)
+    manifest = replace(collect_data(loaded, None, data, late_files=late_files), by_place=True)
     return _built(loaded, manifest, partial(build_by_place, data=data, late_files=late_files))
 
 
@@ -109,6 +109,8 @@ def _built(
         check.data(manifest)
     if share := share_line(spec.model.runtime):
         log.warning("%s", share)
+    for line in warning_lines(manifest):
+        log.warning("%s", line)
     whole = _compiled(spec, manifest, progress, check)
     if spec.stages:
         from pipegen.api.stages import StagedPipeline  # here, since most specs have no stages
@@ -143,7 +145,7 @@ def _compiled(spec: Spec, manifest: Manifest, progress: Callable[[int], None] | 
     trains = "train" if "train" in spec.plans else next(iter(spec.plans))
     spec = with_tuned(spec, manifest.num_examples(trains))
     for warning in spec.warnings:
-        if warning.severity is Severity.WARNING:
+        if warning.severity is Severity.WARNING and warning.code not in WITHOUT_DATA:
             log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)
     with uncollected():
         bound = bind(spec, manifest)

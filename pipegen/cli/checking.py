@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pipegen.cli.common import note, progress, start_tensorflow
 from pipegen.cli.exclude_file import write_exclude
+from pipegen.data.check import WITHOUT_DATA
 from pipegen.data.damaged_files import compared_checksums, damaged_files
 from pipegen.data.exclude import EXCLUDE_HEADER
 from pipegen.data.places import argument
@@ -67,11 +68,17 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     with progress("listing") as listed:
         collected = collect(_without_missing_list(model, request), locate=loaded.locate.label, base=loaded.base, progress=listed)
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
+    if manifest is not None:
+        inspection = replace(inspection, diagnostics=Diagnostics([d for d in inspection.diagnostics.items if d.code not in WITHOUT_DATA]))
     if manifest is not None and collected.manifest is None:
         seen += findings_with_data(spec, manifest)
         for number, stage in enumerate(spec.stages):
             seen += of_stage(findings_with_data(stage, manifest), seen, number, stage.loaded.locate)
-    if manifest is None or any(d.severity is Severity.ERROR and d.code not in _READABLE for d in seen):
+    is_error = any(d.severity is Severity.ERROR for d in collected.lost)
+    missing = collected.missing if is_error else ()
+    if manifest is None or any(_stops(d) for d in seen if d not in collected.lost):
+        if request.write_exclude is not None and missing:
+            write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", collected.excluded, missing, loaded.base)
         return _merge(inspection, seen), about
     # Empty files were found by their size; decoding them names each one.
     seen = [d for d in seen if d.code != "PG406"]
@@ -88,10 +95,16 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
             note(said)
         seen += [make("PG430", text, _place(model, loaded.locate.label)) for text in damaged_files(manifest)]
     if request.write_exclude is not None:
-        write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", manifest.excluded, (d.key for d in damaged), loaded.base)
+        keys = (*missing, *(d.key for d in damaged))
+        write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", collected.excluded, keys, loaded.base)
     read = "rows read" if model.source.has_rows() else "files decoded"
     tested = f"; {len(tests)} of {len(model.tests)} tests run" if model.tests else ""
     return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {read}{tested}"
+
+
+def _stops(finding: Diagnostic) -> bool:
+    """Tells whether a finding about the data keeps its files from being decoded."""
+    return finding.severity is Severity.ERROR and finding.code not in _READABLE
 
 
 def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:

@@ -33,6 +33,7 @@ _MEANS: tuple[tuple[KeyPath, str, str], ...] = (
     (("images",), "images that no other one goes with draw other numbers", "train"),
     (("views",), "the model sees other views of an example", "train"),
     (("output",), "what the model receives has another form", ""),
+    (("errors", "missing"), "nothing differs as long as no record lacks a file", ""),
     (("errors",), "nothing differs as long as every file is whole", ""),
     (("stages",), "training goes through other stages", "train"),
 )

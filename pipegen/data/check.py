@@ -15,11 +15,12 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.patterns import compile_pattern
 from pipegen.spec.joined import joined, part_path, relocated
 from pipegen.spec.models import ColumnMethod, PathGroup, Splits
-from pipegen.spec.words import one_of
+from pipegen.spec.words import join, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from pipegen.diagnostics.advice import Advice
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -30,12 +31,16 @@ _GUESSES = 50
 """Names of splits that get a suggestion: each takes time, and a damaged spec may hold thousands."""
 
 
+WITHOUT_DATA = frozenset({"PG626"})
+"""Findings that stand as long as nothing is known of the data, which says whether they are right."""
+
+
 def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
     """Every finding about splits that needs no data."""
     found = Diagnostics()
     if spec.source.mixed():
         found.extend(_mix(spec, locate))
-    for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints, lint_names):
+    for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints, _of_100, lint_names):
         found.extend(check(spec, locate))
     return found
 
@@ -66,7 +71,7 @@ def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             advice = (f"give it one: `splits: {{parts: {_EXAMPLE}}}`", "or `weight: 0`, for a part that is not trained on")
             yield make("PG461", message, locate(part_path(name), key=True), help=advice)
         alone = check_splits(joined(spec, name).model_copy(update={"transforms": ()}), relocated(locate, spec, name))
-        yield from (d for d in alone if d.severity is Severity.ERROR and d.code not in ("PG220", "PG460"))
+        yield from (d for d in alone if (d.severity is Severity.ERROR and d.code not in ("PG220", "PG460")) or d.code == "PG626")
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -145,6 +150,32 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         elif abs(1 - total) > SLACK:
             message = f"Keras puts every file in one of its two parts, and the fractions sum to {float(total):g}"
             yield make("PG301", message, locate(_PARTS), help="let them sum to 1")
+
+
+def _of_100(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Warns of counts that read as per cent."""
+    counts = {name: size for name, size in spec.splits.parts.items() if isinstance(size, int)}
+    if not 0 < len(counts) == len(spec.splits.parts) <= _PER_CENTS or spec.splits.folds is not None or sum(counts.values()) != 100:
+        return
+    message = f"{listed(counts)} {'are counts' if len(counts) > 1 else 'is a count'} of examples, and per cent sum to 100 as well"
+    yield make(
+        "PG626", message, locate(_PARTS), help=(per_cent(counts), "where 100 examples are meant, say so: `# pipegen: ignore[PG626]`")
+    )
+
+
+_PER_CENTS = 5
+"""The most parts that are given in per cent."""
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """Lists the sizes of parts: `80 and 20`."""
+    return join([str(size) for size in counts.values()], "and")
+
+
+def per_cent(counts: Mapping[str, int]) -> Advice:
+    """Says how counts that sum to 100 are written as per cent."""
+    parts = ", ".join(f"{name}: {size / 100:g}" for name, size in counts.items())
+    return write(f"{{{parts}}}", "value", "for per cent write {}", shown=f"parts: {{{parts}}}")
 
 
 def _lower(fractions: dict[str, Fraction], total: Fraction) -> str:

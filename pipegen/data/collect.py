@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from pipegen.data.buckets import judge_buckets
 from pipegen.data.check import check_splits
+from pipegen.data.exclude import excluded_keys
 from pipegen.data.mix.collect import collect_mixed
 from pipegen.data.one_source import Collected as Collected
-from pipegen.data.one_source import collect_part, list_part
+from pipegen.data.one_source import chosen, collect_part, collected, list_part
 from pipegen.data.places import path_only
 from pipegen.data.sides import with_sides
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
@@ -29,6 +30,7 @@ def collect(
     base: Path | None = None,
     progress: Callable[[int], None] | None = None,
     data: Mapping[str, object] | None = None,
+    late_files: bool = False,
 ) -> Collected:
     """List the data of a spec and deal it out to splits. Names and sizes are read, no pixels.
 
@@ -38,18 +40,25 @@ def collect(
         base: What relative paths are relative to; the working directory by default.
         progress: Called with the number of files seen so far, now and then.
         data: The arrays of a source that takes them from Python.
+        late_files: Keep records whose file does not exist, which is an error when it is read.
     """
     base = base or Path.cwd()
     diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
     if spec.source.mixed():
-        return collect_mixed(spec, diagnostics, locate, base, progress, data)
+        return collect_mixed(spec, diagnostics, locate, base, progress, data, late_files=late_files)
     spec.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
     listing, findings = list_part(spec, locate, base, progress, data)
     diagnostics.extend(findings)
     if listing is None:
         return Collected(None, diagnostics)
+    excluded, unlisted = excluded_keys(spec, {"": listing}, base, locate)
+    diagnostics.extend(unlisted)
+    listing, missing, lost = chosen(spec, listing, excluded, locate, late_files=late_files)
+    diagnostics.extend(lost)
+    if unlisted or listing is None:
+        return Collected(None, diagnostics, missing=missing, lost=tuple(lost), excluded=tuple(sorted(excluded)))
     manifest, findings = collect_part(spec, listing, locate, base)
     diagnostics.extend(findings)
     if manifest is not None and not diagnostics.has_errors:
@@ -58,4 +67,4 @@ def collect(
         if not diagnostics.has_errors:
             for own in (spec, *(stage.resolved for stage in spec.stages)):
                 diagnostics.extend(judge_buckets(own, manifest, locate))
-    return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest)
+    return collected(manifest, diagnostics, missing, lost)

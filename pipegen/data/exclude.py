@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
@@ -85,7 +86,8 @@ def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> s
         from pipegen.data.shards.named import record_numbers
 
         return {*record_numbers(listing, own)}
-    return {key for key in listing.keys if key in own} if own else set()
+    named = chain(listing.keys, *(group.keys for group in listing.missing if group.records is None))
+    return {key for key in named if key in own} if own else set()
 
 
 def read_list(spec: PipelineSpec, base: Path, locate: Locate, section: str = "errors") -> tuple[list[str], list[Diagnostic]]:

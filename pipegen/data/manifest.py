@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pipegen.data.shards.selected import InShards
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints, Strings
     from pipegen.types import ElementType
@@ -44,6 +45,8 @@ class Manifest:
     """The keys that `splits.exclude` left out: they are in the listing, and in no split."""
     spared: int = 0
     """How many examples of the training split `sampling.subset` left out."""
+    findings: tuple[Diagnostic, ...] = ()
+    """What was found while the data was listed and assigned to splits, and is not an error."""
     sides: np.ndarray[Any, Any] | None = None
     """Height and width of the image of each record of the listing, in pixels, float64 `(n, 2)`, NaN where unknown; `None` unless batches
     are of buckets."""
@@ -72,6 +75,11 @@ class Manifest:
     def ignored(self) -> int:
         """Counts the records among those that no split is to have."""
         return 0
+
+    @property
+    def unused(self) -> int:
+        """Counts the records that the parts do not ask for, less those that are left out for other reasons."""
+        return self.total - self.ignored - sum(map(len, self.members.values())) - len(self.left_out) - self.spared
 
     def numbers(self, split: str) -> Ints:
         """Returns the numbers of a split's records among all, rising: whole numbers `(n,)`."""

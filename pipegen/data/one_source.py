@@ -10,11 +10,12 @@ import numpy as np
 
 from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
+from pipegen.data.missing_records import without_missing
 from pipegen.data.places import argument, place_within
 from pipegen.data.remote.localise import localised
 from pipegen.data.sampling.subset import with_subset
 from pipegen.data.splits import assign, wrong_columns
-from pipegen.data.verdict import judge
+from pipegen.data.verdict import far_from_asked, judge
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.errors import OpError, OpErrors
@@ -22,10 +23,11 @@ from pipegen.memory import ram_budget
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.base import Listing, Note
+    from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -35,18 +37,33 @@ if TYPE_CHECKING:
 class Collected:
     """Holds what is known about the data: the manifest, or `None` when an error stands in the way, and every finding.
 
-    `assigned` is the manifest also when the errors came after the split assignment, for a closer look at the files.
+    `assigned` is the manifest also when the errors came after the split assignment, or are about records that lack a file: the other files
+    can be looked at.
     """
 
     manifest: Manifest | None
     diagnostics: Diagnostics
     assigned: Manifest | None = None
+    missing: tuple[str, ...] = ()
+    """The keys of records that lack a file."""
+    lost: tuple[Diagnostic, ...] = ()
+    """The findings about these."""
+    excluded: tuple[str, ...] = ()
+    """The keys that `errors.exclude` left out."""
+
+
+def collected(manifest: Manifest | None, diagnostics: Diagnostics, missing: Sequence[str], lost: Sequence[Diagnostic]) -> Collected:
+    """Collects what is known about the data; the manifest keeps the findings that are no errors."""
+    if manifest is not None:
+        manifest = replace(manifest, findings=tuple(d for d in diagnostics.items if d.severity is not Severity.ERROR))
+    left_out = manifest.excluded if manifest is not None else ()
+    return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest, tuple(missing), tuple(lost), left_out)
 
 
 def list_part(
     spec: PipelineSpec, locate: Locate, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None
 ) -> tuple[Listing | None, Diagnostics]:
-    """Lists the records of a source, or of one part of a mix, less those to leave out, with every finding; for arguments see `collect`."""
+    """Lists the records of a source, or of one part of a mix, with every finding; for arguments see `collect`."""
     diagnostics = Diagnostics()
     try:
         local = localised(spec.source, spec.runtime)
@@ -55,14 +72,41 @@ def list_part(
             listing = local.listing(_list(spec, base, progress, data))
     except OpError as error:
         diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)
-        diagnostics.extend(_beside(spec, error, base, locate))
+        listed = error.listing if isinstance(error, OpErrors) else None
+        diagnostics.extend(_beside(spec, error, None if listed is None else local.listing(listed), base, locate))
         return None, diagnostics
-    diagnostics.extend(_notes(spec, listing, locate))
-    excluded, findings = excluded_keys(spec, {"": listing}, base, locate)
-    diagnostics.extend(findings)
+    diagnostics.extend(_findings(spec, listing.notes, locate))
+    return (None if diagnostics.has_errors else listing), diagnostics
+
+
+def chosen(
+    spec: PipelineSpec, listing: Listing, excluded: frozenset[str], locate: Locate, *, late_files: bool = False
+) -> tuple[Listing | None, tuple[str, ...], list[Diagnostic]]:
+    """Leaves out the records that `errors.exclude` names, and those that lack a file.
+
+    Args:
+        spec: The spec.
+        listing: The records.
+        excluded: The keys to leave out, which are not looked for.
+        locate: Finds the places that findings point at.
+        late_files: Keep records that lack a file, which is an error when it is read.
+
+    Returns:
+        The records that are left, or `None` where none is; the keys of those that lack a file; and findings about these.
+    """
     if excluded:
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
-    return (None if diagnostics.has_errors else replace(listing, excluded=excluded)), diagnostics
+        missing = tuple(group for group in (_not_excluded(each, excluded) for each in listing.missing) if len(group.keys))
+        listing = replace(listing, excluded=excluded, missing=missing)
+    if late_files:
+        return replace(listing, missing=()), (), []
+    left, keys, notes = without_missing(spec.errors, listing)
+    return left, keys, _findings(spec, notes, locate)
+
+
+def _not_excluded(group: Missing, excluded: frozenset[str]) -> Missing:
+    """Leaves out of files that belong to no record those that are excluded; records are left out of the listing."""
+    return group if group.records is not None else group.only(np.flatnonzero([key not in excluded for key in group.keys]))
 
 
 def collect_part(
@@ -81,13 +125,14 @@ def collect_part(
     diagnostics = Diagnostics()
     try:
         manifest = _dealt(spec, listing, name or spec.source.op)
+        far = far_from_asked(spec, manifest, locate)
         manifest, findings = _without_copies(spec, manifest, base, locate, also)
         manifest, further = _narrowed(spec, manifest, locate)
     except OpError as error:
         path = place_within(spec, error.field, "splits") if error.field is not None else ("source",)
         diagnostics.add(make(error.code, error.message, locate(path), help=error.help or ()))
         return None, diagnostics
-    diagnostics.extend([*judge(spec, manifest, locate), *findings, *further])
+    diagnostics.extend([*judge(spec, manifest, locate), *far, *findings, *further])
     return manifest, diagnostics
 
 
@@ -167,16 +212,18 @@ def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
         raise OpError("PG410", message, field="path" if "path" in type(spec.source).model_fields else None, help=help_)
 
 
-def _beside(spec: PipelineSpec, error: OpError, base: Path, where: Locate) -> list[Diagnostic]:
-    """Reports what is wrong with the list of excluded files and the columns that splits name, though the records could not be listed."""
+def _beside(spec: PipelineSpec, error: OpError, listed: Listing | None, base: Path, where: Locate) -> list[Diagnostic]:
+    """Reports what is wrong with the list of excluded files, the files as far as they are listed, and the columns that splits name."""
     found = [finding for section in SECTIONS for finding in read_list(spec, base, where, section)[1]]
+    if listed is not None:
+        found += chosen(spec, listed, excluded_keys(spec, {"": listed}, base, where)[0], where)[2]
     if isinstance(error, OpErrors) and error.cells is not None:
         wrong = wrong_columns(spec.splits, error.cells)
         found += [make(e.code, e.message, where(("splits", *(e.field or "").split("."))), help=e.help or ()) for e in wrong]
     return found
 
 
-def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnostic]:
+def _findings(spec: PipelineSpec, notes: Sequence[Note], locate: Locate) -> list[Diagnostic]:
     return [
         make(
             note.code,
@@ -185,5 +232,5 @@ def _notes(spec: PipelineSpec, listing: Listing, locate: Locate) -> list[Diagnos
             help=note.help or (),
             severity=Severity(note.severity) if note.severity is not None else None,
         )
-        for note in listing.notes
+        for note in notes
     ]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from pipegen.data.check import listed, per_cent
 from pipegen.data.places import place_within
 from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.data.shares import last_batch
 from pipegen.data.windows import judge_fetching, judge_windows
+from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.spec.bucketing import bucketed
@@ -105,6 +108,37 @@ def place_of(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
     return ("splits", "folds") if spec.splits.folds is not None else ("source",)
 
 
+def far_from_asked(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
+    """Warns of parts whose share of the records is far from the fraction that the spec asks for; before any record is taken out of a split.
+
+    A part is far off by more than 5 per cent of all records, and by 2 records or more.
+    """
+    total = manifest.total - manifest.ignored
+    fractions = {name: size for name, size in spec.splits.parts.items() if isinstance(size, float) and name in manifest.members}
+    off = {name: abs(len(manifest.members[name]) - size * total) for name, size in fractions.items()}
+    far = [name for name, by in off.items() if by > _FAR_SHARE * total and by >= _FAR_COUNT]
+    if not far or any(not len(records) for records in manifest.members.values()):  # an empty part is an error already
+        return []
+    shown = ", ".join(f"`{name}` {len(manifest.members[name]):,} ({len(manifest.members[name]) / total:.0%})" for name in fractions)
+    asked = " and ".join(f"{size:g}" for size in fractions.values())
+    why, help_ = "", cast("str", _EXACT)
+    if spec.splits.group is not None:
+        why, help_ = "groups stay whole, and ", "more and smaller groups come closer to the fractions"
+    elif spec.splits.method == "hash":
+        why = "with `method: hash` sizes hold on average only, and "
+    elif spec.splits.method == "keras":
+        why = "Keras rounds down in each class, and "
+    message = f"{why}the parts are far from {asked} of {count(total, 'example')}: {shown}"
+    return [make("PG627", message, locate(place_of(spec, far[0])), help=help_)]
+
+
+_FAR_SHARE = 0.05
+"""The share of all records that a part may be off."""
+_FAR_COUNT = 2
+"""The least number of records that a part is off before it counts."""
+_EXACT = write("splits: {method: random}", "spec", "use {}, whose sizes are exact", shown="method: random")
+
+
 def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> Diagnostic:
     n = manifest.total
     size = spec.splits.parts.get(split)
@@ -152,16 +186,24 @@ def _zero_steps(spec: PipelineSpec, split: str, n: int, place: KeyPath, size: in
 
 
 def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    total = manifest.total - manifest.ignored
-    unused = total - sum(map(len, manifest.members.values())) - len(manifest.left_out) - manifest.spared
+    unused, total = manifest.unused, manifest.total - manifest.ignored
     if not unused:
         return []
     message = f"the parts leave {unused} of {count(total, 'example')} unused"
-    help_ = "let the fractions sum to 1 to use all the data"
+    help_: str = "let the fractions sum to 1 to use all the data"
+    counts = {name: size for name, size in spec.splits.parts.items() if isinstance(size, int)}
     if isinstance(spec.splits.method, ColumnMethod):
         message += f": their cells in the column {spec.splits.method.column!r} name no part"
         help_ = "add a part for each value that is to be used"
-    return [make("PG411", message, locate(("splits", "parts")), help=help_)]
+    elif spec.splits.method == "folder":
+        help_ = "add a part for each folder that is to be used"
+    elif counts:
+        message += f": {listed(counts)} are counts of examples"
+        help_ = "for shares of the data write fractions such as 0.8, or raise the counts"
+        if sum(counts.values()) == 100:
+            help_ = per_cent(counts)
+    severity = Severity.WARNING if 2 * unused > total or sum(counts.values()) == 100 else None
+    return [make("PG411", message, locate(("splits", "parts")), help=help_, severity=severity)]
 
 
 def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:

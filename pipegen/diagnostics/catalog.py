@@ -177,7 +177,7 @@ _TABLE = (
     Code("PG474", "no-split-to-sample", _E, "A section chooses examples of the training split, and there is none"),
     # Annotations: boxes and their classes, in files of their own.
     Code("PG475", "damaged-annotations", _E, "A file of annotations cannot be read, or says what cannot be"),
-    Code("PG476", "annotations-without-image", _W, "There are annotations, and no image that they are of"),
+    Code("PG476", "annotations-without-image", _E, "There are annotations, and no image that they are of"),
     Code("PG477", "unfit-boxes", _W, "Some boxes have no area, or do not lie on their image"),
     Code("PG478", "unfit-box-classes", _E, "The classes of boxes are not those that the spec asks for"),
     Code("PG479", "annotated-size", _W, "An image has another size than its annotations say"),
@@ -252,6 +252,10 @@ _TABLE = (
     Code("PG596", "paste-without-mask", _E, "A step pastes by a mask, and it is not clear by which"),
     # Several hosts and devices.
     Code("PG610", "unequal-parts", _W, "The parts of a batch that hosts or replicas take are not of one size, and count the same"),
+    # Parts and features that are other than they seem.
+    Code("PG626", "counts-of-100", _W, "The parts are counts of examples that read as per cent"),
+    Code("PG627", "parts-far-from-asked", _W, "The parts have other shares of the records than the spec asks for"),
+    Code("PG628", "array-stays", _W, "An array has the form of an image that a step moves, and keeps its place"),
     Code("PG630", "mixed-shard-sets", _E, "Shards that name their number belong to different sets"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),

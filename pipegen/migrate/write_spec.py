@@ -130,7 +130,7 @@ class Writer:
         for split, flow in self.group.parts.items():
             if flow.method == "flow_from_dataframe" and flow.get("validate_filenames", True):
                 message = f"rows of the {split} table whose image is missing were left out with a warning; now they are an error"
-                self.findings.add("PG620", flow.line, message, "`errors: {exclude: FILE}` leaves out the files that a list names")
+                self.findings.add("PG620", flow.line, message, "`errors: {missing: drop}` leaves them out with a warning, as before")
 
     def _resize(self, flow: Flow) -> tuple[tuple[int, int] | None, list[Step]]:
         if self.group.method == "flow":

@@ -141,20 +141,33 @@ def _check_arguments(source: object, params: object, overrides: object, runtime:
     values_by_name("runtime", runtime, '{"cache": "memory"}')
 
 
-def collect_data(spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Manifest:
-    """Lists the data of a spec and assigns it to its splits; `data` holds the arrays of a source that takes them from Python.
+def collect_data(
+    spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None, *, late_files: bool = False
+) -> Manifest:
+    """Lists the data of a spec and assigns it to its splits.
+
+    Args:
+        spec: The spec.
+        progress: Called with the number of files seen so far, now and then.
+        data: The arrays of a source that takes them from Python.
+        late_files: Keep records whose file does not exist, which is an error when it is read.
+
+    Returns:
+        The manifest. Its findings are those that no comment of the spec ignores.
 
     Raises:
         SpecError: When the data does not fit the spec.
     """
     from pipegen.data.collect import collect
 
-    collected = collect(spec.model, locate=spec.loaded.locate.label, base=spec.loaded.base, progress=progress, data=data)
+    given: dict[str, Any] = {"locate": spec.loaded.locate.label, "base": spec.loaded.base, "progress": progress}
+    collected = collect(spec.model, **given, data=data, late_files=late_files)
     if collected.manifest is None:
         if collected.assigned is not None:
             collected.diagnostics.extend(findings_with_data(spec, collected.assigned))
         raise SpecError(collected.diagnostics.sorted())
-    return collected.manifest
+    kept, _ = suppressed(collected.manifest.findings, spec.loaded.texts)
+    return replace(collected.manifest, findings=tuple(through_chain(kept, spec.loaded.locate.files)))
 
 
 def findings_with_data(spec: Spec, manifest: Manifest) -> list[Diagnostic]:

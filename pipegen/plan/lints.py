@@ -15,6 +15,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import GROUP, MixingTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import followers
+from pipegen.plan.arrays_beside import arrays_left_behind
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.recipe import recipe, step_path
 from pipegen.plan.sampling import measuring_features, sampled_features
@@ -116,6 +117,7 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
     resized: StepRef | None = None
     steps = _with_decoder(spec, split) if type_.encoded else recipe(spec, split).steps
     yield from _vain_cache(spec, locate, type_, steps)
+    yield from arrays_left_behind(spec, locate, record, name, steps)
     for ref in (ref for ref in steps if ref.step.feature in (None, name)):
         traits, here = ref.step.traits(type_), locate(ref.path, key=True)
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:

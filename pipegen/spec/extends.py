@@ -35,6 +35,7 @@ CHOICES: frozenset[KeyPath] = frozenset(
         ("splits", "method"),
         ("splits", "group"),
         ("errors", "decode"),
+        ("errors", "missing"),
         ("runtime", "cache"),
         ("runtime", "shard"),
         ("runtime", "prefetch"),

@@ -53,9 +53,6 @@ class PartSource(Source):
     def needs_data(self) -> bool:
         return self.inner.needs_data()
 
-    def without_looking(self) -> None:
-        self.inner.without_looking()
-
     def unpacked(self, base: Path) -> int:
         return self.inner.unpacked(base)
 

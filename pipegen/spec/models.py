@@ -141,14 +141,31 @@ class SkipChoice(Model):
     """The limit on damaged records, and a file that lists them."""
 
 
+class MissingFraction(Model):
+    """Leaves out records that lack a file, as long as they are few."""
+
+    max_fraction: Annotated[float, Field(ge=0, le=1)]
+    """The share of the records that may be left out; more of them are an error."""
+
+
 class Errors(Model):
-    """Chooses what happens to a record that cannot be decoded."""
+    """Chooses what happens to a record that cannot be decoded, or whose file does not exist."""
 
     decode: Literal["raise"] | SkipChoice = "raise"
     """`raise` stops and names the file. `{skip: {max_fraction, report}}` lets the next good record of the training
     split take its place; elsewhere a damaged file stays an error unless it is listed in `exclude`."""
     exclude: str | None = None
-    """A file of relative paths, one a line, to leave out of every split; `pipegen validate --data` writes one."""
+    """A file of relative paths, one a line, to leave out of every split; `pipegen validate --data` writes one. Beside a `mix` the name of
+    the part comes first, `PART/PATH`. Files of such records need not exist."""
+    missing: Literal["raise", "drop"] | MissingFraction = "raise"
+    """What happens to rows whose file does not exist, files without a partner and annotations without an image: `raise` is an error,
+    `drop` leaves them out with a warning, and `{max_fraction: 0.05}` does so for up to that share of the records. What `exclude`, `where`
+    and `ignore` leave out does not count."""
+
+    @property
+    def most_missing(self) -> float:
+        """The share of the records that may be left out because a file of theirs does not exist."""
+        return self.missing.max_fraction if isinstance(self.missing, MissingFraction) else float(self.missing == "drop")
 
     @property
     def skip(self) -> Skip | None:

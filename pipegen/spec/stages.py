@@ -13,7 +13,7 @@ from pipegen.spec.models import PipelineSpec, Stretch, TrainingStage
 from pipegen.spec.params import Params, Value
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
 
-SHARED: tuple[KeyPath, ...] = (("source",), ("splits",), ("seed",), ("errors", "exclude"), ("sampling", "subset"))
+SHARED: tuple[KeyPath, ...] = (("source",), ("splits",), ("seed",), ("errors", "exclude"), ("errors", "missing"), ("sampling", "subset"))
 """What all stages have in common: the records, where each belongs, and what keys their order and their draws."""
 _SIZE: KeyPath = ("batch", "size")
 

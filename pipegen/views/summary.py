@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.backend.datasets.batch_type import describe, leaves, parts
+from pipegen.data.left_out import left_out
 from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.notebook import box, folded, preformatted, table
 from pipegen.phases.hosts import share_line
@@ -39,6 +40,7 @@ def summary(pipe: Pipeline, main: Plan) -> str:
     lines += [f"  {', '.join(row)}" for row in stage_rows(model)]
     lines += [f"  {name}: {describe(part)}" for name, part in parts(pipe.element_spec)]
     lines += [f"  {classes}" for classes in _classes(pipe)]
+    lines += [f"  left out: {', '.join(gone)}"] if (gone := left_out(pipe._manifest)) else []
     loss = fitting_loss(main.emit.output, main.read)
     if loss is not None:
         lines.append(f"  loss: {loss}")
@@ -52,6 +54,7 @@ def summary_html(pipe: Pipeline, main: Plan) -> str:
     splits = [(s, f"{pipe.num_examples(s):,}", f"{pipe.steps(s):,} of {model.batch.size}") for s in pipe]
     facts = [row for name, part in parts(pipe.element_spec) for row in leaves(name, part)]
     facts += [text.partition(": ")[::2] for text in _classes(pipe)]
+    facts += [("left out", gone) for gone in left_out(pipe._manifest)]
     loss = fitting_loss(main.emit.output, main.read)
     if loss is not None:
         facts.append(("loss", str(loss)))

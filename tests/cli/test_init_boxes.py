@@ -130,3 +130,15 @@ def test_files_that_say_nothing_of_boxes(cli: Cli, tmp_path: Path) -> None:
     refused = cli("init", "pets/notes.json")
     assert refused.exit_code == 2
     assert "says of no images that are here which boxes are on them" in refused.stderr
+
+
+def test_annotations_of_images_that_are_not_there(cli: Cli, tmp_path: Path) -> None:
+    """The first spec runs: it leaves them out, and says so."""
+    coco(tmp_path / "pets", "boxes.json", "images")
+    (tmp_path / "pets/images/11.jpg").unlink()
+    file = cli("init", "pets").stdout.split(":")[0].removeprefix("wrote ")
+    text = Path(file).read_text(encoding="utf-8")
+    assert "errors: {missing: drop}" in text
+    assert "names '11.jpg', which is not in" in text
+    assert "# Classes: cat 6, dog 5" in text
+    assert collect_data(pipegen.load(file)).total == 11

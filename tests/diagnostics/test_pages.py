@@ -20,11 +20,12 @@ from pipegen.api.lock_check import check_specs
 from pipegen.api.locking import lock_specs
 from pipegen.cache.room import claim_disk
 from pipegen.data.collect import collect
+from pipegen.data.left_out import warning_lines
 from pipegen.data.testing import choose
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
-from pipegen.phases.compilation import bind, claim_cache, inspect, optimise
+from pipegen.phases.compilation import bind, claim_cache, collect_data, inspect, optimise
 from pipegen.phases.data_tests import begin, run_cheap, run_on_files
 from pipegen.phases.ejection import ejection_findings, given_data
 from pipegen.phases.functions import with_functions
@@ -350,3 +351,27 @@ def test_a_build_refuses_a_cache_that_does_not_fit(name: str, tmp_path: Path, mo
         next(iter(pipegen.build("spec.yaml").train))
     assert [d.code for d in caught.value.diagnostics] == ["PG410"]
     assert "runtime: {cache: memory" in str(caught.value)
+
+
+def test_a_build_logs_whatever_the_listing_warns_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over the pages of all warnings: what `collect` finds is what `build` logs, a line each."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+    logged = set()
+    for code in (code for code, about in CODES.items() if about.severity is Severity.WARNING and spec_page(code).files):
+        folder = tmp_path / code
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        told = spec_page(code)
+        for file in told.files:
+            write(folder, file)
+        (folder / "spec.yaml").write_text(told.bad, encoding="utf-8")
+        spec = inspect("spec.yaml").spec
+        assert spec is not None
+        collected = collect(spec.model, locate=spec.loaded.locate.label, base=folder)
+        if collected.manifest is None:
+            continue
+        warned = {d.code for d in collected.diagnostics if d.severity is Severity.WARNING}
+        lines = [*warning_lines(collect_data(spec))]
+        assert warned == {line.partition(" ")[0].rstrip(":") for line in lines}, code
+        logged |= warned
+    assert {"PG403", "PG405", "PG415", "PG422", "PG451", "PG477", "PG479", "PG480", "PG627"} <= logged

@@ -11,14 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.samples import sample_of
-from pipegen.cli.init.spec import FLIP, PARTS, RESCALE, about_sample, batch_for, beside, pixels_of, plain, relative, size_for, spec_text
+from pipegen.cli.init.spec import (
+    DROPS,
+    FLIP,
+    PARTS,
+    RESCALE,
+    about_sample,
+    batch_for,
+    beside,
+    pixels_of,
+    plain,
+    relative,
+    size_for,
+    spec_text,
+)
 from pipegen.cli.init.survey import split_of
+from pipegen.data.missing_records import without_missing
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml
 from pipegen.ops.sources.annotations.yolo_names import YAMLS, described
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.listing.wording import count
+from pipegen.spec.models import Errors
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
@@ -61,7 +76,10 @@ def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | N
         listings = {split: source.list(Path.cwd(), progress) for split, source in own.items()}
     except OpError as error:
         raise CannotRun(error.message, *error.lines) from error
-    return _spec(parts, listings, spec_folder), _summary(listings)
+    lacking = any(listing.missing for listing in listings.values())
+    left = {split: without_missing(Errors(missing="drop"), listing)[0] for split, listing in listings.items()}
+    there = {split: listing for split, listing in left.items() if listing is not None}
+    return _spec(parts, there, spec_folder, [DROPS] if lacking else []), _summary(there)
 
 
 _Source = tuple[str, dict[str, Any]]
@@ -223,7 +241,7 @@ def _summary(listings: Mapping[str, Listing]) -> str:
     return f"{images} with {boxes} of {count(len(counts), 'class', 'classes')}"
 
 
-def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str) -> str:
+def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str, more_sections: Sequence[str]) -> str:
     first = next(iter(listings.values()))
     sample = sample_of(first.keys, first.path)
     counts = _counts(listings)
@@ -251,7 +269,7 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
         "output: {x: image, y: {boxes: boxes, labels: labels}}  # boxes are left, top, right, bottom in pixels, `boxes_valid` says which"
     )
     lines.append(f"batch: {{size: {batch_for(2 * train, _BATCH)}}}")
-    return spec_text(_summary(listings), comments, lines)
+    return spec_text(_summary(listings), comments, [*lines, *more_sections])
 
 
 def _has_outlines(op: str, arguments: Mapping[str, Any]) -> bool:

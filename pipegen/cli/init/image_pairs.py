@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pipegen.cli.init.spec import OUTPUT, PARTS, RESCALE, about_sample, batch_for, pixels_of, plain, relative, size_for, spec_text
+from pipegen.cli.init.spec import DROPS, OUTPUT, PARTS, RESCALE, about_sample, batch_for, pixels_of, plain, relative, size_for, spec_text
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def first_pairs(found: Pairs, spec_folder: str) -> str:
         live.append("  - random_brightness: {factor: 0.2}  # changes the image and leaves the mask alone")
     train = found.counts["train"] if "train" in found.counts else round(0.8 * sum(found.counts.values()))
     live += [RESCALE, OUTPUT, f"batch: {{size: {batch_for(2 * train, _BATCH)}}}"]
+    live += [DROPS] if found.alone else []
     return spec_text(found.summary(), _comments(found), live)
 
 
@@ -48,7 +49,7 @@ def _comments(found: Pairs) -> list[str]:
         lines.append(f"{_LEFT_OUT} is taken for what the loss leaves out; without `ignore` it would have to be a class of its own")
     if found.alone:
         verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
-        lines.append(f"{found.alone:,} {verb} ignored")
+        lines.append(f"{found.alone:,} {verb} left out")
     return lines + [plain(remark) for remark in found.remarks]
 
 

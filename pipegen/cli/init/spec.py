@@ -23,6 +23,7 @@ FLIP = "  - random_flip  # left and right; take it out where that matters, as in
 ROTATION = "  - random_rotation: {degrees: 10}"
 OUTPUT = "output: {x: image, y: mask}  # the mask holds the class index of each pixel"
 PARTS = "parts: {train: 0.8, validation: 0.2}"
+DROPS = "errors: {missing: drop}  # take it out once every file is there: then one that is missing is an error"
 
 
 def spec_text(summary: str, comments: Iterable[str], sections: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from pipegen.data.exclude import below, excluded_keys
 from pipegen.data.mix.counts import part_seed
 from pipegen.data.mix.manifest import MixedManifest
-from pipegen.data.one_source import Collected, collect_part, list_part
+from pipegen.data.one_source import Collected, chosen, collect_part, collected, list_part
 from pipegen.data.sampling.choice import epochs_of
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.data.manifest import Manifest
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
@@ -40,6 +41,8 @@ def collect_mixed(
     base: Path,
     progress: Callable[[int], None] | None,
     data: Mapping[str, object] | None,
+    *,
+    late_files: bool,
 ) -> Collected:
     """Lists the data of every part, unites their classes, and assigns the records of each to its splits; see `collect`.
 
@@ -57,22 +60,42 @@ def collect_mixed(
             seen += len(listing.keys)
     if len(listings) < len(spec.source.mixed()):
         return Collected(None, diagnostics)
+    excluded, unlisted = excluded_keys(spec, listings, base, locate)
+    diagnostics.extend(unlisted)
+    missing: list[str] = []
+    lost: list[Diagnostic] = []
+    for name in [*listings]:
+        own, at = joined(spec, name), relocated(locate, spec, name)
+        left, keys, found = chosen(own, listings[name], _of_part(name, excluded), at, late_files=late_files)
+        lost += found
+        missing += [below(name, key) for key in keys]
+        if left is None:
+            del listings[name]
+        else:
+            listings[name] = left
+    diagnostics.extend(lost)
+    if unlisted or len(listings) < len(spec.source.mixed()):
+        return Collected(None, diagnostics, missing=tuple(missing), lost=tuple(lost), excluded=tuple(sorted(excluded)))
     parts: dict[str, Manifest] = {}
     gone = frozenset(below(name, key) for name, listing in listings.items() for key in listing.excluded)
     copies, wrong = excluded_keys(spec, listings, base, locate, "splits", gone)
     diagnostics.extend(wrong)
     for name, listing in _united(spec, listings, locate, diagnostics).items():
         own, at = joined(spec, name), relocated(locate, spec, name)
-        also = frozenset(key.removeprefix(f"{name}/") for key in copies if key.startswith(f"{name}/"))
-        manifest, findings = collect_part(_of_single_examples(own), listing, at, base, name, also)
+        manifest, findings = collect_part(_of_single_examples(own), listing, at, base, name, _of_part(name, copies))
         diagnostics.extend(findings)
         if manifest is not None:
             parts[name] = manifest
     if len(parts) < len(listings):
-        return Collected(None, diagnostics)
+        return Collected(None, diagnostics, missing=tuple(missing), lost=tuple(lost), excluded=tuple(sorted(excluded)))
     made = mixed_manifest(spec, parts)
     diagnostics.extend(_judged(spec, made, locate))
-    return Collected(None if diagnostics.has_errors else made, diagnostics, made)
+    return collected(made, diagnostics, missing, lost)
+
+
+def _of_part(name: str, keys: frozenset[str]) -> frozenset[str]:
+    """The keys of one part, as it has them itself."""
+    return frozenset(key.removeprefix(f"{name}/") for key in keys if key.startswith(f"{name}/"))
 
 
 def _of_single_examples(spec: PipelineSpec) -> PipelineSpec:

@@ -68,7 +68,8 @@ class Localised(Generic[S]):
         beside = {name: Files(files.keys, self._paths(files.paths), files.sizes) for name, files in listing.beside.items()}
         notes = tuple(replace(note, message=self.named(note.message)) for note in listing.notes)
         paths = None if listing.paths is None else self._paths(listing.paths)
-        return replace(listing, root=self.named(listing.root), paths=paths, beside=beside, readers=readers, notes=notes)
+        missing = tuple(group.renamed(self.named) for group in listing.missing)
+        return replace(listing, root=self.named(listing.root), paths=paths, beside=beside, readers=readers, notes=notes, missing=missing)
 
     @contextmanager
     def errors_named(self) -> Iterator[None]:

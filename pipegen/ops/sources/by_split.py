@@ -173,7 +173,8 @@ class BySplit(Source):
                 continue
             seen += len(listing.keys)
             notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in listing.notes)
-            listings[split] = replace(listing, notes=tuple(notes))
+            lost = tuple(replace(group, field=self._field(split, group.field)) for group in listing.missing)
+            listings[split] = replace(listing, notes=tuple(notes), missing=lost)
         if not listings:
             told = [(split, error) for split, several in errors.items() for error in several.every]
             raise OpErrors(OpError(e.code, f"`{s}`: {e.message}", field=self._field(s, e.field), help=e.help) for s, e in told)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.families.outline_decoder import OutlineDecoder
@@ -16,7 +16,7 @@ from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.sources.annotations.files import MOST_BYTES, DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.found import Found
 from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
-from pipegen.ops.sources.annotations.source import BoxedSource, known_sides, unpaired
+from pipegen.ops.sources.annotations.source import BoxedSource, known_sides, without_image, without_record
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, find_root, quoted
 from pipegen.ops.sources.tables.table import find_table
@@ -68,12 +68,6 @@ class Coco(BoxedSource):
     `instances`: the number of a box at each pixel of its outline. `classes`: 0 is background, and the first class is 1; what a crowd alone
     covers is 255, the mask's `ignore`. A smaller object lies upon a larger one, and all lie upon crowds. They are drawn in Python, whenever
     an image is read, as pycocotools draws them."""
-    _late: bool = PrivateAttr(default=False)
-    """Whether images may come to be after the listing; one that has not is an error when it is read."""
-
-    def without_looking(self) -> None:
-        """Let the listing pass over files that do not exist."""
-        self._late = True
 
     def _type(self, classes: int | None, most: int) -> ElementType:
         """The features of any source of boxes, and the mask."""
@@ -133,19 +127,26 @@ class Coco(BoxedSource):
             raise damaged([str(error)], "annotations") from None
         if content.wrong:
             raise damaged(content.wrong, "annotations")
-        there = {i: self._late or os.path.isfile(f"{root}/{key}") for i, (key, _) in content.images.items()}
-        ids = sorted((i for i in there if there[i]), key=lambda i: content.images[i][0])
-        gone = [content.images[i][0] for i in there if not there[i]]
-        if not ids:
-            more = f": it names {quoted(gone)}" if gone else ""
-            raise OpError("PG402", f"not one image of {file!r} lies in {root!r}{more}", field="images", help=_where(root, gone))
+        ids = sorted(content.images, key=lambda i: content.images[i][0])
+        keys = [content.images[i][0] for i in ids]
+        gone = [number for number, key in enumerate(keys) if not os.path.isfile(f"{root}/{key}")]
+        where = _where(root, [keys[number] for number in gone])
+        if len(gone) == len(ids):
+            more = f": it names {quoted(keys)}" if keys else ""
+            raise OpError("PG402", f"not one image of {file!r} lies in {root!r}{more}", field="images", help=where)
         place = {i: number for number, i in enumerate(ids)}
         known = [a for a in content.annotations if a.image in place]
         order = sorted(range(len(known)), key=lambda k: place[known[k].image])
         known = [known[k] for k in order]
-        foreign = {a.image for a in content.annotations if a.image not in there}
-        notes = unpaired(gone, "annotated image", "images") + unpaired([f"image_id {i}" for i in foreign], "image", "annotations")
-        keys = [content.images[i][0] for i in ids]
+        foreign = list({a.image: None for a in content.annotations if a.image not in place})
+        lost = [
+            *without_image(gone, keys, lambda i: f"{file!r} names {keys[gone[i]]!r}, which is not in {root!r}", "images", where),
+            *without_record(
+                [f"image_id {i}" for i in foreign],
+                lambda i: f"the `image_id` {foreign[i]!r} of {file!r} is not among its `images`",
+                "annotations",
+            ),
+        ]
         categories = {i: number for number, i in enumerate(content.categories)}
         xywh = np.array([a.box for a in known], np.float64).reshape(-1, 4)
         found = Found(
@@ -157,7 +158,7 @@ class Coco(BoxedSource):
             tuple(content.categories.values()),
             lambda i: f"the annotation {known[i].id!r} of {file}",
             {"crowd": np.array([bool(a.crowd) for a in known], np.float32)},
-            tuple(notes),
+            missing=tuple(lost),
             outlines=None if content.outlines is None else (np.array([a.outline for a in known], np.int64), content.outlines),
         )
         return root, found, None

@@ -20,8 +20,9 @@ from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.listing.base import Files as FilesOf
 from pipegen.ops.sources.listing.base import Listing, Note, Source
+from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.listing.wording import count, find_root, quoted
+from pipegen.ops.sources.listing.wording import find_root
 from pipegen.patterns import compile_pattern
 from pipegen.types import ElementType
 
@@ -151,11 +152,11 @@ class Files(Source):
         if not others:
             return Listing(root, files.paths, None, (), files.sizes, tuple(notes))
         places = self._paired(found)
-        for name in self.pictures:
-            notes += _unpaired(name, found[name][1].paths, places[name])
+        missing = [m for name in self.pictures for m in self._unpaired(name, *found[name], places[name], root)]
         whole = {name: _chosen(*found[name], places[name]) for name in self.pictures}
         sizes: Ints = sum((whole[name].sizes.astype("int64") for name in others), start=whole[first].sizes)
-        return Listing(root, whole[first].keys, None, (), sizes, tuple(notes), beside={name: whole[name] for name in others})
+        beside = {name: whole[name] for name in others}
+        return Listing(root, whole[first].keys, None, (), sizes, tuple(notes), beside=beside, missing=tuple(missing))
 
     def _find(self, name: str, base: str, progress: Callable[[int], None] | None, notes: builtins.list[Note]) -> tuple[str, Tree]:
         folder, pattern = _split(self.features[name].path)
@@ -196,6 +197,22 @@ class Files(Source):
         rows = {name: np.argsort(own) for name, own in numbers.items()}
         return {name: rows[name][np.searchsorted(own, order, sorter=rows[name])] for name, own in numbers.items()}
 
+    def _unpaired(self, name: str, own: str, files: Tree, places: Ints, root: str) -> Iterator[Missing]:
+        """Yields the files of a feature that lack a partner, and so are part of no record; `root` is the folder of the first feature."""
+        import numpy as np
+
+        alone = files.paths.take(np.setdiff1d(np.arange(len(files.paths)), places))
+        if not alone:
+            return
+        within = os.path.relpath(own, root).replace(os.sep, "/")
+        others = " or ".join(f"`{other}`" for other in self.pictures if other != name)
+        keys, help_ = alone if within == "." else alone.below(f"{within}/"), ("add the missing files, or remove these",)
+
+        def example(i: int) -> str:
+            return f"{alone[i]!r} of `{name}` has no partner in {others}"
+
+        yield Missing("PG424", keys, example, None, ("file", "files"), "a partner", help_, f"features.{name}.path")
+
     def _keys(self, name: str, paths: Strings, keyless: dict[str, str]) -> Iterator[str]:
         """Returns what each file shares with the others of its record, as far as the first path in which `key` finds nothing."""
         for path in paths:
@@ -231,15 +248,3 @@ def _numbered(texts: Strings) -> Ints:
 def _chosen(root: str, files: Tree, places: Ints) -> FilesOf:
     paths = files.paths.take(places).packed()
     return FilesOf(paths, paths.below(f"{root}/"), files.sizes[places])
-
-
-def _unpaired(name: str, paths: Strings, places: Ints) -> builtins.list[Note]:
-    """Reports the files of a feature that are part of no record."""
-    import numpy as np
-
-    alone = paths.take(np.setdiff1d(np.arange(len(paths)), places))
-    if not alone:
-        return []
-    verbs = "has no partner and is" if len(alone) == 1 else "have no partner and are"
-    message = f"{count(len(alone), 'file')} of `{name}` {verbs} ignored: {quoted(alone)}"
-    return [Note("PG424", message, "add the missing files, or remove these", f"features.{name}.path", "warning")]

@@ -14,8 +14,8 @@ from pipegen.ops.families.outline_decoder import OutlineDecoder
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
-from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, unpaired
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, without_own_image
+from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, find_root, quoted
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.annotations.found import Found
     from pipegen.ops.sources.listing.base import Parts
+    from pipegen.ops.sources.listing.missing import Missing
     from pipegen.types import ElementType
 
 _WITHOUT_AREA = frozenset({"point", "line", "linestrip", "points"})
@@ -98,19 +99,19 @@ class Labelme(BoxedSource):
             message = f"no image below {root!r} has annotations: {count(len(files), '.json file')} there"
             raise OpError("PG402", message, field="path", help="LabelMe writes a file of JSON beside each image")
         shapes.sort(key=lambda shape: shape[0])
-        notes = [*unpaired(lost, "annotation file", "path"), *_ignored(flat, others), *beside]
+        notes, missing = [*_ignored(flat, others), *beside], without_own_image(lost, root, "annotation file")
         names = tuple(sorted({shape[2] for shape in shapes}))
         if self.masks:
-            return root, _with_masks(root, keys, owner, sides, shapes, names, notes), None
+            return root, _with_masks(root, keys, owner, sides, shapes, names, notes, missing), None
         boxes = [(record, box, name) for record, box, name, _, _ in shapes]
-        return root, gathered(keys, known_sides(sides), boxes, names, lambda i: shapes[i][3], {}, notes), None
+        return root, gathered(keys, known_sides(sides), boxes, names, lambda i: shapes[i][3], {}, notes, missing), None
 
 
 def _ignored(flat: Mapping[str, int], others: Sequence[str]) -> Iterator[Note]:
     """Reports shapes without an area, of which there are so many of each kind, and files of other programs."""
     if flat:
-        total = count(sum(flat.values()), "shape")
-        yield Note("PG411", f"ignored: {total} without an area ({', '.join(sorted(flat))})", field="path")
+        gone = LeftOut(sum(flat.values()), "shape without an area", "shapes without an area")
+        yield Note("PG411", f"ignored: {gone} ({', '.join(sorted(flat))})", field="path", left_out=(gone,))
     if others:
         yield Note("PG411", f"ignored: {count(len(others), '.json file')} without `shapes` ({quoted(others)})", field="path")
 
@@ -123,6 +124,7 @@ def _with_masks(
     shapes: Sequence[tuple[int, tuple[float, ...], str, str, int]],
     names: tuple[str, ...],
     notes: Sequence[Note],
+    missing: Sequence[Missing],
 ) -> Found:
     """Those images that have a file, which is their mask's, too; and the number of each box in that."""
     import numpy as np
@@ -131,11 +133,12 @@ def _with_masks(
     place = {i: at for at, i in enumerate(kept)}
     left = len(keys) - len(kept)
     message = f"{count(left, 'image')} of {len(keys):,} without a file {'has' if left == 1 else 'have'} no mask, and are left out"
-    more = [Note("PG476", message, "leave `masks` out for all images", "masks", "info")] if left else []
+    gone = (LeftOut(left, "image without a mask", "images without a mask"),)
+    more = [Note("PG476", message, "leave `masks` out for all images", "masks", "info", gone)] if left else []
     boxes = [(place[record], box, name) for record, box, name, _, _ in shapes]
     items = {number_name("boxes"): np.array([number for *_, number in shapes], np.float32)}
     own = [keys[i] for i in kept]
-    found = gathered(own, known_sides([sides[i] for i in kept]), boxes, names, lambda i: shapes[i][3], items, [*notes, *more])
+    found = gathered(own, known_sides([sides[i] for i in kept]), boxes, names, lambda i: shapes[i][3], items, [*notes, *more], missing)
     return replace(found, beside={"mask": [f"{root}/{owner[key]}" for key in own]})
 
 

@@ -208,11 +208,6 @@ class Mix(Source):
         """Returns whether one of the parts does."""
         return any(part.source.needs_data() for part in self.parts.values())
 
-    def without_looking(self) -> None:
-        """Lets each part pass over files that do not exist."""
-        for part in self.parts.values():
-            part.source.without_looking()
-
     def unpacked(self, base: Path) -> int:
         """Sums what the parts take."""
         return sum(part.source.unpacked(base) for part in self.parts.values())

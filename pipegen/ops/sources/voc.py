@@ -15,18 +15,20 @@ from pipegen.ops.families.mask_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import number_name
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
 from pipegen.ops.sources.annotations.pairs import annotated, below, listed_images, without_ending
-from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides
-from pipegen.ops.sources.listing.base import Note, Parts
+from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, without_listed, without_own_image
+from pipegen.ops.sources.listing.base import LeftOut, Note, Parts
 from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Callable
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.annotations.found import Found
+    from pipegen.ops.sources.listing.missing import Missing
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"
@@ -90,7 +92,8 @@ class Voc(BoxedSource):
             raise OpError("PG402", f"not one of {count(len(keys), 'image')} has a mask below {folder!r}", field="masks", help=help_)
         left = len(keys) - len(there)
         message = f"{count(left, 'image')} of {len(keys):,} {'has' if left == 1 else 'have'} no mask below {folder!r}, and are left out"
-        return there, [Note("PG476", message, "leave `masks` out for all images", "masks", "info")] if left else []
+        gone = (LeftOut(left, "image without a mask", "images without a mask"),)
+        return there, [Note("PG476", message, "leave `masks` out for all images", "masks", "info", gone)] if left else []
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         """Read the files of the images that are listed; see `BoxedSource.find`."""
@@ -100,8 +103,9 @@ class Voc(BoxedSource):
         root = below(path, self.images, ("JPEGImages", "images"), "images", path)
         folder = below(path, self.annotations, ("Annotations", "annotations"), "annotations", root)
         images, beside = listed_images(root, progress, ".xml")
-        own, sizes, notes = annotated(root, images, folder, ".xml")
-        keys, parts, more = self._of_splits(path, root, images)
+        own, alone = annotated(root, images, folder, ".xml")
+        missing = without_own_image(alone, root, "annotation file") if self.split is None else []
+        keys, parts, more = self._of_splits(path, root, images, missing)
         boxes: list[tuple[int, tuple[float, ...], str]] = []
         places: list[str] = []
         difficult: list[bool] = []
@@ -123,12 +127,12 @@ class Voc(BoxedSource):
             except DamagedError as error:
                 wrong.append(str(error))
         if wrong:
-            raise damaged(wrong, "path", sizes)
+            raise damaged(wrong, "path", len(own) + len(alone))
         names = tuple(sorted({name for _, _, name in boxes}))
         items = {"difficult": np.array(difficult, np.float32)}
         if self.masks == "instances":
             items |= {number_name("boxes"): np.array(objects, np.float32)}
-        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*notes, *more, *beside])
+        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*more, *beside], missing)
         if self.masks:
             masks_folder = self._masks_below(path)
             found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})
@@ -138,9 +142,11 @@ class Voc(BoxedSource):
         left, top, right, bottom = corners
         return (left - 1, top - 1, right, bottom) if self.corners == "pixels" else corners
 
-    def _of_splits(self, path: str, root: str, keys: Sequence[str]) -> tuple[Sequence[str], Parts | None, Sequence[Note]]:
+    def _of_splits(
+        self, path: str, root: str, keys: Sequence[str], lost: builtins.list[Missing]
+    ) -> tuple[Sequence[str], Parts | None, Sequence[Note]]:
         """The images of the lists, of those that have masks where these are asked for; the split of each where there are several; and what
-        to know of the others."""
+        to know of the others. What the lists name and is not there comes to `lost`."""
         if self.split is None:
             chosen, more = self._with_masks(path, keys) if self.masks else (keys, [])
             return chosen, None, more
@@ -149,11 +155,12 @@ class Voc(BoxedSource):
         for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
             field = f"split.{split}" if split else "split"
             ids = _listed(path, _SEGMENTED if self.masks and os.path.isdir(f"{path}/{_SEGMENTED}") else _SETS, name, field)
-            missing = [i for i in ids if i not in known]
-            if missing:
-                message = f"the list `{name}` names {count(len(missing), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(missing)}"
+            gone = [i for i in ids if i not in known]
+            if len(gone) == len(ids):
+                message = f"the list `{name}` names {count(len(gone), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(gone)}"
                 raise OpError("PG578", message, field=field, help="put the images there, or take them off the list")
-            for i in ids:
+            lost += without_listed(gone, name, root, field)
+            for i in (i for i in ids if i in known):
                 if found.setdefault(known[i], split) != split:
                     message = f"{i!r} is in the lists of `{found[known[i]]}` and of `{split}`"
                     raise OpError("PG448", message, field=field, help="name lists that have no image in common")

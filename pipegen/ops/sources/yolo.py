@@ -13,16 +13,18 @@ from pipegen.ops.arguments.box_rules import BoxFormat
 from pipegen.ops.base import SplitName
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text
 from pipegen.ops.sources.annotations.pairs import below, files_below, listed_images, without_ending
-from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, unpaired
+from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, without_listed, without_own_image
 from pipegen.ops.sources.annotations.yolo_names import Described, described
 from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pipegen.ops.sources.annotations.found import Found
+    from pipegen.ops.sources.listing.missing import Missing
 
 _Name = Annotated[str, Field(min_length=1)]
 _IMAGES, _LABELS = "images", "labels"
@@ -56,7 +58,8 @@ class Yolo(BoxedSource):
         about = described(str(base), self.path)
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
         images, beside = listed_images(root, progress, ".txt")
-        keys, parts = self._images(about, root, images)
+        missing: builtins.list[Missing] = []
+        keys, parts, folders = self._images(about, root, images, missing)
         boxes: list[tuple[int, tuple[float, ...], str]] = []
         places: list[str] = []
         wrong: list[str] = []
@@ -79,25 +82,38 @@ class Yolo(BoxedSource):
         if wrong:
             raise damaged(wrong, "path", sum(there))
         names = about.names or tuple(sorted({name for _, _, name in boxes}, key=int))
-        notes = [*unpaired(_lost(root, files) if self.split is None else (), "text file", "path"), *beside]
+        missing += without_own_image(_alone(root, images, folders), root, "text file")
         sides = known_sides([None] * len(keys))
-        return root, gathered(keys, sides, boxes, names, places.__getitem__, {}, notes, relative=True), parts
+        return root, gathered(keys, sides, boxes, names, places.__getitem__, {}, beside, missing, relative=True), parts
 
-    def _images(self, about: Described, root: str, keys: list[str]) -> tuple[list[str], Parts | None]:
-        """The images of the splits, and the split of each where there are several."""
+    def _images(
+        self, about: Described, root: str, keys: builtins.list[str], lost: builtins.list[Missing]
+    ) -> tuple[builtins.list[str], Parts | None, builtins.list[str]]:
+        """The images of the splits, the split of each where there are several, and the folders that are taken as a whole, relative to
+        the root. What lists name and is not there comes to `lost`."""
         if self.split is None:
-            return keys, None
+            return keys, None, ["."]
         found: dict[str, str] = {}
+        folders: builtins.list[str] = []
         for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
             field = f"split.{split}" if split else "split"
-            for key in self._of_split(about, root, keys, name, field):
+            for key in self._of_split(about, root, keys, name, field, lost, folders):
                 if found.setdefault(key, split) != split:
                     message = f"{key!r} is in `{found[key]}` and in `{split}`"
                     raise OpError("PG448", message, field=field, help="name splits that have no image in common")
         chosen = sorted(found)
-        return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None
+        return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None, folders
 
-    def _of_split(self, about: Described, root: str, keys: Sequence[str], name: str, field: str) -> list[str]:
+    def _of_split(
+        self,
+        about: Described,
+        root: str,
+        keys: Sequence[str],
+        name: str,
+        field: str,
+        gone: builtins.list[Missing],
+        whole: builtins.list[str],
+    ) -> builtins.list[str]:
         folders = sorted({key.split("/")[0] for key in keys if "/" in key})
         places = about.splits.get(name) or ([f"{root}/{name}"] if name in folders else [])
         if not places:
@@ -110,10 +126,12 @@ class Yolo(BoxedSource):
             if os.path.isdir(place):
                 within = os.path.relpath(os.path.realpath(place), os.path.realpath(root)).replace(os.sep, "/")
                 own = [key for key in keys if within == "." or key.startswith(f"{within}/")]
-                lost = [] if own else [place]
+                lost = [place]
+                whole.append(within)
             else:
                 own, lost = _of_list(place, about.folder, root, known_keys, field)
-            if lost:
+                gone += without_listed(lost, name, root, field) if own else []
+            if lost and not own:
                 message = f"the split `{name}` names {count(len(lost), 'path')} below which no image of {root!r} lies: {quoted(lost)}"
                 raise OpError("PG578", message, field=field, help="put the images there, or correct the names")
             found += own
@@ -145,13 +163,35 @@ def _labels_of(image: str) -> str:
     return f"{'/'.join(parts)}/{without_ending(name)}.txt"
 
 
-def _lost(root: str, files: Sequence[str]) -> list[str]:
-    """The text files that belong to no image, where they lie apart from the images."""
-    labels = f"{root.removesuffix(_IMAGES)}{_LABELS}"
-    if not root.endswith(f"/{_IMAGES}") or not os.path.isdir(labels):
-        return []
-    known = set(files)
-    return [path for name in files_below(labels, ".txt") if (path := f"{labels}/{name}") not in known and name != "classes.txt"]
+def _alone(root: str, images: Sequence[str], folders: Sequence[str]) -> list[str]:
+    """The text files with boxes that belong to no image, below those folders of images that are taken as a whole.
+
+    Where text files lie beside the images, one with boxes is told by its first line.
+    """
+    known = {_labels_of(f"{root}/{key}") for key in images}
+    found: dict[str, None] = {}
+    for folder in folders:
+        own = os.path.normpath(f"{root}/{folder}")
+        labels = os.path.dirname(_labels_of(f"{own}/_"))
+        for name in files_below(labels, ".txt"):
+            path = f"{labels}/{name}"
+            if path not in known and os.path.basename(name) != "classes.txt" and (labels != own or _has_boxes(path)):
+                found[path] = None
+    return list(found)
+
+
+def _has_boxes(file: str) -> bool:
+    """Tells by the first line whether a text file holds boxes."""
+    try:
+        with open(file, "rb") as stream:
+            words = stream.readline(_LINE).split()
+    except OSError:
+        return False
+    return len(words) >= 5 and all(finite(word.decode("ascii", "replace")) is not None for word in words)
+
+
+_LINE = 2**16
+"""Bytes of a line that are looked at."""
 
 
 def _box(words: Sequence[str], names: tuple[str, ...], where: str) -> tuple[str, tuple[float, ...]]:

@@ -68,6 +68,11 @@ def a(image: int, category: int, *box: float, **more: Any) -> dict[str, Any]:
     return {"image_id": 10 + image, "category_id": category, "bbox": list(box), **more}
 
 
+def missing(found: Listing) -> list[tuple[str, list[str]]]:
+    """The code and the keys of each group of records that lack a file."""
+    return [(group.code, [*group.keys]) for group in found.missing]
+
+
 def test_coco_counts_categories_by_their_ids(tmp_path: Path) -> None:
     given = [a(2, 90, 0, 0, 5, 5), a(0, 7, 1.5, 2, 10, 20, iscrowd=1), a(2, 3, 3, 4, 5, 6, segmentation=[[0, 0, 1, 1]])]
     source = coco(tmp_path, given)
@@ -115,11 +120,9 @@ def test_images_and_annotations_without_each_other(tmp_path: Path) -> None:
     source = coco(tmp_path, [a(0, 3, 0, 0, 5, 5), a(2, 3, 0, 0, 5, 5), {**a(0, 3, 0, 0, 1, 1), "image_id": "gone"}])
     (tmp_path / "photos/2.png").unlink()
     found = listed("coco", tmp_path, **source)
-    assert list(found.keys) == ["0.png", "1.png"]
-    assert codes(found) == ["PG476"] * 2
-    late = sources()["coco"].model_validate(source)
-    late.without_looking()
-    assert list(late.list(tmp_path).keys) == ["0.png", "1.png", "2.png"]
+    assert list(found.keys) == ["0.png", "1.png", "2.png"]
+    assert missing(found) == [("PG476", ["2.png"]), ("PG476", ["image_id gone"])]
+    assert missing(listed("coco", tmp_path, **source, empty="drop"))[0] == ("PG476", ["2.png"])
     (tmp_path / "photos/deep").mkdir()
     for i in (0, 1):
         (tmp_path / f"photos/{i}.png").rename(tmp_path / f"photos/deep/{i}.png")
@@ -228,6 +231,8 @@ def test_lists_of_voc_are_splits(tmp_path: Path) -> None:
     assert found.parts is not None
     assert dict(zip(found.keys, found.parts, strict=True)) == {"0.jpg": "train", "1.jpg": "validation", "2.jpg": "test", "3.jpg": "train"}
     assert list(listed("voc", tmp_path, **source, split="train").keys) == ["0.jpg", "3.jpg"]
+    (lists / "partly.txt").write_text("0\n7\n")
+    assert missing(listed("voc", tmp_path, **source, split="partly")) == [("PG578", ["7"])]
     for split, code, said in (
         ("trian", "PG578", "there is no list trian.txt"),
         ("lost", "PG578", "names 1 image of 1 that"),
@@ -245,7 +250,7 @@ def test_files_beside_images_are_found(tmp_path: Path) -> None:
     (tmp_path / "train/lost.xml").write_text(VOC.format(""))
     found = listed("voc", tmp_path, path=".")
     assert list(found.keys) == ["train/a.jpg", "train/b.jpg"]
-    assert [(note.code, "train/lost.xml" in note.message) for note in found.notes] == [("PG476", True)]
+    assert missing(found) == [("PG476", ["train/lost.xml"])]
     photo(tmp_path / "train/a.png")
     assert error_of("voc", tmp_path, path=".").code == "PG424"
 
@@ -330,7 +335,7 @@ def test_names_of_yolo_may_stand_in_a_text_or_nowhere(tmp_path: Path) -> None:
     (tmp_path / "classes.txt").write_text("\n".join("abcdefghijk"))
     assert listed("yolo", tmp_path, **source).column_classes["labels"] == tuple("abcdefghijk")
     (tmp_path / "labels/lost.txt").write_text("")
-    assert codes(listed("yolo", tmp_path, **source)) == ["PG476"]
+    assert missing(listed("yolo", tmp_path, **source)) == [("PG476", ["../labels/lost.txt"])]
 
 
 def test_folders_of_splits_that_hold_images_and_labels(tmp_path: Path) -> None:
@@ -424,7 +429,7 @@ def test_labelme_draws_boxes_around_shapes(tmp_path: Path) -> None:
         ("PG411", "ignored: 1 .json file without `shapes` ('other.json')"),
     ]
     (tmp_path / "b.png").unlink()
-    assert "PG476" in codes(listed("labelme", tmp_path, path="."))
+    assert missing(listed("labelme", tmp_path, path=".")) == [("PG476", ["b.json"])]
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,6 @@ def test_what_is_missing_is_no_text(value: Any) -> None:
         (COLUMNS | {"size": [1, None, 2]}, "PG423", "row 1 of `data` has an empty cell"),
         (COLUMNS | {"breed": [["cat"], ["dog"], ["cat"]]}, "PG420", "row 0 of `data` holds a list"),
         (pd.DataFrame(COLUMNS).rename(columns={"size": "sizes"}), "PG421", "the DataFrame has no column 'size'"),
-        (pd.DataFrame(COLUMNS | {"file": ["a.jpg", "c.jpg", "b.jpg"]}), "PG401", "row 1 of the DataFrame names"),
         (pd.DataFrame(COLUMNS).head(0), "PG402", "the DataFrame has no rows"),
     ],
 )
@@ -116,6 +115,12 @@ def test_what_is_wrong_with_a_table_in_memory(folder: Path, data: Any, code: str
         DataFrame(features=FEATURES).list(folder, data=data)
     assert caught.value.code == code
     assert says in caught.value.message
+
+
+def test_a_row_of_a_table_in_memory_whose_file_does_not_exist(folder: Path) -> None:
+    listing = DataFrame(features=FEATURES).list(folder, data=pd.DataFrame(COLUMNS | {"file": ["a.jpg", "c.jpg", "b.jpg"]}))
+    (missing,) = listing.missing
+    assert (missing.code, list(missing.keys), "row 1 of the DataFrame names" in missing.example(0)) == ("PG401", ["c.jpg"], True)
 
 
 def test_what_is_wrong_with_a_parquet_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,10 +148,7 @@ def test_the_method_keras_takes_the_first_rows(folder: Path) -> None:
         ("file,breed,breed\na.jpg,x,y\n", {}, "PG421", "features.label.column", "the number of the one that is meant: 1, 2"),
         ("file,breed\na.jpg\n", {}, "PG421", "path", "table.csv:2 has 1 column"),
         ("file;breed\na.jpg;x\n", {}, "PG421", "features.image.column", "has no column 'file'"),
-        ("file,breed\na.jpg,x\n,y\n", {}, "PG421", "features.image.column", "table.csv:3 names no image"),
         ("file,breed\na.jpg,\n", {}, "PG420", "features.label.column", "table.csv:2 has no label"),
-        ("file,breed\na.jpg,x\nnone.jpg,y\n", {}, "PG401", "features.image.column", "none.jpg', which does not exist | leave the row out"),
-        ("file,breed\nx.jpg,x\ny.jpg,y\n", {}, "PG401", "features.image.column", "of 1 other row of 2 | `root` is the folder"),
         ("file,breed\n", {}, "PG402", "path", "has no rows"),
         ("", {}, "PG402", "path", "has no rows"),
         ("file,breed\ncaf\xe9.jpg,x\n".encode("latin-1"), {}, "PG421", "path", "is no text in UTF-8: byte 14 is 0xe9"),
@@ -166,6 +163,19 @@ def test_what_cannot_be_read(folder: Path, text: str | bytes, arguments: dict[st
     error = refusal(folder, text, **arguments)
     assert (error.code, error.field) == (code, field)
     assert says in f"{error.message} | {error.help}"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        ("file,breed\na.jpg,x\n,y\n", "PG421", "table.csv:3 names no image"),
+        ("file,breed\na.jpg,x\nnone.jpg,y\n", "PG401", "none.jpg', which does not exist | put the file there"),
+        ("file,breed\nx.jpg,x\ny.jpg,y\n", "PG401", "x.jpg', which does not exist | `root` is the folder"),
+    ],
+)
+def test_rows_without_a_file_are_for_the_spec_to_decide_on(folder: Path, text: str, code: str, says: str) -> None:
+    (missing,) = listed(folder, text).missing
+    assert (missing.code, missing.field, says in " | ".join((missing.example(0), *missing.help))) == (code, "features.image.column", True)
 
 
 @pytest.mark.parametrize(

@@ -62,15 +62,15 @@ def test_a_key_is_what_a_group_finds(tmp_path: Path) -> None:
     assert listing.beside["mask"].keys == ("12_mask.png", "7_mask.png")
 
 
-def test_what_has_no_partner_is_told_and_left_out(folder: Path) -> None:
+def test_what_has_no_partner_is_for_the_spec_to_decide_on(folder: Path) -> None:
     (folder / "masks" / "b.png").unlink()
     (folder / "masks" / "c.png").write_bytes(b"\xff\xd8\xff")
     listing = source().list(folder)
     assert listing.keys == ("a.jpg", "deep/a.jpg")
-    told = [(note.code, note.severity, note.message) for note in listing.notes]
+    told = [(missing.code, list(missing.keys), missing.example(0)) for missing in listing.missing]
     assert told == [
-        ("PG424", "warning", "1 file of `image` has no partner and is ignored: 'b.jpg'"),
-        ("PG424", "warning", "1 file of `mask` has no partner and is ignored: 'c.png'"),
+        ("PG424", ["b.jpg"], "'b.jpg' of `image` has no partner in `mask`"),
+        ("PG424", ["../masks/c.png"], "'c.png' of `mask` has no partner in `image`"),
     ]
 
 
@@ -105,3 +105,20 @@ def test_what_cannot_be_found_or_paired(folder: Path, features: dict[str, Any], 
 def test_what_the_spec_may_not_say(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         Files(**{"features": PAIR, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("values", "ignore", "classes", "expected"),
+    [
+        ({0: 2, 8: 0, 9: 1}, 2, None, 3),  # the largest class is also what a fill uncovers
+        ({0: 2, 8: 0, 9: 1}, 0, None, 3),
+        ({0: 0, 255: 1}, 1, None, 2),
+        ({0: 0, 1: 1, 255: 255}, 255, 2, 2),  # `classes` says that it is none
+        ({0: 0, 1: 1}, 255, None, 2),
+    ],
+)
+def test_an_index_that_values_give_is_a_class_whatever_is_ignored(
+    values: dict[int, int], ignore: int, classes: int | None, expected: int
+) -> None:
+    mask = {"kind": "mask", "path": "masks", "values": values, "ignore": ignore} | ({} if classes is None else {"classes": classes})
+    assert source(PAIR | {"mask": mask}).infer()["mask"].classes == expected

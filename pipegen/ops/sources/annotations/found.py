@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, quoted
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipegen.ops.kinds.packed import Packed
     from pipegen.ops.sources.annotations.outlines import Outlines
     from pipegen.ops.sources.features.class_names import Classes
+    from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.sources.listing.strings import Ints
 
 _ROUNDED = {False: 1.0, True: 0.005}
@@ -42,6 +43,7 @@ class Found:
         beside: The path of a further file of each image, by feature.
         outlines: Of each box the number of its outline, int64 `(boxes,)`, where these are read, and what packs them.
         packed: What the listing holds of each image in place of a file, by feature.
+        missing: Images whose files do not exist, and annotations whose image is unknown.
     """
 
     keys: Sequence[str]
@@ -57,6 +59,7 @@ class Found:
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     outlines: tuple[Ints, Outlines] | None = None
     packed: Mapping[str, Packed] = field(default_factory=dict)
+    missing: tuple[Missing, ...] = ()
 
     def only(self, kept: Ints) -> Found:
         """Returns the same with some boxes alone."""
@@ -93,10 +96,10 @@ def on_image(found: Found) -> tuple[Found, list[Note]]:
     outside = ~flat & ~_has_area(clipped)
     over = ~flat & ~outside & (np.abs(clipped - found.boxes) > _ROUNDED[found.relative]).any(1)
     notes = []
-    for wrong, what, done in (
-        (flat, "has no area", "left out"),
-        (outside, "lies beside its image", "left out"),
-        (over, "reaches over the edge of its image", "clipped to it"),
+    for wrong, what, what_of_several, done in (
+        (flat, "has no area", "have no area", "left out"),
+        (outside, "lies beside its image", "lie beside their images", "left out"),
+        (over, "reaches over the edge of its image", "", "clipped to it"),
     ):
         which = np.flatnonzero(wrong)
         if len(which):
@@ -107,7 +110,8 @@ def on_image(found: Found) -> tuple[Found, list[Note]]:
             first = f"{found.places(number)} {what}: its edges are {corners}{image}"
             verb = "is" if len(which) == 1 else "are"
             message = f"{first}; {count(len(which), 'such box', 'such boxes')} of {len(flat):,} {verb} {done}"
-            notes.append(Note("PG477", message, "correct the annotations where more is meant"))
+            gone = (LeftOut(len(which), f"box that {what}", f"boxes that {what_of_several}"),) if done == "left out" else ()
+            notes.append(Note("PG477", message, "correct the annotations where more is meant", left_out=gone))
     return replace(found, boxes=clipped).only(np.flatnonzero(~(flat | outside))), notes
 
 
@@ -149,7 +153,10 @@ def chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -
     unlisted = {meant[i]: n for i, n in left.items() if i in stays}
     if unlisted:
         message = f"{count(sum(unlisted.values()), 'box', 'boxes')} of classes that `classes` does not list: {quoted(sorted(unlisted))}"
-        notes.append(Note("PG411", f"ignored: {message}", field="classes"))
+        gone = LeftOut(
+            sum(unlisted.values()), "box of a class that `classes` does not list", "boxes of classes that `classes` does not list"
+        )
+        notes.append(Note("PG411", f"ignored: {message}", field="classes", left_out=(gone,)))
     missing = [name for name in names if name not in meant] if isinstance(listed, tuple) else []
     if missing:
         near = closest(missing[0], list(meant))

@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.annotations.source import unpaired
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, is_hidden
 from pipegen.ops.sources.listing.wording import count, find_root
@@ -66,8 +65,8 @@ def files_below(folder: str, ending: str) -> list[str]:
     return sorted(found)
 
 
-def annotated(root: str, keys: Sequence[str], folder: str, ending: str) -> tuple[dict[str, str], int, list[Note]]:
-    """Pairs images with their files: the path of the file of each image that has one, how many files there are, and notes on others.
+def annotated(root: str, keys: Sequence[str], folder: str, ending: str) -> tuple[dict[str, str], list[str]]:
+    """Pairs images with their files: the path of the file of each image that has one, and the paths of files that have no image.
 
     Raises:
         OpError: `PG424` where two images would share a file; `PG402` where no image has one.
@@ -84,4 +83,4 @@ def annotated(root: str, keys: Sequence[str], folder: str, ending: str) -> tuple
         raise OpError("PG402", message, field="path", help="an image and its annotations have the same name but for the ending")
     lost = [f"{folder}/{files[stem]}" for stem in files if stem not in images]
     found = {images[stem]: f"{folder}/{name}" for stem, name in files.items() if stem in images}
-    return found, len(files), unpaired(lost, "annotation file", "path")
+    return found, lost

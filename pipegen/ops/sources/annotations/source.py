@@ -20,8 +20,9 @@ from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
 from pipegen.ops.sources.features.items import KeepsBoxes
 from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts, Source
+from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
-from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.listing.wording import count
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -117,13 +118,11 @@ class BoxedSource(KeepsBoxes, Source):
         type_ = self._type(len(found.names), max(1, int(found.lengths().max(initial=0))))
         listing = Listing(root, keys, None, found.names, sizes, (*notes, *of_classes, *of_boxes, *of_masks), parts, columns=columns)
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
-        listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside)
-        if self.empty != "drop":
-            return listing
-        kept = np.flatnonzero(found.lengths())
+        listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
+        kept = np.flatnonzero(found.lengths()) if self.empty == "drop" else np.arange(len(keys))
         if not len(kept):
             raise OpError("PG402", f"no image below {root!r} has a box", field="empty", help="`empty: allow` takes images without")
-        return listing.take(kept)
+        return listing if len(kept) == len(keys) else listing.take(kept)
 
 
 def _files(root: str, paths: Sequence[str]) -> Files:
@@ -168,13 +167,36 @@ def _other_sizes(root: str, found: Found) -> list[Note]:
     return notes
 
 
-def unpaired(left: Sequence[str], what: str, field: str) -> list[Note]:
-    """A `PG476` note on annotations whose image is not there."""
-    if not left:
+def without_image(
+    gone: Sequence[int], keys: Sequence[str], example: Callable[[int], str], field: str, more: str | None = None
+) -> list[Missing]:
+    """Collects the images whose files do not exist, which are records all the same: their places among the keys, a sentence about each."""
+    import numpy as np
+
+    if not gone:
         return []
-    verb = "has" if len(left) == 1 else "have"
-    message = f"{count(len(left), what)} {verb} no image, and {'is' if len(left) == 1 else 'are'} left out: {quoted(left)}"
-    return [Note("PG476", message, "put the images there, or take their annotations away", field)]
+    help_ = ("put the images there", *([more] if more else ()))
+    named = Strings.hold([keys[number] for number in gone])
+    return [Missing("PG476", named, example, np.array(gone, np.int64), ("image", "images"), "a file", help_, field)]
+
+
+def without_record(names: Sequence[str], example: Callable[[int], str], field: str) -> list[Missing]:
+    """Collects annotations whose image is unknown: the name of each in a list of what to leave out, and a sentence about each."""
+    help_ = ("put the images there, or take their annotations away",)
+    what = ("annotated image", "annotated images")
+    return [Missing("PG476", Strings.hold(names), example, None, what, "a file", help_, field)] if names else []
+
+
+def without_own_image(files: Sequence[str], root: str, what: str, field: str = "path") -> list[Missing]:
+    """Collects annotation files that belong to no image, by their paths; each is known by its path relative to the folder of the images."""
+    names = [os.path.relpath(file, root).replace(os.sep, "/") for file in files]
+    return without_record(names, lambda i: f"the {what} {files[i]!r} has no image", field)
+
+
+def without_listed(names: Sequence[str], split: str, root: str, field: str) -> list[Missing]:
+    """Collects the images that the list of a split names and that are not there."""
+    found = without_record(names, lambda i: f"the list of the split `{split}` names {names[i]!r}, and {root!r} has no such image", field)
+    return [replace(one, code="PG578") for one in found]
 
 
 def known_sides(sides: Sequence[tuple[float, float] | None]) -> Any:
@@ -192,6 +214,7 @@ def gathered(
     places: Callable[[int], str],
     items: Mapping[str, Any],
     notes: Sequence[Note],
+    missing: Sequence[Missing] = (),
     *,
     relative: bool = False,
 ) -> Found:
@@ -202,4 +225,4 @@ def gathered(
     records = np.array([record for record, _, _ in boxes], np.int64)
     edges = np.array([edge for _, edge, _ in boxes], np.float64).reshape(-1, 4)
     classes = np.array([number[name] for _, _, name in boxes], np.int64)
-    return Found(keys, sides, records, edges, classes, names, places, items, tuple(notes), relative)
+    return Found(keys, sides, records, edges, classes, names, places, items, tuple(notes), relative, missing=tuple(missing))

@@ -60,7 +60,8 @@ class StoredPicture(Picture):
 
     values: Annotated[dict[_Stored, Index], Field(min_length=1)] | None = None
     """For a mask: from each value that its files hold to the class index, such as `{0: 0, 255: 1}`; without it, values are
-    indices. Of a palette PNG the value is the place in the palette."""
+    indices. Every index that it gives is a class, that of `ignore` too, unless `classes` says how many there are. Of a palette PNG the
+    value is the place in the palette."""
 
     channels: Literal[1, 3, 4] | None = None
     """For an image: what files are decoded to, 1 for gray, 3 for RGB, 4 for RGB and transparency; by default what `decode` says, which
@@ -80,8 +81,8 @@ class StoredPicture(Picture):
         return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
 
     def classes_of_mask(self) -> int | None:
-        """Counts the classes of a mask, as far as its values say so; what the loss ignores is none, unless it is class 0."""
-        indices = [index for index in (self.values or {}).values() if index != self.ignore or index == 0]
+        """Counts the classes of a mask, as far as its values say so."""
+        indices = list((self.values or {}).values())
         return max(indices) + 1 if indices else None
 
 

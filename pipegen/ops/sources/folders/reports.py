@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.lowering.plugins import PLUGINS, missing_plugin
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ def class_notes(scan: Scan, names: Sequence[str], trees: Sequence[Tree | None], 
         tops = {name.split("/")[0] for name in names}
         unlisted = [folder for folder in folders if folder not in tops]
         if unlisted:
-            yield Note("PG411", f"{count(len(unlisted), 'folder')} not in `classes` and ignored: {quoted(unlisted)}", field="classes")
+            gone = LeftOut(len(unlisted), "folder not in `classes`", "folders not in `classes`")
+            yield Note("PG411", f"{gone} and ignored: {quoted(unlisted)}", field="classes", left_out=(gone,))
 
 
 _VALIDATION = frozenset({"val", "valid", "validation", "dev", "eval"})
@@ -130,7 +131,8 @@ def loose_notes(scan: Scan, loose: int, within: str = "") -> Iterator[Note]:
     if loose:
         folder = f"{scan.root}/{within}" if within else scan.root
         message = f"{count(loose, 'image')} directly in {folder!r} {_is(loose)} ignored, for want of a class"
-        yield Note("PG411", message, "move such images into a class folder", "path")
+        gone = LeftOut(loose, "image outside every class folder", "images outside every class folder")
+        yield Note("PG411", message, "move such images into a class folder", "path", left_out=(gone,))
 
 
 def _is(n: int) -> str:
@@ -145,15 +147,19 @@ def tally_notes(tally: Tally) -> Iterator[Note]:
         yield Note("PG414", message, (missing_plugin(kind), *help_) if kind in PLUGINS else help_[0], "path")
     if tally.broken:
         message = f"{count(len(tally.broken), 'file')} could not be opened and {_is(len(tally.broken))} ignored: {quoted(tally.broken)}"
-        yield Note("PG411", message, "a link may lead nowhere, or the right to read is missing", "path", "warning")
-    passed = []
+        gone = LeftOut(len(tally.broken), "file that could not be opened", "files that could not be opened")
+        yield Note("PG411", message, "a link may lead nowhere, or the right to read is missing", "path", "warning", (gone,))
+    passed, left_out = [], []
     if tally.hidden:
-        passed.append(f"{count(len(tally.hidden), 'hidden entry', 'hidden entries')} ({quoted(tally.hidden)})")
+        left_out.append(LeftOut(len(tally.hidden), "hidden entry", "hidden entries"))
+        passed.append(f"{left_out[-1]} ({quoted(tally.hidden)})")
     if tally.foreign:
+        left_out.append(LeftOut(tally.foreign.total(), "file that is not an image", "files that are not images"))
         passed.append(f"{count(tally.foreign.total(), 'file')} that {_is(tally.foreign.total())} no image ({_kinds(tally.foreign)})")
     if tally.links:
-        passed.append(f"{count(len(tally.links), 'linked folder')} ({quoted(tally.links)}; `follow_links: true` enters them)")
+        left_out.append(LeftOut(len(tally.links), "linked folder", "linked folders"))
+        passed.append(f"{left_out[-1]} ({quoted(tally.links)}; `follow_links: true` enters them)")
     if tally.loops:
         passed.append(f"{count(len(tally.loops), 'link')} back to what is listed already ({quoted(tally.loops)})")
     if passed:
-        yield Note("PG411", f"ignored: {', '.join(passed)}", field="path")
+        yield Note("PG411", f"ignored: {', '.join(passed)}", field="path", left_out=tuple(left_out))

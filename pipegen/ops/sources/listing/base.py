@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pipegen.ops.base import Model
+from pipegen.ops.sources.listing.missing import taken
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes, shareable
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipegen.ops.base import Transform
+    from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.shards import Shards
     from pipegen.ops.sources.listing.strings import Ints
@@ -25,6 +27,24 @@ if TYPE_CHECKING:
 
     Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
     """From the name or the number of a column, and the argument that names it, to its text for each record."""
+
+
+class LeftOut(NamedTuple):
+    """A number of things that a listing leaves out.
+
+    Attributes:
+        number: How many.
+        one: The words for one of them, such as `box without an area`.
+        several: The words for several.
+    """
+
+    number: int
+    one: str
+    several: str
+
+    def __str__(self) -> str:
+        """Counts them: `3 boxes without an area`."""
+        return f"{self.number:,} {self.one if self.number == 1 else self.several}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +58,7 @@ class Note:
         field: The argument of the source that it concerns (dotted where it is nested, such as
             `train.image_folder.path`), or `None` for the source as a whole.
         severity: How bad it is, where that differs from what the code usually means.
+        left_out: What is left out for this reason.
     """
 
     code: str
@@ -45,6 +66,7 @@ class Note:
     help: str | tuple[str, ...] | None = None
     field: str | None = None
     severity: Literal["error", "warning", "info"] | None = None
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,6 +170,8 @@ class Listing:
 
     shards: Shards | None = None
     """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
+    missing: tuple[Missing, ...] = ()
+    """Records whose files do not exist, which are here until `errors.missing` has decided on them, and files that belong to no record."""
     excluded: frozenset[str] = frozenset()
     """The keys that were left out, and are not here."""
     sides: np.ndarray[Any, Any] | None = None
@@ -210,6 +234,7 @@ class Listing:
             rows=None if self.rows is None else self.rows[records],
             ids=None if self.ids is None else self.ids[records],
             sides=None if self.sides is None else self.sides[records],
+            missing=taken(self.missing, records, len(self.keys)),
             cells=None if self.cells is None else partial(_cells_of, self.cells, records.tolist()),
         )
 
@@ -270,9 +295,6 @@ class Source(Model):
     def read_by_python(self) -> str:
         """Says which records are read by Python whatever the files are; empty where that depends on them, or is never so."""
         return ""
-
-    def without_looking(self) -> None:
-        """Lets the listing pass over files that do not exist, where it looks for them at all."""
 
     def keep_index_in(self, folder: Path | None) -> None:
         """Lets the listing keep in a folder what takes long to find out about files that hold many records."""

@@ -59,6 +59,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
             columns.append({name: values[kept] for name, values in own.items()})
             all_notes += wrong
     every = tuple(chosen.values())
+    starts = np.cumsum([0, *(len(listing.keys) for listing in every)]).tolist()
     cells = [listing.cells for listing in every if listing.cells is not None]
     all_notes += _apart(listings, first, reference)
     apart = root is None or any(listing.paths is not None for listing in every)
@@ -82,6 +83,11 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         type=common_type(types, first.type) if first.type is not None and first.numbered else _with_room(every, first.type),
         shards=_all_shards([listing.shards for listing in every]),
         sides=_all_sides(every),
+        missing=tuple(
+            group.within(split, start, f"{split}/", group.field, rooted=root is not None)
+            for (split, listing), start in zip(chosen.items(), starts, strict=False)
+            for group in listing.missing
+        ),
     )
 
 

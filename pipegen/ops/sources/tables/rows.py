@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pipegen.errors import Attempts, OpError, OpErrors
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.join import Joined
 from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
@@ -39,8 +39,9 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
     if isinstance(table, Joined) and table.drops:
         rows = table.with_partners()
         if len(rows) < table.num_rows:
-            gone = count(table.num_rows - len(rows), "row")
-            notes.append(Note("PG411", f"{gone} of {table.num_rows:,} left out: {table.right.called} lacks the key", field="join.missing"))
+            gone = LeftOut(table.num_rows - len(rows), "row whose key the joined table lacks", "rows whose key the joined table lacks")
+            told = f"{count(gone.number, 'row')} of {table.num_rows:,} left out: {table.right.called} lacks the key"
+            notes.append(Note("PG411", told, field="join.missing", left_out=(gone,)))
         rows = _some(rows, table, "join.on", "has a key that the joined table has")
     if where is not None:
         rows = _where(table, where, rows)

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, PrivateAttr, field_validator, model_serializer
+from pydantic import Field, field_validator, model_serializer
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.label import label_type
@@ -17,6 +17,7 @@ from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.pictures import decoders, lives_on
 from pipegen.ops.sources.listing.base import Files, Listing, Note, Source
+from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
@@ -28,13 +29,18 @@ from pipegen.ops.sources.tables.rows import chosen_rows, file_name, row_keys
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import builtins
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import TypeAlias
 
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
+
+    _Listed: TypeAlias = tuple[Files, tuple[Note, ...], tuple[Missing, ...]]
+    """One file of each row, what is odd about them, and those that do not exist."""
 
 
 class TableSource(Source):
@@ -49,9 +55,6 @@ class TableSource(Source):
     join: Join | None = None
     """A second table, whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
 
-    _late: bool = PrivateAttr(default=False)
-    """Whether files may come to be after the listing; one that has not is an error when it is read."""
-
     @field_validator("features")
     @classmethod
     def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
@@ -62,10 +65,6 @@ class TableSource(Source):
     def _what_is_said(self, handler: Any) -> dict[str, Any]:
         """Leaves out what is not said of the arguments that came later, so that hashes of older specs stay."""
         return {name: value for name, value in handler(self).items() if name not in ("where", "join") or value is not None}
-
-    def without_looking(self) -> None:
-        """Let the listing pass over files that do not exist."""
-        self._late = True
 
     def fetched_as_read(self) -> frozenset[str]:
         return frozenset({"root"})
@@ -108,8 +107,7 @@ class TableSource(Source):
         """The records of a table.
 
         Raises:
-            OpErrors: As `Table.column`; `PG401` for files that do not exist, `PG420` for labels that name no class, `PG423` for numbers
-                that are none; as `chosen_rows`.
+            OpErrors: As `Table.column`; `PG420` for labels that name no class, `PG423` for numbers that are none; as `chosen_rows`.
         """
         import numpy as np
 
@@ -125,11 +123,12 @@ class TableSource(Source):
                 tried.errors.append(OpError("PG421", message, field=f"features.{name}.format", help="name files by their paths"))
         in_files = () if inside is not None else self.pictures
         found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
+        missing = tuple(group for listed in found.values() if listed is not None for group in listed[2])
         records = tried.of(self._rows, table, inside) if not in_files else found[in_files[0]]
         reader: Reader | None = inside
         windowed = any(self.features[name].windows() is not None for name in in_files)
         if windowed and records is not None and (cut := tried.of(self._windowed, table, found)):
-            reader, records, found = cut, (replace(records[0], sizes=cut.row_sizes()), ()), {}
+            reader, records, found = cut, (replace(records[0], sizes=cut.row_sizes()), (), ()), {}
         columns: dict[str, Any] = {}
         classes: dict[str, tuple[str, ...]] = {}
         for name, feature in self.features.items():
@@ -140,8 +139,9 @@ class TableSource(Source):
             elif name not in self.pictures:
                 columns[name] = tried.of(self._numbers, table, name)
         if tried.errors or records is None:
-            raise OpErrors(dict.fromkeys(tried.errors), table.column)
-        files, notes = records
+            known = None if records is None else Listing(table.folder, records[0].keys, None, (), records[0].sizes, missing=missing)
+            raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
+        files, notes, _ = records
         notes = (*chosen, *notes)
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
@@ -166,6 +166,7 @@ class TableSource(Source):
             type=self.infer().replace(**types),
             readers={"": reader or FileReader()},
             rows=None if reader is None else np.array(table.kept, np.int64) if inside is not None else np.arange(table.num_rows),
+            missing=missing,
         )
 
     def _inside(self, table: Table) -> BlockReader | None:
@@ -187,7 +188,7 @@ class TableSource(Source):
             raise OpError("PG446", message, field=f"features.{path}", help=help_)
         return table.reader(inside)
 
-    def _windowed(self, table: Table, found: Mapping[str, tuple[Files, tuple[Note, ...]] | None]) -> WindowReader:
+    def _windowed(self, table: Table, found: Mapping[str, _Listed | None]) -> WindowReader:
         """Returns what reads the windows that the rows name, and the other files of the rows; all of them were found."""
         columns, tried = {}, Attempts()
         for name, listed in found.items():
@@ -199,7 +200,7 @@ class TableSource(Source):
             raise OpErrors(tried.errors)
         return WindowReader(columns, table.place)
 
-    def _rows(self, table: Table, reader: BlockReader | None = None) -> tuple[Files, tuple[Note, ...]]:
+    def _rows(self, table: Table, reader: BlockReader | None = None) -> _Listed:
         """Rows without files are known by their numbers, from 0; what they are called in messages is where they stand."""
         import numpy as np
 
@@ -208,12 +209,12 @@ class TableSource(Source):
             raise OpError("PG402", f"{table.called} has no rows", field="path" if table.file else None)
         if reader is not None:
             whole = table.whole
-            return Files(whole.row_names(table.kept), whole.row_places(table.kept), reader.row_sizes()[list(table.kept)]), ()
+            return Files(whole.row_names(table.kept), whole.row_places(table.kept), reader.row_sizes()[list(table.kept)]), (), ()
         size = sum(t.num_bytes or 1 for _, t in self.infer().items())
-        return Files(table.whole.row_names(table.kept), Strings.hold(map(table.place, range(n))), np.full(n, size)), ()
+        return Files(table.whole.row_names(table.kept), Strings.hold(map(table.place, range(n))), np.full(n, size)), (), ()
 
-    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> tuple[Files, tuple[Note, ...]]:
-        """The file of each row, and what is odd about them."""
+    def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> _Listed:
+        """Looks for the file of each row."""
         feature, field = self.features[image], f"features.{image}"
         root = ""
         if feature.root is not None:
@@ -243,20 +244,43 @@ class TableSource(Source):
             sizes.append(size if size >= 0 else 1)
             if progress is not None and row % 1000 == 999:
                 progress(row + 1)
-        errors = []
-        if empty:
-            more = f", and so do {count(len(empty) - 1, 'other row')}" if len(empty) > 1 else ""
-            said = f"{table.place_in(column)(empty[0])} names no {feature.kind}{more}"
-            errors.append(OpError("PG421", said, field=f"{field}.column", help="leave such rows out"))
-        if missing and not self._late:
-            at = f"{field}.{'root' if feature.root else 'column'}"
-            errors.append(_not_there(table.place_in(column), [paths[row] for row in missing], missing, len(paths), at))
-        if errors:
-            raise OpErrors(errors)
         names = Strings.hold(keys)
         alike = all(path == f"{root}/{key}" for path, key in zip(paths, keys, strict=True))
         files = Files(names, names.below(f"{root}/") if alike else Strings.hold(paths), as_sizes(sizes))
-        return files, _repeated([name for name, rows in rows_of.items() if rows > 1])
+        return (
+            files,
+            _repeated([name for name, rows in rows_of.items() if rows > 1]),
+            (*self._missing(image, table, keys, paths, missing, empty),),
+        )
+
+    def _missing(
+        self, image: str, table: Table, keys: Sequence[str], paths: Sequence[str], missing: Sequence[int], empty: Sequence[int]
+    ) -> Iterator[Missing]:
+        """Yields the rows whose file does not exist, and those that name none; `keys` and `paths` are those of all rows."""
+        import numpy as np
+
+        feature, field, rows = self.features[image], f"features.{image}", ("row", "rows")
+        place = table.place_in(image if feature.column is None else feature.column)
+        known = keys if image == self.pictures[0] else self._first_keys(table)
+        if empty:
+            own = Strings.hold([known[row] for row in empty])
+            told = f"names no {feature.kind}"
+            said = lambda i: f"{place(empty[i])} {told}"  # noqa: E731
+            yield Missing("PG421", own, said, np.array(empty), rows, "a file", field=f"{field}.column")
+        if missing:
+            own = Strings.hold([known[row] for row in missing])
+            at = f"{field}.{'root' if feature.root else 'column'}"
+            put = "put the files there" if len(missing) > 1 else "put the file there"
+            help_ = "`root` is the folder that the paths are relative to" if len(missing) == len(paths) else put
+            said = lambda i: f"{place(missing[i])} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
+            yield Missing("PG401", own, said, np.array(missing), rows, "a file", (help_,), at)
+
+    def _first_keys(self, table: Table) -> builtins.list[str]:
+        """Returns the keys of the rows, which are known by the first of their files."""
+        first = self.pictures[0]
+        column = self.features[first].column
+        every = row_keys(table.whole.column(first if column is None else column, f"features.{first}.column"))
+        return [every[row] for row in table.kept]
 
     def _labels(self, table: Table, name: str) -> Labels:
         feature, field = self.features[name], f"features.{name}"
@@ -287,14 +311,6 @@ class TableSource(Source):
         if tried.errors:
             raise OpErrors(tried.errors)
         return np.stack(read, axis=-1)
-
-
-def _not_there(place: Callable[[int], str], files: list[str], rows: list[int], total: int, field: str) -> OpError:
-    first = f"{place(rows[0])} names {files[0]!r}, which does not exist"
-    if len(rows) == 1:
-        return OpError("PG401", first, field=field, help="leave the row out, or put the file there")
-    help_ = "`root` is the folder that the paths are relative to" if len(rows) == total else "leave the rows out, or put the files there"
-    return OpError("PG401", f"{first}; nor do the files of {count(len(rows) - 1, 'other row')} of {total}", field=field, help=help_)
 
 
 def _repeated(names: list[str]) -> tuple[Note, ...]:

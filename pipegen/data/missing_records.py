@@ -1,0 +1,62 @@
+"""Decides about records that lack a file, as `errors.missing` says: they are left out, or they are an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipegen.data.rounding import exact
+from pipegen.diagnostics.advice import write
+from pipegen.ops.sources.listing.base import LeftOut, Note
+from pipegen.spec.models import MissingFraction
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.missing import Missing
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.spec.models import Errors
+
+_DROP = write("errors: {missing: drop}", "spec", "or leave them out, with a warning: {}")
+_LIST = "or name those to leave out: `pipegen validate SPEC --data --write-exclude missing.txt`, then `errors: {exclude: missing.txt}`"
+
+
+def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, tuple[str, ...], tuple[Note, ...]]:
+    """Leaves out the records that lack a file.
+
+    Returns:
+        The other records, or `None` where none is left; the keys of those that lack a file; and a note about each group of them: an error
+        unless the spec lets them go, and then a warning.
+    """
+    if not listing.missing:
+        return listing, (), ()
+    gone: Ints = np.zeros(len(listing.keys), bool)
+    for group in listing.missing:
+        if group.records is not None:
+            gone[group.records] = True
+    unlisted = sum(len(group.keys) for group in listing.missing if group.records is None)
+    lost, total = int(gone.sum()) + unlisted, len(listing.keys) + unlisted
+    is_left = not gone.all()
+    drops = is_left and lost <= exact(errors.most_missing) * total
+    why = ""
+    if isinstance(errors.missing, MissingFraction) and is_left and not drops:
+        why = f"; {lost:,} of {total:,} is more than `max_fraction: {errors.missing.max_fraction:g}` allows"
+    notes = tuple(_note(group, total, why, drops=drops, ways_out=(_DROP, _LIST) if is_left else ()) for group in listing.missing)
+    keys = tuple(dict.fromkeys(key for group in listing.missing for key in group.keys))
+    if not is_left:
+        return None, keys, notes
+    left = listing.take(np.flatnonzero(~gone)) if gone.any() else listing
+    return replace(left, missing=(), notes=(*listing.notes, *notes)), keys, notes
+
+
+def _note(group: Missing, total: int, why: str, *, drops: bool, ways_out: tuple[str, ...]) -> Note:
+    n, (one, several) = len(group.keys), group.what
+    message = group.example(0)
+    if n > 1:
+        message += f"; {n:,} of {total:,} {several} lack {group.lack}"
+    if drops:
+        message += " and are left out" if n > 1 else "; it is left out"
+    help_ = group.help if drops else (*group.help, *ways_out)
+    left_out = LeftOut(n, f"{one} that lacks {group.lack}", f"{several} that lack {group.lack}")
+    return Note(group.code, message + why, help_, group.field, "warning" if drops else "error", (left_out,))
