@@ -535,6 +535,21 @@ def jpeg_files() -> Iterator[tuple[str, bytes]]:
     yield "stray bytes before the end", saved(image, "JPEG")[:-2] + bytes(7) + b"\xff\xd9"
 
 
+def oriented(form: str, orientation: int, *, long: bool = False, size: tuple[int, int] = (22, 19)) -> bytes:
+    """A picture with an orientation."""
+    image = Image.fromarray(photo(*size))
+    block = exif_block(orientation, long=long, big=orientation % 2 == 0, more=3)
+    if form.startswith("PNG"):
+        where: Literal["before", "behind"] = "behind" if form == "PNG behind" else "before"
+        return png(np.asarray(image), 8, 2, idat=300, **{where: [(b"eXIf", block)]})  # type: ignore[arg-type]
+    if form.startswith("JPEG"):
+        far = [segment(0xE2, b"ICC_PROFILE\0" + bytes(40000))] * 3 if form != "JPEG" else []
+        return with_segments(saved(image, "JPEG"), *far, segment(0xE1, b"Exif\0\0" + block))
+    if form == "TIFF":
+        return saved(image, "TIFF", tiffinfo={274: orientation})
+    return saved(image, form, exif=block)
+
+
 FORMATS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
     "PNG": png_files, "BMP": bmp_files, "GIF": gif_files, "TIFF": tiff_files, "WebP": webp_files, "JPEG": jpeg_files,
 }  # fmt: skip

@@ -252,6 +252,9 @@ _TABLE = (
     Code("PG596", "paste-without-mask", _E, "A step pastes by a mask, and it is not clear by which"),
     # Several hosts and devices.
     Code("PG610", "unequal-parts", _W, "The parts of a batch that hosts or replicas take are not of one size, and count the same"),
+    # Which way images lie.
+    Code("PG660", "annotations-turned", _I, "Annotations are turned with images, since their size says how they were drawn"),
+    Code("PG661", "unknown-orientation", _W, "Images are turned by their EXIF, and no size tells how their annotations were drawn"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

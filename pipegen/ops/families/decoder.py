@@ -91,6 +91,10 @@ class DecodeTransform(ElementTransform):
 
         return tf.shape(self.decode(contents))[:2]
 
+    def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
+        """Turns pixels that lie on the image of a file as `decode` turns that, where their size says that they lie as the other way has it."""
+        return image
+
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
     ) -> tf.Tensor:

@@ -1,7 +1,8 @@
-"""The orientation that a camera wrote into a JPEG, PNG or WebP image, read and applied inside the graph."""
+"""The orientation that a camera wrote into an image, read and applied inside the graph."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pipegen.lazy import tf
@@ -48,7 +49,7 @@ _START = 30
 
 
 def orientation(contents: tf.Tensor) -> tf.Tensor:
-    """The EXIF orientation of a JPEG, PNG or WebP image, as Pillow reads it; without one, that of XMP.
+    """The EXIF orientation of a JPEG, PNG, WebP or TIFF image, as Pillow reads it; without one, that of XMP. 1 for other formats.
 
     Args:
         contents: string scalar: a file's bytes.
@@ -59,7 +60,9 @@ def orientation(contents: tf.Tensor) -> tf.Tensor:
     head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_START), tf.int32)
     is_png = tf.reduce_all(head[:4] == list(b"\x89PNG"))
     is_webp = tf.reduce_all(tf.gather(head, [0, 1, 2, 3, 8, 9, 10, 11]) == list(b"RIFFWEBP"))
-    return tf.case([(is_png, lambda: of_png(contents)), (is_webp, lambda: of_webp(contents))], default=lambda: of_jpeg(contents))
+    is_jpeg = tf.reduce_all(head[:3] == [0xFF, 0xD8, 0xFF])
+    readers = [(is_png, partial(of_png, contents)), (is_webp, partial(of_webp, contents)), (is_jpeg, partial(of_jpeg, contents))]
+    return tf.case(readers, default=lambda: _sane(_of_tiff(contents, tf.constant(0))))
 
 
 def of_jpeg(contents: tf.Tensor) -> tf.Tensor:
@@ -178,6 +181,29 @@ def _of_xmp(contents: tf.Tensor) -> tf.Tensor:
 
 def _sane(value: tf.Tensor) -> tf.Tensor:
     return tf.where((value >= 1) & (value <= len(TURNS)), value, 1)
+
+
+def as_decoded(image: tf.Tensor, contents: tf.Tensor, size: tf.Tensor, *, upright: bool) -> tf.Tensor:
+    """Turns pixels that lie on the image of a file, where their size says that they lie the other way.
+
+    Args:
+        image: `(height, width, channels)`.
+        contents: string scalar: the file's bytes.
+        size: Its height and width as it is decoded, int32 `(2,)`.
+        upright: Whether it is turned upright.
+
+    Returns:
+        The same where it has this size, or where no orientation swaps its sides.
+    """
+
+    def other() -> tf.Tensor:
+        turn = orientation(contents)
+        swapped = tf.reduce_all(tf.shape(image)[:2] == tf.reverse(size, [0])) & swaps_sides(turn)
+        return tf.cond(swapped, lambda: orient(image, turn if upright else back(turn)), lambda: tf.identity(image))
+
+    found = tf.cond(tf.reduce_all(tf.shape(image)[:2] == size), lambda: tf.identity(image), apart(other))
+    found.set_shape([None, None, image.shape[-1]])
+    return found
 
 
 def swaps_sides(orientation: tf.Tensor) -> tf.Tensor:

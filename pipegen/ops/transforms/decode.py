@@ -153,6 +153,11 @@ class Decode(DecodeTransform):
 
         return stored_size(contents, exif=self.exif, bits=self._bits)
 
+    def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.exif import as_decoded
+
+        return as_decoded(image, contents, self.stored_size(contents), upright=self.exif == "apply")
+
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
     ) -> tf.Tensor:

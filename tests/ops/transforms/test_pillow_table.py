@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.tf, pytest.mark.filterwarnings("ignore")]
 Array = np.ndarray[Any, Any]
 FARTHEST, ON_AVERAGE = 24, 3.5
 """Levels by which a JPEG may differ from Pillow's, as `docs/how-to/formats.md` states."""
-REFUSED_HERE = {"PNG": (), "GIF": (), "BMP": (), "TIFF": (), "WebP": (), "JPEG": ()}
 ORIENTED = ("JPEG", "JPEG behind 64 KiB", "PNG", "PNG behind", "WebP", "TIFF", "AVIF")
 
 
@@ -106,28 +105,13 @@ def test_what_python_reads_is_known_without_tensorflow() -> None:
 # ---- orientation
 
 
-def oriented(form: str, orientation: int, *, long: bool = False, size: tuple[int, int] = (22, 19)) -> bytes:
-    """A picture with an orientation."""
-    image = Image.fromarray(made.photo(*size))
-    block = made.exif_block(orientation, long=long, big=orientation % 2 == 0, more=3)
-    if form.startswith("PNG"):
-        where: Literal["before", "behind"] = "behind" if form == "PNG behind" else "before"
-        return made.png(np.asarray(image), 8, 2, idat=300, **{where: [(b"eXIf", block)]})  # type: ignore[arg-type]
-    if form.startswith("JPEG"):
-        far = [made.segment(0xE2, b"ICC_PROFILE\0" + bytes(40000))] * 3 if form != "JPEG" else []
-        return made.with_segments(made.saved(image, "JPEG"), *far, made.segment(0xE1, b"Exif\0\0" + block))
-    if form == "TIFF":
-        return made.saved(image, "TIFF", tiffinfo={274: orientation})
-    return made.saved(image, form, exif=block)
-
-
 @pytest.mark.parametrize("form", ORIENTED)
 def test_every_format_is_turned_upright_as_pillow_turns_it(form: str) -> None:
     if form == "AVIF":
         pytest.importorskip("PIL.AvifImagePlugin")
     for orientation in range(10):
         for long in (False, True) if form not in ("TIFF", "AVIF") else (False,):
-            contents = oriented(form, orientation, long=long)
+            contents = made.oriented(form, orientation, long=long)
             for exif in ("apply", "ignore") if form != "TIFF" else ("apply",):
                 step = Decode(jpeg="accurate", exif=exif)  # type: ignore[arg-type]
                 assert not differs(form, decode(contents, step), made.pillow(contents, 3, exif=exif), accurate=True), (orientation, long, exif)
@@ -201,7 +185,7 @@ def chosen() -> Iterator[tuple[str, bytes]]:
     }
     for form, names in some.items():
         yield from ((f"{form} {name}", made.files(form)[name]) for name in names)
-    yield from ((f"{form} turned", oriented(form, 6, size=(19, 22))) for form in ORIENTED if form != "AVIF")
+    yield from ((f"{form} turned", made.oriented(form, 6, size=(19, 22))) for form in ORIENTED if form != "AVIF")
 
 
 SPEC = """
@@ -260,21 +244,6 @@ def test_every_way_to_store_them_gives_the_same(store: Any, cache: str, tmp_path
         assert len(batches) == len(files)
         for (name, contents), found in zip(files.items(), batches, strict=True):
             assert not differs("", found, made.pillow(contents, 3)), name
-
-
-def test_validate_reads_what_training_reads(tmp_path: Path) -> None:
-    """What Pillow reads is not damaged, and what it refuses is named."""
-    from pipegen.api.validation import validate
-
-    good = named(chosen())
-    bad = {"bad1.bmp": made.files("BMP")["32 bits 3ff00000 ffc00 3ff 0, header 40"], "bad2.gif": made.files("GIF")["cut short"]}
-    source = as_files(good | bad, tmp_path)
-    (tmp_path / "spec.yaml").write_text(SPEC.format(source=source, cache="none"))
-    found = validate(str(tmp_path / "spec.yaml"), data="all")
-    said = [d.message for d in found.diagnostics if d.code == "PG406"]
-    assert len(said) == 2, said
-    assert "bad1.bmp" in said[0]
-    assert "bad2.gif" in said[1]
 
 
 @pytest.mark.parametrize("form", ["PNG", "GIF", "BMP", "TIFF"])
