@@ -245,7 +245,10 @@ def bmp_files() -> Iterator[tuple[str, bytes]]:
             if header != 12:
                 some = 2**bits - 1 if bits > 1 else 2
                 fewer = [packed_bits(row, bits) if bits < 8 else row.tobytes() for row in indices(some)]
-                yield f"{bits} bits of {some} colours, header {header}", bmp(fewer, size, bits, header=header, colours=palette(some), used=some)
+                yield (
+                    f"{bits} bits of {some} colours, header {header}",
+                    bmp(fewer, size, bits, header=header, colours=palette(some), used=some),
+                )
     yield "24 bits from the top", bmp(blue_first, size, 24, down=True)
     yield "32 bits from the top", bmp(four, size, 32, down=True)
     rows = [row.tobytes() for row in indices(256)]
@@ -263,7 +266,10 @@ def bmp_files() -> Iterator[tuple[str, bytes]]:
         for bits, packing in ((8, 1), (4, 2)):
             for name, picture in (("runs", runs), ("stretches", few)):
                 data = in_runs(picture, bits)  # type: ignore[arg-type]
-                yield f"RLE{bits} of {name}, header {header}", bmp(data, size, bits, header=header, packing=packing, colours=palette(16), used=16)
+                yield (
+                    f"RLE{bits} of {name}, header {header}",
+                    bmp(data, size, bits, header=header, packing=packing, colours=palette(16), used=16),
+                )
     for masks in ((0xF800, 0x7E0, 0x1F), (0x7C00, 0x3E0, 0x1F)):
         high, low = [bin(mask).count("1") for mask in masks], [(mask & -mask).bit_length() - 1 for mask in masks]
         words = sum((colour[..., i].astype(np.uint16) >> (8 - high[i])) << low[i] for i in range(3)).astype("<u2")
@@ -284,7 +290,10 @@ def bmp_files() -> Iterator[tuple[str, bytes]]:
         rows = [row.astype("<u4").tobytes() for row in words]
         for header in (40, 108) if not masks[3] else (56, 108, 124):
             name = " ".join(f"{mask:x}" for mask in masks)
-            yield f"32 bits {name}, header {header}", bmp(rows, size, 32, header=header, packing=3, masks=masks[:3] if header == 40 else masks)
+            yield (
+                f"32 bits {name}, header {header}",
+                bmp(rows, size, 32, header=header, packing=3, masks=masks[:3] if header == 40 else masks),
+            )
     for bits in (24, 32):
         whole = bmp(blue_first if bits == 24 else four, size, bits)
         yield f"{bits} bits cut short", whole[:-40]
@@ -439,8 +448,14 @@ def tiff_files() -> Iterator[tuple[str, bytes]]:
     yield "BigTIFF", tiff(colour, photometric="rgb", bigtiff=True)
     for kind in ("unassalpha", "assocalpha", "unspecified"):
         yield f"fourth sample {kind}", tiff(rgba, photometric="rgb", extrasamples=[kind])
-        yield f"second sample {kind}", tiff(np.dstack([gray, indices(256)]), photometric="minisblack", planarconfig="contig", extrasamples=[kind])
-    yield "five samples", tiff(np.dstack([rgba, gray]), photometric="rgb", planarconfig="contig", extrasamples=["unassalpha", "unspecified"])
+        yield (
+            f"second sample {kind}",
+            tiff(np.dstack([gray, indices(256)]), photometric="minisblack", planarconfig="contig", extrasamples=[kind]),
+        )
+    yield (
+        "five samples",
+        tiff(np.dstack([rgba, gray]), photometric="rgb", planarconfig="contig", extrasamples=["unassalpha", "unspecified"]),
+    )
     held = io.BytesIO()
     with tifffile.TiffWriter(held) as pages:
         for page in (colour, 255 - colour):
@@ -448,8 +463,11 @@ def tiff_files() -> Iterator[tuple[str, bytes]]:
     yield "two pages", held.getvalue()
     for bits in (4,):
         yield f"gray {bits} by hand", bare_tiff(b"".join(packed_bits(row >> 4, bits) for row in gray), bits)
-    yield "1 bit, filled from the right", bare_tiff(
-        b"".join(bytes(int(f"{b:08b}"[::-1], 2) for b in packed_bits((row > 120).astype(np.uint8), 1)) for row in gray), 1, fill=2
+    yield (
+        "1 bit, filled from the right",
+        bare_tiff(
+            b"".join(bytes(int(f"{b:08b}"[::-1], 2) for b in packed_bits((row > 120).astype(np.uint8), 1)) for row in gray), 1, fill=2
+        ),
     )
     yield "floats", tiff(colour.astype(np.float32), photometric="rgb")
     yield "signed", tiff(gray.astype(np.int16), photometric="minisblack")
@@ -529,7 +547,10 @@ def jpeg_files() -> Iterator[tuple[str, bytes]]:
     yield "CMYK without marker behind JFIF", with_segments(without(cmyk, 0xEE), JFIF)
     ycck = with_segments(without(cmyk, 0xEE), segment(0xEE, b"Adobe\0\x64\0\0\0\0\2"))
     yield "YCCK", ycck
-    yield "CMYK with a profile of 100 KB", with_segments(cmyk, *(segment(0xE2, b"ICC_PROFILE\0" + bytes([i, 2]) + bytes(50000)) for i in (1, 2)))
+    yield (
+        "CMYK with a profile of 100 KB",
+        with_segments(cmyk, *(segment(0xE2, b"ICC_PROFILE\0" + bytes([i, 2]) + bytes(50000)) for i in (1, 2))),
+    )
     yield "a thumbnail", with_segments(saved(image, "JPEG"), segment(0xE1, b"Exif\0\0" + exif_block(1) + saved(image, "JPEG")))
     yield "bytes behind", saved(image, "JPEG") + b"behind"
     yield "stray bytes before the end", saved(image, "JPEG")[:-2] + bytes(7) + b"\xff\xd9"

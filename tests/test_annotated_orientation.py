@@ -87,9 +87,9 @@ def annotated(folder: Path, *, square: bool = False) -> list[Annotated]:
 
 def coco(base: Path, files: list[Annotated]) -> dict[str, Any]:
     boxes = [
-        {"id": i + 1, "image_id": i, "category_id": 1, "iscrowd": 0, "area": 1, "bbox": [l, t, r - l, b - t],
-         "segmentation": [[l, t, r, t, r, b, l, b]]}
-        for i, (l, t, r, b) in enumerate(one.box for one in files)
+        {"id": i + 1, "image_id": i, "category_id": 1, "iscrowd": 0, "area": 1, "bbox": [x0, y0, x1 - x0, y1 - y0],
+         "segmentation": [[x0, y0, x1, y0, x1, y1, x0, y1]]}
+        for i, (x0, y0, x1, y1) in enumerate(one.box for one in files)
     ]  # fmt: skip
     images = [{"id": i, "file_name": one.name, "height": one.size[0], "width": one.size[1]} for i, one in enumerate(files)]
     told = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "red"}]}
@@ -99,23 +99,23 @@ def coco(base: Path, files: list[Annotated]) -> dict[str, Any]:
 
 def voc(base: Path, files: list[Annotated]) -> dict[str, Any]:
     for one in files:
-        l, t, r, b = one.box
-        corners = f"<xmin>{l + 1}</xmin><ymin>{t + 1}</ymin><xmax>{r}</xmax><ymax>{b}</ymax>"
+        x0, y0, x1, y1 = one.box
+        corners = f"<xmin>{x0 + 1}</xmin><ymin>{y0 + 1}</ymin><xmax>{x1}</xmax><ymax>{y1}</ymax>"
         size = f"<size><width>{one.size[1]}</width><height>{one.size[0]}</height></size>"
         text = f"<annotation>{size}<object><name>red</name><bndbox>{corners}</bndbox></object></annotation>"
         for folder in ("drawn", "SegmentationObject"):
             (base / folder).mkdir(exist_ok=True)
         (base / "drawn" / f"{Path(one.name).stem}.xml").write_text(text)
         mask = np.zeros(one.size, np.uint8)
-        mask[t:b, l:r] = 1
+        mask[y0:y1, x0:x1] = 1
         Image.fromarray(mask).save(base / "SegmentationObject" / f"{Path(one.name).stem}.png")
     return {"voc": {"path": str(base), "images": "photos", "annotations": "drawn"}}
 
 
 def labelme(base: Path, files: list[Annotated]) -> dict[str, Any]:
     for one in files:
-        l, t, r, b = one.box
-        shape = {"label": "red", "points": [[l, t], [r, t], [r, b], [l, b]], "shape_type": "polygon"}
+        x0, y0, x1, y1 = one.box
+        shape = {"label": "red", "points": [[x0, y0], [x1, y0], [x1, y1], [x0, y1]], "shape_type": "polygon"}
         told = {"imagePath": one.name, "imageHeight": one.size[0], "imageWidth": one.size[1], "shapes": [shape]}
         (base / "photos" / f"{Path(one.name).stem}.json").write_text(json.dumps(told))
     return {"labelme": {"path": str(base / "photos")}}
@@ -205,13 +205,15 @@ def test_what_is_annotated_is_red(op: str, masks: bool, exif: str, tmp_path: Pat
 
 
 STEPS: dict[str, tuple[Any, ...]] = {
-    "a window alone": ({"random_resized_crop": {"size": 96, "area": [0.5, 1], "ratio": [0.8, 1.25]}},),
-    "turned again": ({"random_flip": "both"}, {"random_rotate_90": {}}, STEP),
+    "a window alone": ({"random_resized_crop": {"size": 96, "area": [0.5, 1], "aspect_ratio": [0.8, 1.25]}},),
+    "turned again": ({"random_flip": {"axis": "both"}}, {"random_rotate_90": {}}, STEP),
     "of another size": ({"resize": {"size": 96, "mode": "pad"}},),
 }
 
 
-@pytest.mark.parametrize("runtime", [{"cache": "none"}, pytest.param({"cache": "memory"}, marks=pytest.mark.nightly)], ids=["read", "cached"])
+@pytest.mark.parametrize(
+    "runtime", [{"cache": "none"}, pytest.param({"cache": "memory"}, marks=pytest.mark.nightly)], ids=["read", "cached"]
+)
 @pytest.mark.parametrize("steps", [pytest.param("a window alone"), *(pytest.param(s, marks=pytest.mark.nightly) for s in (*STEPS,)[1:])])
 def test_steps_and_caches_work_on_what_was_turned(steps: str, runtime: dict[str, Any], tmp_path: Path) -> None:
     files = annotated(tmp_path / "photos")
@@ -235,7 +237,10 @@ def test_a_prepared_store_holds_what_was_turned(tmp_path: Path) -> None:
     spec = {"pipegen": 1, "source": with_masks(coco(tmp_path, files)), "transforms": [STEP], "batch": {"size": 1}, "shuffle": "none"}
     spec |= {"output": {"x": "image", "y": {"boxes": "boxes", "there": "boxes_valid", "mask": "mask"}}}
     pipe = pipegen.build(pipegen.prepare(spec, tmp_path / "store").spec)
-    read = [(x.numpy()[0], y["boxes"].numpy()[0][y["there"].numpy()[0]], y["mask"].numpy()[0, ..., 0]) for x, y in pipe.dataset("train", epoch=0)]
+    read = [
+        (x.numpy()[0], y["boxes"].numpy()[0][y["there"].numpy()[0]], y["mask"].numpy()[0, ..., 0])
+        for x, y in pipe.dataset("train", epoch=0)
+    ]
     for one, example in zip(sorted(files, key=lambda one: one.name), read, strict=True):
         assert lies_on_red(*example) or not (one.told() or one.drawn == "upright"), one
 
@@ -308,8 +313,8 @@ def test_places_are_turned_as_pixels_are(orientation: int) -> None:
     assert found.tolist() == [[11, 7, 2], [0, 0, 0]]
     high, wide = stored.shape
     formats = {
-        "xyxy": ((x, y, x + 1, y + 1), (11, 7, 12, 8)), "yxyx": ((y, x, y + 1, x + 1), (7, 11, 8, 12)), "xywh": ((x, y, 1, 1), (11, 7, 1, 1)),
-        "center_xywh": ((x + 0.5, y + 0.5, 1, 1), (11.5, 7.5, 1, 1)),
+        "xyxy": ((x, y, x + 1, y + 1), (11, 7, 12, 8)), "yxyx": ((y, x, y + 1, x + 1), (7, 11, 8, 12)),
+        "xywh": ((x, y, 1, 1), (11, 7, 1, 1)), "center_xywh": ((x + 0.5, y + 0.5, 1, 1), (11.5, 7.5, 1, 1)),
         "rel_xyxy": ((x / wide, y / high, (x + 1) / wide, (y + 1) / high), (11 / WIDTH, 7 / HEIGHT, 12 / WIDTH, 8 / HEIGHT)),
     }  # fmt: skip
     for form, (given, expected) in formats.items():

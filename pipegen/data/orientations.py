@@ -82,7 +82,7 @@ def _turned(
     notes = []
     if which.any():
         records = odd[which]
-        turn = np.zeros(len(orientations), np.int64)
+        turn: Array = np.zeros(len(orientations), np.int64)
         turn[records] = np.array((0, *BACK))[orientations[records]] if ignored else orientations[records]
         listing = _with_columns(listing, type_, lying, turn)
         notes.append(_told(files, records, ignored=ignored))
@@ -134,9 +134,7 @@ def _stored(path: str) -> tuple[int, int]:
     return (0, 0) if found is None else found.stored
 
 
-def _orientations(
-    spec: PipelineSpec, listing: Listing, image: str, files: Sequence[str], progress: Callable[[int], None] | None
-) -> Array:
+def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Sequence[str], progress: Callable[[int], None] | None) -> Array:
     """The orientation of each image, uint8 `(n,)`."""
     total = len(files)
     folder = kept_folder(spec.runtime, INDEXES) if total >= _WORTH_KEEPING else None
@@ -151,7 +149,7 @@ def _orientations(
                 return held
         except (OSError, ValueError):
             pass
-    found = np.ones(total, np.uint8)
+    found: Array = np.ones(total, np.uint8)
     first = range(0, total, max(1, total // _LOOKED_AT)) if mounted(files[0]) is not None else range(total)
     with ThreadPoolExecutor(threads(spec.runtime)) as pool:
         _look(pool, files, first, found, progress)
@@ -165,9 +163,7 @@ def _orientations(
     return found
 
 
-def _look(
-    pool: ThreadPoolExecutor, files: Sequence[str], which: range, found: Array, progress: Callable[[int], None] | None
-) -> None:
+def _look(pool: ThreadPoolExecutor, files: Sequence[str], which: range, found: Array, progress: Callable[[int], None] | None) -> None:
     parts = [which[at : at + _AT_ONCE] for at in range(0, len(which), _AT_ONCE)]
     for part, own in zip(parts, pool.map(lambda part: [orientation_of(files[i]) for i in part], parts), strict=True):
         found[list(part)] = own

@@ -92,7 +92,7 @@ class DecodeTransform(ElementTransform):
         return tf.shape(self.decode(contents))[:2]
 
     def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
-        """Turns pixels that lie on the image of a file as `decode` turns that, where their size says that they lie as the other way has it."""
+        """Turns pixels that lie on the image of a file as `decode` turns it, where their size says that they lie the other way."""
         return image
 
     def decode_window(

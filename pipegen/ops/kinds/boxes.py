@@ -174,7 +174,7 @@ class Boxes(FeatureKind):
     def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
         import numpy as np
 
-        form = x.details.format or "xyxy"  # type: ignore[union-attr]
+        form = x.details.format or "xyxy"  # type: ignore[attr-defined]
         corners = _as_xyxy(np, np.asarray(items, np.float64), form)
         limits = np.ones_like(sides) if form.startswith("rel_") else sides
         found = np.concatenate([turned_points(corners[:, :2], orientation, limits), turned_points(corners[:, 2:], orientation, limits)], -1)

@@ -167,7 +167,6 @@ def decode_window(
 def survey(
     contents: list[tf.Tensor],
     *,
-    exif: Literal["apply", "ignore"] = "apply",
     need: Need = None,
     window: WindowOf | None = None,
 ) -> Survey:
@@ -175,7 +174,6 @@ def survey(
 
     Args:
         contents: string scalars: the bytes of `n` files.
-        exif: Whether images are turned upright.
         need: The least size, as for `decode` and `decode_window`.
         window: From heights and widths `(n,)` to windows `(n, 4)`.
     """

@@ -43,7 +43,6 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
     def library() -> tf.Tensor:
         return read_by_library(contents, channels, 8, exif=exif)
 
-
     def as_asked(image: tf.Tensor) -> tf.Tensor:
         return image if channels != 1 else luma(image)
 
@@ -60,7 +59,9 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
         return upright_webp(contents, head, read) if exif == "apply" and reads_webp() else read()
 
     def gif() -> tf.Tensor:
-        return tf.cond(_is_plain_gif(contents, head), lambda: as_asked(tf.io.decode_image(contents, 3, expand_animations=False)), apart(library))
+        return tf.cond(
+            _is_plain_gif(contents, head), lambda: as_asked(tf.io.decode_image(contents, 3, expand_animations=False)), apart(library)
+        )
 
     def bmp() -> tf.Tensor:
         rgb = partial(read_by_library, contents, 3, 8, exif=exif)
@@ -180,7 +181,7 @@ def _is_plain_gif(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
 
 
 def _is_plain_bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
-    """Returns whether a BMP is one that TensorFlow reads as Pillow does: rows of 8, 24 or 32 bits a pixel in the usual order of colours, and
+    """Returns whether TensorFlow reads a BMP as Pillow does: it has rows of 8, 24 or 32 bits a pixel in the usual order of colours, and
     nothing behind them."""
     header, bits, packing = _whole(head[14:18]), _whole(head[28:30]), _whole(head[30:34])
     width, height = tf.cast(_whole(head[18:22]), tf.int64), tf.abs(tf.cast(_whole(head[22:26]), tf.int64))

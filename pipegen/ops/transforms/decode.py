@@ -171,7 +171,7 @@ class Decode(DecodeTransform):
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> Survey | None:
         from pipegen.ops.lowering.decoding import survey
 
-        return None if self._bits != _BITS else survey(contents, exif=self.exif, need=self._need(need), window=window)
+        return None if self._bits != _BITS else survey(contents, need=self._need(need), window=window)
 
     def decode_surveyed(
         self,

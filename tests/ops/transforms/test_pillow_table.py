@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import picture_files as made
@@ -50,7 +50,11 @@ def differs(form: str, found: Array | str, expected: Array | str, *, accurate: b
     """What is wrong, if anything is."""
     if isinstance(found, str) or isinstance(expected, str):
         both = isinstance(found, str) and isinstance(expected, str)
-        return "" if both else f"{found if isinstance(found, str) else 'read'}, and Pillow: {expected if isinstance(expected, str) else 'reads it'}"
+        return (
+            ""
+            if both
+            else f"{found if isinstance(found, str) else 'read'}, and Pillow: {expected if isinstance(expected, str) else 'reads it'}"
+        )
     if found.shape != expected.shape:
         return f"{found.shape} instead of {expected.shape}"
     off = np.abs(found.astype(int) - expected.astype(int))
@@ -114,7 +118,11 @@ def test_every_format_is_turned_upright_as_pillow_turns_it(form: str) -> None:
             contents = made.oriented(form, orientation, long=long)
             for exif in ("apply", "ignore") if form != "TIFF" else ("apply",):
                 step = Decode(jpeg="accurate", exif=exif)  # type: ignore[arg-type]
-                assert not differs(form, decode(contents, step), made.pillow(contents, 3, exif=exif), accurate=True), (orientation, long, exif)
+                assert not differs(form, decode(contents, step), made.pillow(contents, 3, exif=exif), accurate=True), (
+                    orientation,
+                    long,
+                    exif,
+                )
                 import tensorflow as tf
 
                 size = step.stored_size(tf.constant(contents)).numpy().tolist()
@@ -177,7 +185,13 @@ def chosen() -> Iterator[tuple[str, bytes]]:
     """Some pictures of every format that are read otherwise by TensorFlow alone, and all with orientation 6."""
     some = {
         "GIF": ("frame at (5, 6), back 3", "4 bits, 0 clear", "4 bits interlaced", "Pillow's, moving"),
-        "BMP": ("4 bits, header 12", "RLE8 of runs, header 40", "16 bits 565, header 108", "24 bits with bytes behind", "32 bits from the top"),
+        "BMP": (
+            "4 bits, header 12",
+            "RLE8 of runs, header 40",
+            "16 bits 565, header 108",
+            "24 bits with bytes behind",
+            "32 bits from the top",
+        ),
         "PNG": ("palette 4 tRNS", "gray 2", "rgb sRGB"),
         "TIFF": ("planes apart", "mode CMYK"),
         "WebP": ("lossless with transparency",),
