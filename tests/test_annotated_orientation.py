@@ -206,7 +206,7 @@ def test_what_is_annotated_is_red(op: str, masks: bool, exif: str, tmp_path: Pat
 
 STEPS: dict[str, tuple[Any, ...]] = {
     "a window alone": ({"random_resized_crop": {"size": 96, "area": [0.5, 1], "aspect_ratio": [0.8, 1.25]}},),
-    "turned again": ({"random_flip": {"axis": "both"}}, {"random_rotate_90": {}}, STEP),
+    "turned again": ({"random_flip": {"axis": "both"}}, STEP, {"random_rotate_90": {}}),
     "of another size": ({"resize": {"size": 96, "mode": "pad"}},),
 }
 

@@ -133,7 +133,7 @@ def _behind(contents: tf.Tensor, pattern: str) -> tf.Tensor:
 
 
 def _of_tiff(contents: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
-    """What the directory of a TIFF header says of the orientation, int32, whether it makes sense or not; 0 where it says nothing."""
+    """Reads the orientation in the directory of a TIFF header: int32, 0 where there is none, below 0 where it makes no sense."""
     size = tf.strings.length(contents)
 
     def part(start: tf.Tensor, count: int) -> tf.Tensor:
@@ -169,7 +169,7 @@ def _of_tiff(contents: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
 
 
 def _of_xmp(contents: tf.Tensor) -> tf.Tensor:
-    """What XMP says of the orientation, 1 where it says nothing."""
+    """Reads the orientation in XMP: int32, 1 where there is none."""
 
     def told() -> tf.Tensor:
         digit = tf.strings.regex_replace(contents, _IN_XMP, r"\1", replace_global=False)

@@ -67,7 +67,7 @@ def orientation_of(path: str) -> int:
 
 
 def _of_start(start: bytes) -> int | None:
-    """What the first bytes of a file say; `None` where they leave it open."""
+    """Finds the orientation in the first bytes of a file; `None` where they leave it open."""
     if start[:3] == b"\xff\xd8\xff":
         at = 0
         if start[3:4] == b"\xe1" and start[6:12] == b"Exif\0\0":
@@ -137,5 +137,5 @@ def _by_pillow(path: str, start: bytes) -> int:
 
 
 def _opened(path: str) -> Any:
-    """What Pillow opens: a path, or a file of another machine."""
+    """Returns what Pillow opens: a path, or a file of another machine."""
     return nullcontext(path) if mounted(path) is None else Opened(path)
