@@ -184,7 +184,7 @@ def notes_of(source: dict[str, Any], exif: str = "apply") -> dict[str, Any]:
     return {d.code: d for d in collect(load(spec).model).diagnostics if d.code in ("PG660", "PG661")}
 
 
-DAY = {("coco", True, "apply"), ("voc", True, "ignore")}
+DAY = {("coco", True, "apply")}
 """What is looked at by day: it holds what the others do."""
 
 
@@ -211,10 +211,9 @@ STEPS: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "runtime", [{"cache": "none"}, pytest.param({"cache": "memory"}, marks=pytest.mark.nightly)], ids=["read", "cached"]
-)
-@pytest.mark.parametrize("steps", [pytest.param("a window alone"), *(pytest.param(s, marks=pytest.mark.nightly) for s in (*STEPS,)[1:])])
+@pytest.mark.nightly
+@pytest.mark.parametrize("runtime", [{"cache": "none"}, {"cache": "memory"}], ids=["read", "cached"])
+@pytest.mark.parametrize("steps", STEPS)
 def test_steps_and_caches_work_on_what_was_turned(steps: str, runtime: dict[str, Any], tmp_path: Path) -> None:
     files = annotated(tmp_path / "photos")
     pipe = build(with_masks(coco(tmp_path, files)), "apply", *STEPS[steps], runtime=runtime)

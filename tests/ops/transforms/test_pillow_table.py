@@ -245,8 +245,11 @@ def named(files: Iterator[tuple[str, bytes]]) -> dict[str, bytes]:
     return {f"{i:03}.{endings.get(name.split()[0], name.split()[0].lower())}": contents for i, (name, contents) in enumerate(files)}
 
 
-@pytest.mark.parametrize("cache", ["none", "memory"])
-@pytest.mark.parametrize("store", [as_files, as_zip, as_webdataset, as_table])
+NIGHTLY = [pytest.param(store, marks=pytest.mark.nightly) for store in (as_files, as_zip, as_table)]
+
+
+@pytest.mark.parametrize("cache", ["none", pytest.param("memory", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("store", [as_webdataset, *NIGHTLY])
 def test_every_way_to_store_them_gives_the_same(store: Any, cache: str, tmp_path: Path) -> None:
     import pipegen
 
