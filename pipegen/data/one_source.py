@@ -11,6 +11,7 @@ import numpy as np
 from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
 from pipegen.data.missing_records import without_missing
+from pipegen.data.orientations import with_orientations
 from pipegen.data.places import argument, place_within
 from pipegen.data.remote.localise import localised
 from pipegen.data.sampling.subset import with_subset
@@ -69,7 +70,7 @@ def list_part(
         local = localised(spec.source, spec.runtime)
         spec = spec.model_copy(update={"source": local.source})
         with local.errors_named():
-            listing = local.listing(_list(spec, base, progress, data))
+            listing = with_orientations(spec, local.listing(_list(spec, base, progress, data)), progress)
     except OpError as error:
         diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)
         listed = error.listing if isinstance(error, OpErrors) else None

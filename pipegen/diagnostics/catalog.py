@@ -257,6 +257,9 @@ _TABLE = (
     Code("PG627", "parts-far-from-asked", _W, "The parts have other shares of the records than the spec asks for"),
     Code("PG628", "array-stays", _W, "An array has the form of an image that a step moves, and keeps its place"),
     Code("PG630", "mixed-shard-sets", _E, "Shards that name their number belong to different sets"),
+    # Which way images lie.
+    Code("PG660", "annotations-turned", _I, "Annotations are turned with images, since their size says how they were drawn"),
+    Code("PG661", "unknown-orientation", _W, "Images are turned by their EXIF, and no size tells how their annotations were drawn"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

@@ -8,7 +8,7 @@ from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.memory import ram_budget
 from pipegen.mounts import content_of
-from pipegen.ops.families.decoder import HEAD, Decodes
+from pipegen.ops.families.decoder import HEAD, Decodes, needs_whole
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.nodes import Cache
 from pipegen.spec.joined import part_path
@@ -118,7 +118,7 @@ def _rows(spec: Spec, part: str, manifest: Manifest, split: str, read: ElementTy
 
 
 def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
-    """Files of formats that TensorFlow has no decoder for."""
+    """Files that TensorFlow has no decoder for, or would read otherwise."""
     if not manifest.listing.in_files or manifest.listing.shards is not None:
         return
     beside = manifest.beside(plan.split)
@@ -139,7 +139,8 @@ def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Di
 
 def _format(file: str, decoder: DecodeTransform) -> str | None:
     try:
-        return decoder.read_by_python(content_of(file, HEAD))
+        head = content_of(file, HEAD)
+        return decoder.read_by_python(content_of(file) if needs_whole(head) else head)
     except OSError:
         return None  # reading it will say so
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import picture_files
 import pytest
 from cli_helpers import GOOD, Cli, write_images
 
@@ -51,6 +52,19 @@ def test_damaged_files_are_named_with_the_reason(cli: Cli, good: Path, photos: P
     assert "is empty" in result.stdout
     assert "good.pipegen.yaml:2:" in result.stdout
     assert "would take the next good record" not in result.stdout, "nothing is being trained"
+
+
+def test_odd_forms_that_pillow_reads_are_not_damaged_and_those_that_it_refuses_are(cli: Cli, flat: Path, tmp_path: Path) -> None:
+    bmp, gif = picture_files.files("BMP"), picture_files.files("GIF")
+    good = {"a.bmp": bmp["RLE4 of runs, header 40"], "b.gif": gif["clear frame at (5, 6), back 3"], "c.bmp": bmp["16 bits 565, header 40"]}
+    bad = {"d.bmp": bmp["32 bits 3ff00000 ffc00 3ff 0, header 40"], "e.gif": gif["cut short"]}
+    (tmp_path / "photos").mkdir()
+    for name, contents in (good | bad).items():
+        (tmp_path / "photos" / name).write_bytes(contents)
+    result = cli("validate", "--data=all")
+    assert result.stdout.count("error[PG406]") == len(bad)
+    assert all(name in result.stdout for name in bad)
+    assert not any(name in result.stdout for name in good)
 
 
 @pytest.mark.parametrize("step", ["random_crop: {size: 16}", "random_resized_crop: {size: 16, area: [0.01, 0.02]}"])

@@ -3,6 +3,7 @@ r"""Reads the pages of the catalogue with what a test must set up beside their s
 Three more fences than the `yaml` ones may stand on a page:
 
 - `files`: one line for each file, `PATH  KIND`. The kinds are `npz ARRAYS`, `jpeg WxH`, `png WxH`, `png16 WxH` (16 bits), `webp WxH`,
+  `turned WxH` (a JPEG of the EXIF orientation 6),
   `scene WxH SEED [EDIT]` (a PNG of squares that the seed chooses; `dark`, `blurred` or `recoloured`), `truncated` (half a JPEG),
   `parquet ROWS COLUMNS` (row groups of 4; columns such as `image:bytes mask:path label:class`), `tfrecord COUNT KEY=WHAT … [cut]` (records
   whose keys hold `jpeg:WxH`, `int:N`, which is the row modulo N, or `float:N`, so many numbers; `cut` takes the last bytes away),
@@ -27,7 +28,7 @@ class PageFile:
 
     Attributes:
         path: Relative to the spec; `{i}` stands for a number when there are several.
-        kind: `jpeg`, `png`, `png16`, `webp`, `scene`, `truncated`, `empty`, `dir`, `text`, `parquet` or `npz`.
+        kind: `jpeg`, `png`, `png16`, `webp`, `turned`, `scene`, `truncated`, `empty`, `dir`, `text`, `parquet` or `npz`.
         size: `(width, height)` in pixels for images, else `None`.
         count: How many times the file is repeated.
         content: The text of a `text` file; what a `scene` shows; the arrays of a `npz` file, as `NAME=DTYPE:SHAPE` such as `y=int64:24x1`.
@@ -120,7 +121,7 @@ def parse_page(code: str, text: str) -> SpecPage:
 
 def _parse_file(code: str, line: str) -> PageFile:
     match = _FILE.match(line.strip())
-    kinds = ("jpeg", "png", "png16", "webp", "scene", "truncated", "empty", "dir", "text", "npz", "parquet", *RECORDS)
+    kinds = ("jpeg", "png", "png16", "webp", "turned", "scene", "truncated", "empty", "dir", "text", "npz", "parquet", *RECORDS)
     if match is None or match["kind"] not in kinds:
         raise ValueError(f"the page of {code} has a file line that is no `PATH  KIND`: {line!r}")
     rest = match["rest"] or ""
@@ -128,6 +129,6 @@ def _parse_file(code: str, line: str) -> PageFile:
     if match["kind"] in ("text", "npz", "scene", "parquet", *RECORDS):
         return PageFile(match["path"], match["kind"], count=count, content=rest.replace("\\n", "\n"))
     size = re.fullmatch(r"(\d+)x(\d+)", rest.strip())
-    if (size is None) == (match["kind"] in kinds[:4]):
+    if (size is None) == (match["kind"] in kinds[:5]):
         raise ValueError(f"the page of {code}: an image needs a size such as `32x24`, other files have none: {line!r}")
     return PageFile(match["path"], match["kind"], (int(size[1]), int(size[2])) if size else None, count)

@@ -75,7 +75,9 @@ def image(kind: str, size: tuple[int, int]) -> bytes:
     else:
         picture = Image.merge("RGB", (gradient, gradient.transpose(Image.Transpose.FLIP_TOP_BOTTOM), gradient))
     stream = io.BytesIO()
-    picture.save(stream, {"jpeg": "JPEG", "webp": "WEBP"}.get(kind, "PNG"))
+    exif = Image.Exif()
+    exif[0x0112] = 6 if kind == "turned" else 1
+    picture.save(stream, {"jpeg": "JPEG", "turned": "JPEG", "webp": "WEBP"}.get(kind, "PNG"), exif=exif if kind == "turned" else b"")
     return stream.getvalue()
 
 

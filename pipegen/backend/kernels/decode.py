@@ -33,7 +33,7 @@ def decode(stage: s.Decode, features: Features, found: Found | None) -> None:
 def _of_one_size(stage: s.Decode, features: Features) -> tf.Tensor:
     assert stage.like is not None  # noqa: S101 - the caller has asked
     name, other = stage.like
-    image = stage.ref.step.decode(features[stage.feature])
+    image = other.step.fitted(stage.ref.step.decode(features[stage.feature]), features[name])
     own, wanted = tf.shape(image)[:2], other.step.stored_size(features[name])
     shown = tf.strings.format(f"its size is {{}}, and that of `{name}`, on which it lives, is {{}} (height, width)", (own, wanted))
     same = tf.debugging.Assert(tf.reduce_all(own == wanted), [shown])

@@ -40,7 +40,7 @@ class ArrayDecoder(DecodeTransform):
         """float32 of the shape."""
         return x.with_(dtype="float32", shape=self.shape, interval=None, file_channels=None, file_bits=None)
 
-    def read_by_python(self, head: bytes) -> str | None:
+    def read_by_python(self, content: bytes) -> str | None:
         return f"array ({self.format})"
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:

@@ -42,6 +42,11 @@ def format_of(head: bytes) -> str | None:
     return plugin_format(head) or next((name for magic, name in _MAGIC if head.startswith(magic)), None)
 
 
+def needs_whole(head: bytes) -> bool:
+    """Returns whether it takes a whole file that begins so to tell how it is read."""
+    return format_of(head) in ("GIF", "BMP")
+
+
 class DecodeTransform(ElementTransform):
     """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
 
@@ -72,8 +77,12 @@ class DecodeTransform(ElementTransform):
         """
         raise NotImplementedError
 
-    def read_by_python(self, head: bytes) -> str | None:
-        """Names the format of a file that TensorFlow has no decoder for, as the first `HEAD` bytes tell; `None` for all others."""
+    def read_by_python(self, content: bytes) -> str | None:
+        """Names the format of a file that TensorFlow has no decoder for, or would read otherwise; `None` for all others.
+
+        Args:
+            content: The file; its first `HEAD` bytes will do, unless `needs_whole` says otherwise.
+        """
         return None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
@@ -81,6 +90,10 @@ class DecodeTransform(ElementTransform):
         import tensorflow as tf
 
         return tf.shape(self.decode(contents))[:2]
+
+    def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
+        """Turns pixels that lie on the image of a file as `decode` turns it, where their size says that they lie the other way."""
+        return image
 
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False

@@ -31,9 +31,9 @@ class MaskDecoder(DecodeTransform):
         indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
         return x.decoded(1, dtype="uint8", interval=Interval(0.0, float(max(*indices, x.ignore))))
 
-    def read_by_python(self, head: bytes) -> str | None:
-        gray = head.startswith(b"\x89PNG") and head[25:26] == b"\0"
-        return None if gray else format_of(head) or "a PNG of palette indices or colours, or another format than PNG"
+    def read_by_python(self, content: bytes) -> str | None:
+        gray = content.startswith(b"\x89PNG") and content[25:26] == b"\0"
+        return None if gray else format_of(content) or "a PNG of palette indices or colours, or another format than PNG"
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """uint8 `(height, width, 1)`; see `lowering.masks.decode_mask`."""

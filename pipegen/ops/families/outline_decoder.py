@@ -20,5 +20,5 @@ class OutlineDecoder(ArrayDecoder):
         """uint8 `(height, width, 1)`."""
         return x.decoded(1, dtype="uint8", interval=Interval(0.0, 255.0))
 
-    def read_by_python(self, head: bytes) -> str | None:
+    def read_by_python(self, content: bytes) -> str | None:
         return f"outlines ({self.format})"

@@ -117,6 +117,17 @@ class FeatureKind:
         """Returns whether it can be aligned with an image, and so is moved with it."""
         return self.pictured or self.lives
 
+    def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
+        """Turns items that lie on a stored image to lie on the upright one, of a kind that `lives` and is ragged.
+
+        Args:
+            items: A NumPy array `(items, ...)`.
+            orientation: The EXIF orientation of their images, 2 to 8.
+            sides: Height and width of the stored image of each in pixels, float64 `(items, 2)`.
+            x: Their type.
+        """
+        raise NotImplementedError
+
     def takes(self, source: str, argument: str) -> bool:
         """Returns whether an argument describes it in a source."""
         return argument in self.arguments.get(source, ())

@@ -11,6 +11,7 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.turning import turned_points
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
@@ -170,15 +171,22 @@ class Boxes(FeatureKind):
         kept = _large_enough(boxes, whole * share, whole, details) & tf.reduce_all(boxes[..., 2:] > boxes[..., :2], -1)
         return tf.cast(boxes, tf.float32), kept
 
+    def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
+        import numpy as np
+
+        form = x.details.format or "xyxy"  # type: ignore[attr-defined]
+        corners = _as_xyxy(np, np.asarray(items, np.float64), form)
+        limits = np.ones_like(sides) if form.startswith("rel_") else sides
+        found = np.concatenate([turned_points(corners[:, :2], orientation, limits), turned_points(corners[:, 2:], orientation, limits)], -1)
+        x0, x1 = np.sort(found[:, [0, 2]], -1).T
+        y0, y1 = np.sort(found[:, [1, 3]], -1).T
+        return np.stack(_parts(x0, y0, x1, y1, form), -1).astype(items.dtype)
+
     def express(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
         x0, y0, x1, y1 = tf.unstack(tf.cast(items, tf.float64), axis=-1)
         if form.startswith("rel_"):
             x0, y0, x1, y1 = x0 / size[1], y0 / size[0], x1 / size[1], y1 / size[0]
-        parts = {
-            "xyxy": (x0, y0, x1, y1), "yxyx": (y0, x0, y1, x1), "xywh": (x0, y0, x1 - x0, y1 - y0),
-            "center_xywh": ((x0 + x1) / 2.0, (y0 + y1) / 2.0, x1 - x0, y1 - y0),
-        }  # fmt: skip
-        return tf.cast(tf.stack(parts[form.removeprefix("rel_")], -1), tf.float32)
+        return tf.cast(tf.stack(_parts(x0, y0, x1, y1, form), -1), tf.float32)
 
     def weight(self, items: tf.Tensor) -> tf.Tensor:
         return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
@@ -208,6 +216,15 @@ _BORDER = [point for i in range(_SIDE) for point in ((i / _SIDE, 0.0), (1.0, i /
 
 _RELATIVE_MOST = 2.0
 """Parts of an image beyond which nobody marks anything."""
+
+
+def _parts(x0: Any, y0: Any, x1: Any, y1: Any, form: str) -> tuple[Any, Any, Any, Any]:
+    """The numbers of a format, relative ones as the edges are."""
+    parts = {
+        "xyxy": (x0, y0, x1, y1), "yxyx": (y0, x0, y1, x1), "xywh": (x0, y0, x1 - x0, y1 - y0),
+        "center_xywh": ((x0 + x1) / 2.0, (y0 + y1) / 2.0, x1 - x0, y1 - y0),
+    }  # fmt: skip
+    return parts[form.removeprefix("rel_")]
 
 
 def _as_xyxy(library: Any, boxes: Any, form: str) -> Any:

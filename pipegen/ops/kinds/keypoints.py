@@ -9,6 +9,8 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.point_rules import PointRules, swapped_places
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.turning import turned_points
+from pipegen.ops.lowering.exif import TURNS
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:
@@ -91,6 +93,20 @@ class Keypoints(FeatureKind):
             message = f"{place(row)} has a keypoint of visibility {other:g}"
             raise OpError("PG256", message, help="it is 0 for an absent one, 1 for a hidden one and 2 for one that is seen")
         return Ragged(np.where(values[..., 2:] > 0, values, np.float32(0)), lengths)
+
+    def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
+        import numpy as np
+
+        rules = x.details
+        places = np.asarray(items[..., :2], np.float64)
+        found = np.concatenate([turned_points(places, orientation, sides - 1), items[..., 2:]], -1)
+        found = np.where(items[..., 2:] > 0, found, 0)
+        transposes, mirrored = TURNS[orientation]
+        mirrors = (transposes + len(mirrored)) % 2 == 1
+        if mirrors and isinstance(rules, PointRules) and rules.swaps:
+            sets = found if rules.each else found.reshape(-1, len(rules.names), 3)
+            found = sets[:, list(rules.swaps)].reshape(found.shape)
+        return found.astype(items.dtype)
 
     def joins(self, x: FeatureType) -> bool:
         """Returns whether there is any number of them: an image has one of each name."""

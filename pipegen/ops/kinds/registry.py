@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"
-_OTHERS = frozenset({"base", "numbering", "packed", "ragged", "registry"})
+_OTHERS = frozenset({"base", "numbering", "packed", "ragged", "registry", "turning"})
 
 
 class Kinded(Protocol):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.once import apart, either, once
+from pipegen.ops.lowering.target import target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,12 @@ _FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
 _ACCURATE: dict[str, Any] = {"dct_method": "INTEGER_ACCURATE", "fancy_upscaling": True}
 USUAL = 8
 """Up to how many times the pixels that are needed make a usual image."""
-_HEAD = 24
+_HEAD, _START = 24, 1024
+"""Bytes of a file by which it is plain, and those in which a plain JPEG says how many colours it has."""
+_FOUR_COLOURS = r"(?s)\C*\x00\x14\x08\C\C\C\C\x04\C*"
+"""A start of frame of four colours: its length, the bits, height and width, and their number."""
+_ADOBE = bytes.fromhex("ffee000e41646f626500640000000000")
+"""The segment of a JPEG whose inks are stored as their opposite, as they always are."""
 _UNKNOWN_SIDE = 1 << 15
 """Stands for the height and width of a file that is looked at alone: no window is too large for it."""
 _SMALLEST = bytes.fromhex("ffd8ffc0000b080001000101011100ffda0008010100003f00")
@@ -73,7 +79,7 @@ def decode(
     Args:
         contents: string scalar: a file's bytes.
         channels: 1, 3 or 4.
-        exif: Whether a JPEG is turned upright.
+        exif: Whether it is turned upright.
         need: The least `(height, width)` in pixels that is needed: a JPEG is reduced by the greatest of `RATIOS` whose
             multiple of it still fits into the upright image. `None` keeps the full size.
         accurate: Whether a JPEG is decoded accurately, which takes `need` to be `None`.
@@ -82,21 +88,21 @@ def decode(
     Returns:
         uint8 `(height, width, channels)`.
     """
-    from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
+    from pipegen.ops.lowering.exif import orient
     from pipegen.ops.lowering.formats import decode_other
 
     def plain() -> tf.Tensor:
         return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None, accurate=accurate)
 
     def segmented() -> tf.Tensor:
-        turn = once(orientation, contents)
-        size = _upright(_jpeg_size(contents), swaps_sides(turn)) if need else None
-        return once(orient, _jpeg(contents, channels, _ratio_index(size, need) if need else None, accurate=accurate), turn)
+        marked, size, turn = _looked_at(contents, exif)
+        image = _segmented(marked, channels, _ratio_index(size, need) if need else None, accurate)
+        return image if turn is None else once(orient, image, turn)
 
     def other() -> tf.Tensor:
         return once(decode_other, contents, channels=channels, exif=exif)
 
-    return _shaped(_by_content(contents, exif, None if rare else plain, segmented, other), channels)
+    return _shaped(_by_content(contents, None if rare else plain, segmented, other), channels)
 
 
 def decode_window(
@@ -117,7 +123,7 @@ def decode_window(
         window: From int32 scalars, the height and width of the full-size, upright image in pixels, to int32 `(4,)`: top,
             left, height, width of the window in it.
         channels: 1, 3 or 4.
-        exif: Whether a JPEG is turned upright.
+        exif: Whether images are turned upright.
         need: The least `(height, width)` in pixels that is needed of the window: a JPEG is reduced by the greatest of
             `RATIOS` whose multiple of it still fits into the window. The window in the reduced image is
             `scaled_window`. `None` keeps the full size.
@@ -128,7 +134,7 @@ def decode_window(
     Returns:
         uint8 `(height, width, channels)`.
     """
-    from pipegen.ops.lowering.exif import orient, orientation, swaps_sides
+    from pipegen.ops.lowering.exif import orient
     from pipegen.ops.lowering.formats import decode_other
 
     window = _traced_once(window)
@@ -147,20 +153,20 @@ def decode_window(
         return _jpeg(contents, channels, index, place)
 
     def segmented() -> tf.Tensor:
-        turn = once(orientation, contents)
-        place, index = chosen(_upright(_jpeg_size(contents), swaps_sides(turn)))
-        return cut(once(orient, _jpeg(contents, channels, index, accurate=accurate), turn), place, index)
+        marked, size, turn = _looked_at(contents, exif)
+        place, index = chosen(size)
+        image = _segmented(marked, channels, index, accurate)
+        return cut(image if turn is None else once(orient, image, turn), place, index)
 
     def other() -> tf.Tensor:
         return cut_out(once(decode_other, contents, channels=channels, exif=exif), window)
 
-    return _shaped(_by_content(contents, exif, None if rare else plain, segmented, other), channels)
+    return _shaped(_by_content(contents, None if rare else plain, segmented, other), channels)
 
 
 def survey(
     contents: list[tf.Tensor],
     *,
-    exif: Literal["apply", "ignore"] = "apply",
     need: Need = None,
     window: WindowOf | None = None,
 ) -> Survey:
@@ -168,13 +174,11 @@ def survey(
 
     Args:
         contents: string scalars: the bytes of `n` files.
-        exif: Whether a JPEG is turned upright.
         need: The least size, as for `decode` and `decode_window`.
         window: From heights and widths `(n,)` to windows `(n, 4)`.
     """
     count = len(contents)
-    heads = tf.stack([tf.strings.substr(one, 0, _HEAD) for one in contents])
-    plain = _is_plain(tf.io.decode_raw(heads, tf.uint8, fixed_length=_HEAD), exif)
+    plain = _is_plain(tf.stack([tf.strings.substr(one, 0, _START) for one in contents]))
     ratio, sizes, places = tf.zeros_like(plain, tf.int32), None, None
     if window is not None or need is not None:
         sizes = _sizes(contents, plain)
@@ -232,30 +236,59 @@ def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
     return tf.concat([first, (start + size + (ratio - 1)) // ratio - first], axis=-1)
 
 
-def _by_content(contents: tf.Tensor, exif: str, plain: Branch | None, segmented: Branch, other: Branch) -> tf.Tensor:
+def _by_content(contents: tf.Tensor, plain: Branch | None, segmented: Branch, other: Branch) -> tf.Tensor:
     """Run what fits the file: a JPEG with nothing to look up (None where it is known to be none), one that may have EXIF, another format.
 
     Almost every JPEG of a dataset starts with JFIF and goes on to its tables. Seeing that costs a few bytes, while a
-    search for EXIF is a pass over 64 KiB.
+    search for EXIF passes over the file.
     """
     from pipegen.ops.lowering.formats import is_jpeg
 
-    head = tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD)
-    if exif == "ignore":
-        return other() if plain is None else tf.cond(is_jpeg(head), plain, apart(other))
+    start = tf.strings.substr(contents, 0, _START)
+    head = tf.io.decode_raw(start, tf.uint8, fixed_length=_HEAD)
     if plain is None:
         return tf.cond(is_jpeg(head), segmented, apart(other))
-    return tf.cond(_is_plain(head, exif), plain, apart(lambda: tf.cond(is_jpeg(head), segmented, apart(other))))
+    return tf.cond(_is_plain(start), plain, apart(lambda: tf.cond(is_jpeg(head), segmented, apart(other))))
 
 
-def _is_plain(head: tf.Tensor, exif: str) -> tf.Tensor:
-    """Returns whether files that start with `head`, uint8 `(..., _HEAD)`, are JPEGs that need not be searched for EXIF."""
-    from pipegen.ops.lowering.formats import is_jpeg
-
-    if exif == "ignore":
-        return is_jpeg(head)
+def _is_plain(start: tf.Tensor) -> tf.Tensor:
+    """Returns whether files that start so, strings of `_START` bytes, are JPEGs without EXIF whose colours TensorFlow reads rightly."""
+    head = tf.io.decode_raw(start, tf.uint8, fixed_length=_HEAD)
     jfif = tf.reduce_all(tf.gather(head, _JFIF_AT, axis=-1) == tf.constant(_JFIF, tf.uint8), axis=-1)
-    return jfif & tf.reduce_any(head[..., 21, None] == tf.constant(_BODY_MARKERS, tf.uint8), axis=-1)
+    tables = tf.reduce_any(head[..., 21, None] == tf.constant(_BODY_MARKERS, tf.uint8), axis=-1)
+    return jfif & tables & ~tf.strings.regex_full_match(start, _FOUR_COLOURS)
+
+
+def _looked_at(contents: tf.Tensor, exif: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]:
+    """A JPEG whose colours TensorFlow reads as Pillow does, its height and width when it is upright, and how it is turned, if it is.
+
+    Inks are stored as their opposite. TensorFlow believes so only if a segment of Adobe's stands there.
+    """
+    from pipegen.ops.lowering.exif import of_jpeg, swaps_sides
+
+    shape = tf.io.extract_jpeg_shape(contents)
+
+    def marked() -> tf.Tensor:
+        return tf.strings.join([tf.strings.substr(contents, 0, 2), _ADOBE, tf.strings.substr(contents, 2, -1)])
+
+    read = tf.cond(shape[2] == 4, marked, lambda: tf.identity(contents))
+    if exif == "ignore":
+        return read, shape[:2], None
+    turn = once(of_jpeg, contents)
+    return read, tf.where(swaps_sides(turn), tf.reverse(shape[:2], [0]), shape[:2]), turn
+
+
+def _segmented(contents: tf.Tensor, channels: int, index: tf.Tensor | None, accurate: bool) -> tf.Tensor:
+    """Decode a JPEG of any colours as stored; accurate inks by Pillow, as TensorFlow mixes them a level darker."""
+    from pipegen.ops.lowering.library import read_by_library
+
+    def read() -> tf.Tensor:
+        return _jpeg(contents, channels, index, accurate=accurate)
+
+    if not accurate or target() != "process":
+        return read()
+    inks = tf.io.extract_jpeg_shape(contents)[2] == 4
+    return tf.cond(inks, apart(lambda: read_by_library(contents, channels, 8, exif="ignore")), read)
 
 
 def _traced_once(window: WindowOf) -> WindowOf:
@@ -288,10 +321,6 @@ def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
 def _ratios(need: Need) -> tuple[int, ...]:
     """By what a JPEG may be reduced where so much of it is needed."""
     return RATIOS if need else RATIOS[:1]
-
-
-def _upright(size: tf.Tensor, swapped: tf.Tensor) -> tf.Tensor:
-    return tf.where(swapped, tf.reverse(size, [0]), size)
 
 
 def _ratio_index(size: tf.Tensor, need: tuple[int, int]) -> tf.Tensor:

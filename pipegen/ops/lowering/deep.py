@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.formats import head_of, is_jpeg, kind, luma, refused, sure
+from pipegen.ops.lowering.exif import upright_png
+from pipegen.ops.lowering.formats import GRAY_TYPES, head_of, is_jpeg, kind, luma, refused, sure
 from pipegen.ops.lowering.library import read_by_library, too_shallow
 
-_GRAY_TYPES = (0, 4)
-"""Colour types of a PNG without colour: gray, and gray with transparency."""
 _AFTER_KINDS = 7
 """The branch of a JPEG, behind those of `kind`."""
 
@@ -26,10 +25,16 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
     def library() -> tf.Tensor:
         return read_by_library(contents, channels, 16, exif=exif)
 
+    def png() -> tf.Tensor:
+        def read() -> tf.Tensor:
+            return _png(contents, head, channels)
+
+        return upright_png(contents, read) if exif == "apply" else read()
+
     # In the order of `kind`: PNG, GIF, BMP, WebP, TIFF, Netpbm, unknown; then JPEG.
     others = [shallow(name) for name in ("a GIF", "a BMP image", "a WebP image")]
     unknown = [lambda: refused(contents, "is not a PNG, TIFF, PGM or PPM image", tf.uint16), shallow("a JPEG")]
-    image = tf.switch_case(number, [lambda: _png(contents, head, channels), *others, library, library, *unknown])
+    image = tf.switch_case(number, [png, *others, library, library, *unknown])
     image.set_shape([None, None, channels])
     return image
 
@@ -40,7 +45,7 @@ def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
         known = tf.identity(contents)
     if channels != 1:
         return tf.io.decode_png(known, channels, dtype=tf.uint16)
-    gray = tf.reduce_any(head[25] == list(_GRAY_TYPES))
+    gray = tf.reduce_any(head[25] == list(GRAY_TYPES))
     return tf.cond(
         gray,
         lambda: tf.io.decode_png(known, 1, dtype=tf.uint16),

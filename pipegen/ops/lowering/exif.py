@@ -1,15 +1,23 @@
-"""The orientation that a camera wrote into a JPEG, read and applied inside the graph."""
+"""The orientation that a camera wrote into an image, read and applied inside the graph."""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from pipegen.lazy import tf
+from pipegen.ops.lowering.once import apart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ORIENTATION_TAG = 0x0112
-SHORT = 3
-SEARCHED = 65536
-"""Bytes at the start of a file in which EXIF is looked for: the Exif standard puts it into the first segment."""
 MOST_ENTRIES = 128
 """Entries of the first image file directory that are looked at; their tags ascend, and this one's is low."""
+TYPES = {3: (2, False), 4: (4, False), 6: (1, True), 8: (2, True), 9: (4, True), 13: (4, False)}
+"""The types of TIFF that a whole number can have, as Pillow takes them: the bytes of each, and whether it has a sign."""
+SEARCHED_FOR_XMP = 65536
+"""Bytes at the start of a PNG in which XMP is looked for."""
 
 TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
     1: (False, ()),
@@ -22,14 +30,26 @@ TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
     8: (True, (0,)),  # turn counter-clockwise
 }
 """How each orientation is turned upright: whether rows and columns change places, and which axes are reversed then."""
+BACK = (1, 2, 3, 4, 5, 8, 7, 6)
+"""The orientation that undoes each, from 1 on."""
+WEBP_EXIF, WEBP_XMP = 8, 4
+"""Flags of an extended WebP header."""
 
-# RE2 reads a pattern as UTF-8, so bytes above 127 cannot be written in it: `\C` is any byte. Before `Exif` stand the
-# marker FF E1 and the length of the segment.
-_TO_TIFF = r"(?s)^\C*?\C\C\C\CExif\x00\x00"
+# RE2 reads a pattern as UTF-8, so bytes above 127 cannot be written in it: `\C` is any byte. A search for a plain text is many times as
+# fast as one for a pattern, so it comes first.
+_TIFF = r"(?:Exif\x00\x00)*(II\*\x00|MM\x00\*)"
+_IN_JPEG = r"(?s)^\C*?Exif\x00\x00" + _TIFF
+_IN_PNG = r"(?s)^\C*?eXIf" + _TIFF
+_IN_WEBP = r"(?s)^\C*?EXIF\C\C\C\C" + _TIFF
+_XMP = "tiff:Orientation"
+_IN_XMP = r"(?s)^\C*?tiff:Orientation(?:=\"|>)([0-9])\C*$"
+# Where almost every camera puts EXIF: into the first segment, or behind that of JFIF, which has 16 bytes.
+_FIRST, _SECOND = 12, 30
+_START = 30
 
 
 def orientation(contents: tf.Tensor) -> tf.Tensor:
-    """The EXIF orientation of a JPEG.
+    """The EXIF orientation of a JPEG, PNG, WebP or TIFF image, as Pillow reads it; without one, that of XMP. 1 for other formats.
 
     Args:
         contents: string scalar: a file's bytes.
@@ -37,31 +57,163 @@ def orientation(contents: tf.Tensor) -> tf.Tensor:
     Returns:
         int32 scalar from 1 to 8; 1 when there is none or it makes no sense.
     """
-    start = tf.strings.substr(contents, 0, SEARCHED)
-    tiff = tf.io.decode_raw(tf.strings.regex_replace(start, _TO_TIFF, "", replace_global=False), tf.uint8, fixed_length=SEARCHED)
-    mark = tf.cast(tiff[:4], tf.int32)
-    little = tf.reduce_all(mark == [0x49, 0x49, 0x2A, 0x00])
-    big = tf.reduce_all(mark == [0x4D, 0x4D, 0x00, 0x2A])
+    head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_START), tf.int32)
+    is_png = tf.reduce_all(head[:4] == list(b"\x89PNG"))
+    is_webp = tf.reduce_all(tf.gather(head, [0, 1, 2, 3, 8, 9, 10, 11]) == list(b"RIFFWEBP"))
+    is_jpeg = tf.reduce_all(head[:3] == [0xFF, 0xD8, 0xFF])
+    readers = [(is_png, partial(of_png, contents)), (is_webp, partial(of_webp, contents)), (is_jpeg, partial(of_jpeg, contents))]
+    return tf.case(readers, default=lambda: _sane(_of_tiff(contents, tf.constant(0))))
 
-    def whole(part: tf.Tensor) -> tf.Tensor:
+
+def of_jpeg(contents: tf.Tensor) -> tf.Tensor:
+    """The orientation of a JPEG; see `orientation`."""
+    head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_START), tf.int32)
+    first = (head[3] == 0xE1) & tf.reduce_all(head[6:12] == list(b"Exif\0\0"))
+    second = tf.reduce_all(head[3:6] == [0xE0, 0, 16]) & (head[21] == 0xE1) & tf.reduce_all(head[24:30] == list(b"Exif\0\0"))
+    at = tf.where(first, _FIRST, _SECOND)
+    found = tf.cond(first | second, lambda: _of_tiff(contents, at), lambda: tf.constant(0))
+
+    def searched() -> tf.Tensor:
+        behind = tf.cond(contains(contents, r"Exif\x00\x00"), lambda: _behind(contents, _IN_JPEG), lambda: tf.constant(0))
+        return tf.cond(behind == 0, lambda: _of_xmp(contents), lambda: tf.identity(behind))
+
+    return _sane(tf.cond(found == 0, apart(searched), lambda: tf.identity(found)))
+
+
+def of_png(contents: tf.Tensor) -> tf.Tensor:
+    """The orientation of a PNG; see `orientation`."""
+    start = tf.strings.substr(contents, 0, SEARCHED_FOR_XMP)
+
+    def searched() -> tf.Tensor:
+        found = _behind(contents, _IN_PNG)
+        return tf.cond(found == 0, lambda: _of_xmp(start), lambda: tf.identity(found))
+
+    return _sane(tf.cond(_may_turn_png(contents), apart(searched), lambda: tf.constant(1)))
+
+
+def of_webp(contents: tf.Tensor) -> tf.Tensor:
+    """The orientation of a WebP image; see `orientation`."""
+    head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_START), tf.int32)
+
+    def searched() -> tf.Tensor:
+        found = tf.cond(tf.bitwise.bitwise_and(head[20], WEBP_EXIF) != 0, lambda: _behind(contents, _IN_WEBP), lambda: tf.constant(0))
+        seen = (found == 0) & (tf.bitwise.bitwise_and(head[20], WEBP_XMP) != 0)
+        return tf.cond(seen, lambda: _of_xmp(contents), lambda: tf.identity(found))
+
+    return _sane(tf.cond(_may_turn_webp(head), apart(searched), lambda: tf.constant(1)))
+
+
+def upright_png(contents: tf.Tensor, image: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """The image of a PNG, turned upright."""
+    return tf.cond(_may_turn_png(contents), apart(lambda: orient(image(), of_png(contents))), image)
+
+
+def upright_webp(contents: tf.Tensor, head: tf.Tensor, image: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """The image of a WebP file that starts with `head`, turned upright."""
+    return tf.cond(_may_turn_webp(head), apart(lambda: orient(image(), of_webp(contents))), image)
+
+
+def contains(contents: tf.Tensor, text: str) -> tf.Tensor:
+    """Returns whether a text stands anywhere in a file's bytes."""
+    return tf.strings.length(tf.strings.regex_replace(contents, text, "", replace_global=False)) != tf.strings.length(contents)
+
+
+def _may_turn_png(contents: tf.Tensor) -> tf.Tensor:
+    return contains(contents, "eXIf") | contains(tf.strings.substr(contents, 0, SEARCHED_FOR_XMP), _XMP)
+
+
+def _may_turn_webp(head: tf.Tensor) -> tf.Tensor:
+    extended = tf.reduce_all(head[12:16] == list(b"VP8X"))
+    return extended & (tf.bitwise.bitwise_and(head[20], WEBP_EXIF | WEBP_XMP) != 0)
+
+
+def _behind(contents: tf.Tensor, pattern: str) -> tf.Tensor:
+    """The orientation of a TIFF header, whose mark is the group of a pattern; 0 where there is none."""
+    return _of_tiff(tf.strings.regex_replace(contents, pattern, r"\1", replace_global=False), tf.constant(0))
+
+
+def _of_tiff(contents: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
+    """Reads the orientation in the directory of a TIFF header: int32, 0 where there is none, below 0 where it makes no sense."""
+    size = tf.strings.length(contents)
+
+    def part(start: tf.Tensor, count: int) -> tf.Tensor:
+        text = tf.strings.substr(contents, tf.clip_by_value(start, 0, size), count)
+        return tf.io.decode_raw(text, tf.uint8, fixed_length=count)
+
+    head = part(at, 8)
+    little = tf.reduce_all(head[:4] == tf.constant([0x49, 0x49, 0x2A, 0], tf.uint8))
+    big = tf.reduce_all(head[:4] == tf.constant([0x4D, 0x4D, 0, 0x2A], tf.uint8))
+
+    def whole(bytes_: tf.Tensor) -> tf.Tensor:
         """The last axis of bytes as one unsigned number, in the file's byte order."""
-        powers = [256**i for i in range(part.shape[-1])]
+        powers = [256**i for i in range(bytes_.shape[-1])]
         weights = tf.where(little, tf.constant(powers, tf.int64), tf.constant(powers[::-1], tf.int64))
-        return tf.reduce_sum(tf.cast(part, tf.int64) * weights, axis=-1)
+        return tf.reduce_sum(tf.cast(bytes_, tf.int64) * weights, axis=-1)
 
-    offset = tf.cast(tf.clip_by_value(whole(tiff[4:8]), 0, SEARCHED - 2), tf.int32)
-    listed = tf.cast(whole(tf.slice(tiff, [offset], [2])), tf.int32)
-    entries = tf.minimum(tf.minimum(listed, MOST_ENTRIES), (SEARCHED - 2 - offset) // 12)
-    table = tf.reshape(tf.slice(tiff, [offset + 2], [12 * entries]), [-1, 12])
-    found = (whole(table[:, 0:2]) == ORIENTATION_TAG) & (whole(table[:, 2:4]) == SHORT)
-    value = tf.reduce_max(tf.concat([tf.where(found, whole(table[:, 8:10]), 0), [0]], axis=0))
-    sane = (little | big) & (value >= 1) & (value <= 8)
-    return tf.cast(tf.where(sane, value, 1), tf.int32)
+    offset = tf.cast(tf.minimum(whole(head[4:8]), tf.cast(size, tf.int64)), tf.int32)
+    directory = part(at + offset, 2 + 12 * MOST_ENTRIES)
+    entries = tf.reshape(directory[2:], [MOST_ENTRIES, 12])
+    listed = tf.range(MOST_ENTRIES, dtype=tf.int64) < whole(directory[:2])
+    kind = whole(entries[:, 2:4])
+    values = tf.zeros_like(kind)
+    for type_, (length, signed) in TYPES.items():
+        value = whole(entries[:, 8 : 8 + length])
+        below = value - 256**length if signed else value
+        values = tf.where(kind == type_, tf.where(value >= 256**length // 2, below, value), values)
+    known = tf.reduce_any(kind[:, None] == tf.constant([*TYPES], tf.int64), axis=1) & (whole(entries[:, 4:8]) == 1)
+    found = listed & known & (whole(entries[:, 0:2]) == ORIENTATION_TAG) & (little | big)
+    # A value that makes no sense is not 0, so that nothing else is looked for.
+    sense = tf.where((values >= 1) & (values <= len(TURNS)), values, -1)
+    last = tf.reduce_max(tf.where(found, tf.range(1, MOST_ENTRIES + 1), 0))
+    return tf.cond(last > 0, lambda: tf.cast(sense[last - 1], tf.int32), lambda: tf.constant(0))
+
+
+def _of_xmp(contents: tf.Tensor) -> tf.Tensor:
+    """Reads the orientation in XMP: int32, 1 where there is none."""
+
+    def told() -> tf.Tensor:
+        digit = tf.strings.regex_replace(contents, _IN_XMP, r"\1", replace_global=False)
+        byte = tf.cast(tf.io.decode_raw(digit, tf.uint8, fixed_length=2), tf.int32)  # longer where nothing matched
+        return _sane(tf.where(tf.strings.length(digit) == 1, byte[0] - ord("0"), 0))
+
+    return tf.cond(contains(contents, _XMP), told, lambda: tf.constant(1))
+
+
+def _sane(value: tf.Tensor) -> tf.Tensor:
+    return tf.where((value >= 1) & (value <= len(TURNS)), value, 1)
+
+
+def as_decoded(image: tf.Tensor, contents: tf.Tensor, size: tf.Tensor, *, upright: bool) -> tf.Tensor:
+    """Turns pixels that lie on the image of a file, where their size says that they lie the other way.
+
+    Args:
+        image: `(height, width, channels)`.
+        contents: string scalar: the file's bytes.
+        size: Its height and width as it is decoded, int32 `(2,)`.
+        upright: Whether it is turned upright.
+
+    Returns:
+        The same where it has this size, or where no orientation swaps its sides.
+    """
+
+    def other() -> tf.Tensor:
+        turn = orientation(contents)
+        swapped = tf.reduce_all(tf.shape(image)[:2] == tf.reverse(size, [0])) & swaps_sides(turn)
+        return tf.cond(swapped, lambda: orient(image, turn if upright else back(turn)), lambda: tf.identity(image))
+
+    found = tf.cond(tf.reduce_all(tf.shape(image)[:2] == size), lambda: tf.identity(image), apart(other))
+    found.set_shape([None, None, image.shape[-1]])
+    return found
 
 
 def swaps_sides(orientation: tf.Tensor) -> tf.Tensor:
     """Returns whether the stored rows are the columns of the picture."""
     return orientation >= 5
+
+
+def back(orientation: tf.Tensor) -> tf.Tensor:
+    """The orientation that `orient` undoes another with."""
+    return tf.gather(tf.constant(BACK), orientation - 1)
 
 
 def orient(image: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:

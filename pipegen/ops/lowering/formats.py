@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 from pipegen.lazy import tf
+from pipegen.ops.lowering.exif import upright_png, upright_webp
 from pipegen.ops.lowering.library import read_by_library, too_deep
+from pipegen.ops.lowering.once import apart
 from pipegen.ops.lowering.target import target
 
 _HEAD = 64
-_BITMAP_PLAIN, _BITMAP_FIELDS = 0, 3
 _ANIMATION = 2
 _JPEG = (0xFF, 0xD8, 0xFF)
 _SPACE = (9, 10, 13, 32)
+GRAY_TYPES = (0, 4)
+"""Colour types of a PNG without colour: gray, and gray with transparency."""
+_BMP_HEADERS = (40, 52, 56, 64, 108, 124)
+_BMP_MASKS_AT, _BMP_MASKS = 54, (0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0)
+"""Where red, green and blue lie in the 32 bits of a pixel of almost every BMP."""
+_GIF_HEAD, _GIF_LOOP, _GIF_CONTROL, _GIF_FRAME = 13, 19, 8, 10
+_LOOP = tuple(b"\x21\xff\x0bNETSCAPE2.0\x03\x01")
 
 
 def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
-    """Decode a file that is no JPEG; of an animation, the first frame. Without a fourth channel, transparency is dropped.
+    """Decode a file that is not a JPEG; of an animation, the first frame. Without a fourth channel, transparency is dropped.
+
+    What TensorFlow would read otherwise than Pillow goes to the library.
 
     Args:
         contents: string scalar: a file's bytes.
         channels: 1, 3 or 4.
-        exif: Whether a TIFF is turned upright.
+        exif: Whether the image is turned upright.
 
     Returns:
         uint8 `(height, width, channels)`.
@@ -33,13 +43,33 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
     def library() -> tf.Tensor:
         return read_by_library(contents, channels, 8, exif=exif)
 
-    def as_asked(read: Callable[[], tf.Tensor]) -> Callable[[], tf.Tensor]:
-        return read if channels != 1 else lambda: luma(read())
+    def as_asked(image: tf.Tensor) -> tf.Tensor:
+        return image if channels != 1 else luma(image)
 
-    # libpng makes gray by itself, the others know colour only. What a GIF or BMP says of transparency, TensorFlow does not give.
-    gif, bmp = (library, library) if channels == 4 else (as_asked(lambda: _read(contents, 3)), as_asked(lambda: _bmp(contents, head)))
-    webp = as_asked(lambda: _webp(contents, head, channels))
-    readers = [lambda: _png(contents, head, channels), gif, bmp, webp, library, library, lambda: _unknown(contents)]
+    def png() -> tf.Tensor:
+        def read() -> tf.Tensor:
+            return _png(contents, head, channels)
+
+        return upright_png(contents, read) if exif == "apply" else read()
+
+    def webp() -> tf.Tensor:
+        def read() -> tf.Tensor:
+            return _webp(contents, head, channels, library)
+
+        return upright_webp(contents, head, read) if exif == "apply" and reads_webp() else read()
+
+    def gif() -> tf.Tensor:
+        return tf.cond(
+            _is_plain_gif(contents, head), lambda: as_asked(tf.io.decode_image(contents, 3, expand_animations=False)), apart(library)
+        )
+
+    def bmp() -> tf.Tensor:
+        rgb = partial(read_by_library, contents, 3, 8, exif=exif)
+        return tf.cond(_is_plain_bmp(contents, head), lambda: as_asked(_bmp(contents, head, rgb)), apart(library))
+
+    # What a GIF or BMP says of transparency, TensorFlow does not give.
+    animated_or_bitmap = [library, library] if channels == 4 else [gif, bmp]
+    readers = [png, *animated_or_bitmap, webp, library, library, lambda: _unknown(contents)]
     image = tf.switch_case(kind(head), readers)
     image.set_shape([None, None, channels])
     return image
@@ -105,41 +135,98 @@ def _whole(digits: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(digits * [256**i for i in range(digits.shape[0])])
 
 
-def _read(contents: tf.Tensor, channels: int, *checks: tuple[tf.Tensor, str]) -> tf.Tensor:
-    """Decode after making sure of each condition."""
-    with sure(*checks):
-        return tf.io.decode_image(contents, channels, expand_animations=False)
-
-
 def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
     # TensorFlow would drop the lower 8 bits without a word.
-    return _read(contents, channels, (head[24] != 16, too_deep("a 16-bit PNG")))
+    with sure((head[24] != 16, too_deep("a 16-bit PNG"))):
+        known = tf.identity(contents)
+    if channels == 3:
+        return tf.io.decode_png(known, 3)
+    if channels == 1:  # libpng has other weights, and brightens by the file's gamma
+        gray = tf.reduce_any(head[25] == list(GRAY_TYPES))
+        return tf.cond(gray, lambda: tf.io.decode_png(known, 1), lambda: luma(tf.io.decode_png(known, 3)))
+    # Of samples of less than 8 bits TensorFlow fills in an opacity of so many bits.
+    return tf.cond(head[24] < 8, lambda: with_alpha(tf.io.decode_png(known, 0)), lambda: tf.io.decode_png(known, 4))
 
 
-def _bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
-    bits, packing = _whole(head[28:30]), _whole(head[30:34])
-    known = tf.reduce_any(bits == [8, 24, 32]) & tf.reduce_any(packing == [_BITMAP_PLAIN, _BITMAP_FIELDS])
-    image = _read(contents, 0, (known, "is a compressed BMP or one of less than 8 bits a pixel; save it as PNG"))
+def with_alpha(image: tf.Tensor) -> tf.Tensor:
+    """Gray or RGB of a number of channels that the graph does not know, with or without transparency, as RGBA."""
+    samples = tf.shape(image)[-1]
+    opaque = tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))
+    colours = tf.cond(samples < 3, lambda: tf.tile(image[..., :1], [1, 1, 3]), lambda: image[..., :3])
+    return tf.concat([colours, tf.cond(samples % 2 == 0, lambda: image[..., -1:], lambda: opaque)], axis=-1)
+
+
+def _is_plain_gif(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
+    """Returns whether the first frame fills the canvas and is opaque, and only the usual extensions stand before it.
+
+    Pillow shows a smaller frame at its place, and the stored colour of a pixel that is transparent.
+    """
+    palette = tf.where(head[10] >= 128, tf.bitwise.left_shift(2, tf.bitwise.bitwise_and(head[10], 7)), 0)
+    start = tf.minimum(_GIF_HEAD + 3 * palette, tf.strings.length(contents))
+    data = tf.cast(tf.io.decode_raw(tf.strings.substr(contents, start, _HEAD), tf.uint8, fixed_length=_HEAD), tf.int32)
+    loops = tf.reduce_all(data[: len(_LOOP)] == list(_LOOP)) & (data[_GIF_LOOP - 1] == 0)
+    data = tf.roll(data, tf.where(loops, -_GIF_LOOP, 0), 0)
+    controlled = tf.reduce_all(data[:3] == [0x21, 0xF9, 4]) & (data[_GIF_CONTROL - 1] == 0)
+    opaque = ~controlled | (data[3] % 2 == 0)
+    data = tf.roll(data, tf.where(controlled, -_GIF_CONTROL, 0), 0)
+    own = tf.where(data[9] >= 128, tf.bitwise.left_shift(2, tf.bitwise.bitwise_and(data[9], 7)), 0)
+    bits_at = tf.minimum(
+        start + tf.where(loops, _GIF_LOOP, 0) + tf.where(controlled, _GIF_CONTROL, 0) + _GIF_FRAME + 3 * own, tf.strings.length(contents)
+    )
+    bits = tf.cast(tf.io.decode_raw(tf.strings.substr(contents, bits_at, 1), tf.uint8, fixed_length=1), tf.int32)[0]
+    colours = tf.where(own > 0, own, palette)
+    # Of two colours indices are stored in two bits.
+    coloured = (colours > 0) & (bits < 12) & (tf.bitwise.left_shift(1, tf.minimum(bits, 12)) <= tf.maximum(colours, 4))
+    return opaque & (data[0] == 0x2C) & tf.reduce_all(data[1:5] == 0) & tf.reduce_all(data[5:9] == head[6:10]) & coloured
+
+
+def _is_plain_bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
+    """Returns whether TensorFlow reads a BMP as Pillow does: it has rows of 8, 24 or 32 bits a pixel in the usual order of colours, and
+    nothing behind them."""
+    header, bits, packing = _whole(head[14:18]), _whole(head[28:30]), _whole(head[30:34])
+    width, height = tf.cast(_whole(head[18:22]), tf.int64), tf.abs(tf.cast(_whole(head[22:26]), tf.int64))
+    row = (width * tf.cast(bits, tf.int64) + 31) // 32 * 4
+    whole = tf.cast(_whole(head[10:14]), tf.int64) + row * height == tf.cast(tf.strings.length(contents), tf.int64)
+    text = tf.strings.substr(contents, tf.minimum(_BMP_MASKS_AT, tf.strings.length(contents)), 16)
+    masks = tf.cast(tf.io.decode_raw(text, tf.uint8, fixed_length=16), tf.int32)
+    alpha = (header < 56) | (tf.reduce_all(masks[12:15] == 0) & tf.reduce_any(masks[15] == [0, 0xFF]))
+    masked = (bits == 32) & (packing == 3) & tf.reduce_all(masks[:12] == list(_BMP_MASKS)) & alpha
+    rows = (packing == 0) & tf.reduce_any(bits == [8, 24, 32])
+    return whole & (rows | masked) & tf.reduce_any(header == list(_BMP_HEADERS))
+
+
+def _bmp(contents: tf.Tensor, head: tf.Tensor, library: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """RGB of a plain BMP, or what the library makes of one with fewer colours than indices."""
+    image = tf.io.decode_image(contents, 0, expand_animations=False)
+    # TensorFlow gives the index into the palette, which follows the header: blue, green, red, unused.
+    start = 14 + _whole(head[14:18])
+    stored = tf.clip_by_value((_whole(head[10:14]) - start) // 4, 0, 256)
 
     def coloured() -> tf.Tensor:
-        """TensorFlow gives the index into the palette, which follows the header: blue, green, red, unused."""
-        start = 14 + _whole(head[14:18])
-        stored = tf.clip_by_value((_whole(head[10:14]) - start) // 4, 0, 256)
         colours = tf.io.decode_raw(tf.strings.substr(contents, start, 4 * stored), tf.uint8, fixed_length=4 * 256)
         palette = tf.reverse(tf.reshape(colours, [256, 4])[:, :3], axis=[1])
-        return tf.gather(palette, tf.cast(image[..., 0], tf.int32))
+        index = tf.cast(image[..., 0], tf.int32)
+        return tf.cond(tf.reduce_max(index) < stored, lambda: tf.gather(palette, index), library)
 
-    return tf.cond(bits == 8, coloured, lambda: image[..., :3])
+    return tf.cond(_whole(head[28:30]) == 8, coloured, lambda: image[..., :3])
 
 
-def _webp(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
+def reads_webp() -> bool:
+    """Returns whether this TensorFlow has a decoder for WebP; Pillow reads it otherwise."""
+    return hasattr(tf.raw_ops, "DecodeWebP")
+
+
+def _webp(contents: tf.Tensor, head: tf.Tensor, channels: int, library: Callable[[], tf.Tensor]) -> tf.Tensor:
     # TensorFlow 2.21 corrupts its memory on an animation. The flag stands in the extended header.
     extended = tf.reduce_all(head[12:16] == list(b"VP8X"))
     animated = extended & (tf.bitwise.bitwise_and(head[20], _ANIMATION) != 0)
-    readable = tf.constant(hasattr(tf.raw_ops, "DecodeWebP"))
-    old = f"is a WebP image, which TensorFlow {tf.version.VERSION} cannot read; TensorFlow 2.21 can"
-    moving = "is an animated WebP image, which TensorFlow cannot read; save one frame of it"
-    return _read(contents, 4 if channels == 4 else 0, (readable, old), (~animated, moving))[..., : max(channels, 3)]
+    with sure((~animated, "is an animated WebP image, which is not read; save one frame of it")):
+        known = tf.identity(contents)
+    if not reads_webp():
+        with tf.control_dependencies([known]):
+            return library()
+    image = tf.io.decode_image(known, 0, expand_animations=False)
+    return with_alpha(image) if channels == 4 else luma(image[..., :3]) if channels == 1 else image[..., :3]
 
 
 def _unknown(contents: tf.Tensor) -> tf.Tensor:

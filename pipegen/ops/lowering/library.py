@@ -1,5 +1,5 @@
-"""Reads by Pillow and tifffile what TensorFlow has no decoder for: TIFF, PPM and its kin, HEIC, AVIF and JPEG XL by plugins, and the
-transparency of GIF and BMP.
+"""Reads by Pillow and tifffile what TensorFlow has no decoder for: TIFF, PPM and its kin, HEIC, AVIF and JPEG XL by plugins; and what it
+would read otherwise, such as a GIF that is transparent or a packed BMP.
 
 Inside a graph it is a call into Python for each file. Everything that goes wrong comes back as a text, so that it takes the same
 way as what TensorFlow finds.
@@ -20,7 +20,7 @@ from pipegen.ops.lowering.plugins import PLUGINS, bits_of_head, is_readable, mis
 from pipegen.ops.lowering.target import target
 
 Exif = Literal["apply", "ignore"]
-_FORMATS = ("TIFF", "PPM", "GIF", "BMP")
+_FORMATS = ("TIFF", "PPM", "GIF", "BMP", "WEBP", "JPEG", "MPO")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _EIGHT_BITS = ("1", "L", "LA", "P", "RGB", "RGBA")
 _GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
@@ -31,6 +31,9 @@ _SIDES = (256, 257)
 _TIFF_MARKS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _UNSIGNED, _PREMULTIPLIED = 1, 1
+
+
+_BUT_PLAIN = ", of GIF and BMP what fills its canvas, is opaque and not packed"
 
 
 class UnreadableError(Exception):
@@ -53,7 +56,7 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
     dtype = tf.uint8 if bits == 8 else tf.uint16
     if target() != "process":
         with tf.control_dependencies(
-            [tf.raw_ops.Assert(condition=tf.constant(False), data=[f"only {served_formats(channels, bits)} is read"])]
+            [tf.raw_ops.Assert(condition=tf.constant(False), data=[f"only {served_formats(channels, bits)} is read{_BUT_PLAIN}"])]
         ):
             return tf.zeros([0, 0, channels], dtype)
     call = partial(_read_or_say, channels=channels, bits=bits, exif=exif)
@@ -88,13 +91,13 @@ def _read_or_say(contents: Any, *, channels: int, bits: int, exif: Exif) -> tupl
 
 
 def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> Any:
-    """Decode a TIFF, PPM, PGM, PBM, GIF or BMP file, or one that a plugin reads; of several pages the first.
+    """Decode a TIFF, PPM, PGM, PBM, GIF, BMP or WebP file, a JPEG, or one that a plugin reads; of several pages the first.
 
     Args:
         contents: The file's bytes.
         channels: 1, 3 or 4.
         bits: 8 or 16.
-        exif: Whether a TIFF is turned upright.
+        exif: Whether it is turned upright.
 
     Returns:
         uint8 or uint16 `(height, width, channels)`.
@@ -109,11 +112,11 @@ def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> 
     if contents[:1] == b"P":
         return _netpbm(contents, channels, bits)
     if contents[:2] not in (b"II", b"MM"):
-        return _by_pillow(contents, channels)
+        return _by_pillow(contents, channels, exif)
     header = _tiff_header(contents)
     require_bits("TIFF", header.bits, bits)
     if bits == 8:
-        upright = _by_pillow(contents, channels)
+        upright = _by_pillow(contents, channels, "ignore")
         return upright if exif == "apply" else _as_stored(upright, header.orientation)
     pixels = _deep_tiff(contents, header)
     return _with_channels(_upright(pixels, header.orientation) if exif == "apply" else pixels, channels)
@@ -158,12 +161,12 @@ def too_shallow(what: str) -> str:
     return f"is {what}, and `bits: 16` takes files of 16 bits alone; leave `bits` out, or convert it"
 
 
-def _by_pillow(contents: bytes, channels: int) -> Any:
+def _by_pillow(contents: bytes, channels: int, exif: Exif) -> Any:
     """8 bits; Pillow turns a TIFF upright by itself."""
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     with Image.open(io.BytesIO(contents), formats=_FORMATS) as image:
-        pixels = np.asarray(image.convert(_MODES[channels]))
+        pixels = np.asarray((ImageOps.exif_transpose(image) if exif == "apply" else image).convert(_MODES[channels]))
     return pixels if pixels.ndim == 3 else pixels[..., None]
 
 
@@ -193,7 +196,7 @@ def _netpbm(contents: bytes, channels: int, bits: int) -> Any:
     what = {b"2": "PGM", b"5": "PGM", b"3": "PPM", b"6": "PPM"}[header[1]] if header is not None else "PBM"
     require_bits(what, 8 if most < 256 else 16, bits)
     if bits == 8 or header is None:
-        return _by_pillow(contents, channels)
+        return _by_pillow(contents, channels, "ignore")
     if header[1] in b"23":
         raise UnreadableError(f"is a 16-bit {what} written as text, which is not read; convert it to the binary form")
     width, height, samples = int(header[2]), int(header[3]), 3 if what == "PPM" else 1

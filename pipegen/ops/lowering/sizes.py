@@ -21,20 +21,22 @@ def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: 
 
     Args:
         contents: string scalar: a file's bytes.
-        exif: Whether a JPEG or a TIFF is turned upright.
+        exif: Whether images are turned upright.
         bits: What the file is decoded to, 8 or 16.
 
     Returns:
         int32 `(2,)`.
     """
 
-    def jpeg() -> tf.Tensor:
-        size = tf.io.extract_jpeg_shape(contents)[:2]
+    def upright(size: tf.Tensor) -> tf.Tensor:
         return tf.where(swaps_sides(once(orientation, contents)), tf.reverse(size, [0]), size) if exif == "apply" else size
+
+    def jpeg() -> tf.Tensor:
+        return upright(tf.io.extract_jpeg_shape(contents)[:2])
 
     def png() -> tf.Tensor:
         sides = tf.io.decode_raw(tf.strings.substr(contents, _PNG_SIDES, 8), tf.int32, little_endian=False)
-        return tf.reverse(tf.ensure_shape(sides, [2]), [0])
+        return upright(tf.reverse(tf.ensure_shape(sides, [2]), [0]))
 
     def other() -> tf.Tensor:
         return tf.shape(once(decode_other if bits == 8 else decode_deep, contents, channels=3, exif=exif))[:2]

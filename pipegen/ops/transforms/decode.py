@@ -10,6 +10,7 @@ from pydantic import model_validator
 from pipegen.errors import OpError
 from pipegen.ops.base import Example, Family, Traits
 from pipegen.ops.families.decoder import DecodeTransform, format_of
+from pipegen.ops.lowering.plain_files import odd_form
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType
 
 if TYPE_CHECKING:
@@ -25,9 +26,14 @@ class Decode(DecodeTransform):
     """Decodes a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM file, whichever its content says it is; and where their libraries are
     installed, HEIC, AVIF and JPEG XL.
 
-    It comes first and need not be written; write it to change its arguments. Of an animation or of several pages the
-    first one is taken, and CMYK becomes RGB. Without `channels: 4`, transparency is dropped: a pixel shows the colour that is
-    stored, whether it can be seen or not. WebP needs a TensorFlow that reads it.
+    It comes first and need not be written; write it to change its arguments. A picture has the pixels that Pillow reads, bit for bit
+    but for JPEG (below), or it is refused. Of an animation or of several pages the first one is taken, on its whole canvas, and CMYK
+    becomes RGB; an animated WebP is refused. Without `channels: 4`, transparency is dropped: a pixel shows the colour that is stored,
+    whether it can be seen or not. What TensorFlow would read otherwise, such as a transparent GIF, a packed BMP or, before
+    TensorFlow 2.21, WebP, is read by Pillow, one file at a time in Python.
+
+    A JPEG, PNG, WebP, TIFF or AVIF image is turned upright as its EXIF orientation says, or without one its XMP; HEIC and JPEG XL always
+    are. `exif: ignore` leaves all others as they are stored.
 
     A value has 8 bits unless `bits: 16` is given here or for the feature, and a file of another depth is an error: nothing is cut
     down or spread silently. 16 bits can be read from PNG, TIFF, PGM and PPM, and come out as uint16 from 0 to 65535.
@@ -54,7 +60,7 @@ class Decode(DecodeTransform):
     )
 
     exif: Literal["apply", "ignore"] = "apply"
-    """Whether a JPEG or a TIFF is turned upright as its EXIF orientation says: `apply` or `ignore`."""
+    """Whether an image is turned upright as its EXIF orientation says: `apply` or `ignore`."""
     jpeg: Literal["fast", "accurate"] = "fast"
     """How a JPEG is decoded: `fast`, or `accurate` as Pillow does it, at full size."""
     scaled: Literal["auto", "never"] = "auto"
@@ -134,15 +140,23 @@ class Decode(DecodeTransform):
             return once(decode_deep, contents, channels=self._channels, exif=self.exif)
         return once(decode, contents, channels=self._channels, exif=self.exif, need=self._need(need), accurate=self._accurate)
 
-    def read_by_python(self, head: bytes) -> str | None:
-        found = format_of(head)
-        transparent = self._channels == 4 and self._bits == _BITS
-        return found if found not in ("GIF", "BMP") or transparent else None
+    def read_by_python(self, content: bytes) -> str | None:
+        found = format_of(content)
+        if found not in ("GIF", "BMP"):
+            return found
+        if self._bits != _BITS:
+            return None  # there is none of so many
+        return found if self._channels == 4 else odd_form(content)
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.sizes import stored_size
 
         return stored_size(contents, exif=self.exif, bits=self._bits)
+
+    def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
+        from pipegen.ops.lowering.exif import as_decoded
+
+        return as_decoded(image, contents, self.stored_size(contents), upright=self.exif == "apply")
 
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
@@ -157,7 +171,7 @@ class Decode(DecodeTransform):
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> Survey | None:
         from pipegen.ops.lowering.decoding import survey
 
-        return None if self._bits != _BITS else survey(contents, exif=self.exif, need=self._need(need), window=window)
+        return None if self._bits != _BITS else survey(contents, need=self._need(need), window=window)
 
     def decode_surveyed(
         self,

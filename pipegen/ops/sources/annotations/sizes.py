@@ -1,18 +1,29 @@
-"""Reads the sizes of images out of their headers."""
+"""Reads out of their headers how large images are, and how they are turned upright."""
 
 from __future__ import annotations
 
+import re
+import struct
 from contextlib import nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipegen.mounts import Opened, content_of, mounted
-from pipegen.ops.lowering.plugins import ready_for
+from pipegen.ops.lowering.exif import MOST_ENTRIES, ORIENTATION_TAG, SEARCHED_FOR_XMP, TYPES, WEBP_EXIF, WEBP_XMP
+from pipegen.ops.lowering.plugins import plugin_format, ready_for
 
 _HEAD = 64
 """Bytes by which the format of a file is known."""
-_ORIENTATION = 0x0112
+_START = 4096
+"""Bytes that hold the directory of almost every EXIF."""
+_ORIENTATIONS = range(1, 9)
+_WIDTH, _HEIGHT = 256, 257
+"""Tags of TIFF."""
 _TURNED = frozenset({5, 6, 7, 8})
 """Orientations of EXIF that swap the sides."""
+_BODY = frozenset((0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD))
+"""Markers of a JPEG before which its application segments stand."""
+_XMP = re.compile(rb'tiff:Orientation(?:="|>)([0-9])')
+_FAILURES = (OSError, ValueError, SyntaxError, struct.error)
 
 
 class Sides(NamedTuple):
@@ -28,9 +39,103 @@ def sides_of(path: str) -> Sides | None:
 
     try:
         ready_for(content_of(path, _HEAD))
-        with nullcontext(path) if mounted(path) is None else Opened(path) as file, Image.open(file) as image:
-            width, height = image.size
-            turned = image.format in ("JPEG", "TIFF") and image.getexif().get(_ORIENTATION) in _TURNED
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        with _opened(path) as file, Image.open(file) as image:
+            tags = getattr(image, "tag_v2", {})  # of a TIFF, Pillow says its sides upright, or as older versions do, as stored
+            width, height = tags.get(_WIDTH, image.width), tags.get(_HEIGHT, image.height)
+    except (*_FAILURES, Image.DecompressionBombError):
         return None
+    turned = orientation_of(path) in _TURNED
     return Sides((height, width) if turned else (width, height), (width, height))
+
+
+def orientation_of(path: str) -> int:
+    """Returns the orientation by which `decode` turns an image upright, from 1 to 8; 1 where its header cannot be read.
+
+    Of almost every file a few bytes at its begin say it.
+    """
+    try:
+        start = content_of(path, _START)
+        found = _of_start(start)
+        if found is not None:
+            return found
+        if start[:4] == b"\x89PNG":
+            with Opened(path) as file:
+                return _of_png(file, start)
+        return _by_pillow(path, start)
+    except _FAILURES:
+        return 1
+
+
+def _of_start(start: bytes) -> int | None:
+    """Finds the orientation in the first bytes of a file; `None` where they leave it open."""
+    if start[:3] == b"\xff\xd8\xff":
+        at = 0
+        if start[3:4] == b"\xe1" and start[6:12] == b"Exif\0\0":
+            at = 12
+        elif start[3:6] == b"\xe0\0\x10":
+            if start[21:22] and start[21] in _BODY:
+                return 1
+            at = 30 if start[21:22] == b"\xe1" and start[24:30] == b"Exif\0\0" else 0
+        return _of_tiff(start[at:]) if at else None
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return None if start[12:16] == b"VP8X" and start[20] & (WEBP_EXIF | WEBP_XMP) else 1
+    if start[:4] in (b"II*\0", b"MM\0*"):
+        return _of_tiff(start)
+    return 1 if start[:2] == b"BM" or plugin_format(start[:_HEAD]) in ("HEIC", "JPEG XL") else None
+
+
+def _of_tiff(data: bytes) -> int | None:
+    """The orientation in the first directory of a TIFF header; `None` where these bytes do not hold it."""
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
+    if order is None or len(data) < 8:
+        return None
+    (offset,) = struct.unpack_from(f"{order}I", data, 4)
+    if offset + 2 > len(data):
+        return None
+    (count,) = struct.unpack_from(f"{order}H", data, offset)
+    found: int | None = None
+    for at in range(offset + 2, offset + 2 + 12 * min(count, MOST_ENTRIES), 12):
+        if at + 12 > len(data):
+            return found
+        tag, kind, many = struct.unpack_from(f"{order}HHI", data, at)
+        if tag == ORIENTATION_TAG and many == 1 and kind in TYPES:
+            length, signed = TYPES[kind]
+            value = int.from_bytes(data[at + 8 : at + 8 + length], "little" if order == "<" else "big", signed=signed)
+            found = value if value in _ORIENTATIONS else 1
+    return found
+
+
+def _of_png(file: Opened, start: bytes) -> int:
+    """The orientation of a PNG: its chunks are passed over, so that no pixels are read."""
+    at = 8
+    xmp = _XMP.search(start) or _XMP.search(file.pread(SEARCHED_FOR_XMP, 0))
+    while len(head := file.pread(8, at)) == 8 and head[4:] != b"IEND":
+        (size,) = struct.unpack(">I", head[:4])
+        if head[4:] == b"eXIf":
+            block = file.pread(min(size, 1 << 16), at + 8)
+            while block[:6] == b"Exif\0\0":
+                block = block[6:]
+            found = _of_tiff(block)
+            if found is not None:
+                return found
+        at += 12 + size
+    return _sane(xmp)
+
+
+def _sane(xmp: Any) -> int:
+    value = int(xmp[1]) if xmp is not None else 1
+    return value if value in _ORIENTATIONS else 1
+
+
+def _by_pillow(path: str, start: bytes) -> int:
+    from PIL import Image
+
+    ready_for(start[:_HEAD])
+    with _opened(path) as file, Image.open(file) as image:
+        found = image.getexif().get(ORIENTATION_TAG, 1)
+    return found if isinstance(found, int) and found in _ORIENTATIONS else 1
+
+
+def _opened(path: str) -> Any:
+    """Returns what Pillow opens: a path, or a file of another machine."""
+    return nullcontext(path) if mounted(path) is None else Opened(path)

@@ -141,30 +141,21 @@ def _size_of(path: str) -> int:
 def _other_sizes(root: str, found: Found) -> list[Note]:
     """A `PG479` note where images are of another size than the annotations say, by some of them."""
     wrong: list[Any] = []
-    turned: list[Any] = []
     looked = 0
     step = max(1, len(found.keys) // _COMPARED)
     for i in range(0, len(found.keys), step):
         said = tuple(found.sides[i].tolist())
         sides = sides_of(f"{root}/{found.keys[i]}") if isfinite(said[0]) else None
         looked += sides is not None
-        if sides is not None and sides.upright != said:
-            (turned if sides.stored == said else wrong).append((found.keys[i], sides.upright, said))
-    notes = []
-    for odd, why, help_ in (
-        (wrong, "", "the boxes would lie elsewhere: annotate the images that are here, or take those that were annotated"),
-        (
-            turned,
-            ", as it is stored and before its EXIF turns it",
-            "where boxes lie beside what they mean, begin with `decode: {exif: ignore}`",
-        ),
-    ):
-        if odd:
-            key, sides_, said = odd[0]
-            told = f"{root}/{key} has {sides_[0]}×{sides_[1]} pixels, and its annotations say {said[0]:g}×{said[1]:g}{why}"
-            message = f"{told}; so it is with {len(odd)} of {count(looked, 'image')} looked at"
-            notes.append(Note("PG479", message, help_, severity="info" if why else None))
-    return notes
+        if sides is not None and said not in sides:
+            wrong.append((found.keys[i], sides.upright, said))
+    if not wrong:
+        return []
+    key, sides_, said = wrong[0]
+    told = f"{root}/{key} has {sides_[0]}×{sides_[1]} pixels, and its annotations say {said[0]:g}×{said[1]:g}"
+    message = f"{told}; so it is with {len(wrong)} of {count(looked, 'image')} looked at"
+    help_ = "the boxes would lie elsewhere: annotate the images that are here, or take those that were annotated"
+    return [Note("PG479", message, help_)]
 
 
 def without_image(

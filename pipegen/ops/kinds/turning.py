@@ -1,0 +1,25 @@
+"""Turns places on a stored image to where they lie on the upright one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.ops.lowering.exif import TURNS
+
+
+def turned_points(points: Any, orientation: int, sides: Any) -> Any:
+    """Turns places as `exif.orient` turns pixels.
+
+    Args:
+        points: x and y, `(n, ..., 2)`.
+        orientation: The EXIF orientation, 1 to 8.
+        sides: The greatest y and x that there can be on the stored image of each, `(n, 2)`.
+    """
+    import numpy as np
+
+    transposes, mirrored = TURNS[orientation]
+    high, wide = (np.reshape(side, [-1, *([1] * (points.ndim - 2))]) for side in (sides[:, 0], sides[:, 1]))
+    x, y = points[..., 0], points[..., 1]
+    if transposes:
+        x, y, high, wide = y, x, wide, high
+    return np.stack([wide - x if 1 in mirrored else x, high - y if 0 in mirrored else y], -1)
