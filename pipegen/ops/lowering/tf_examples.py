@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.labels import Lookup
     from pipegen.ops.sources.records.tf_example import Held
 
 
 def parse_example(
-    record: tf.Tensor, features: Mapping[str, RecordFeature], held: Mapping[str, Held | None], classes: Mapping[str, tuple[str, ...]]
+    record: tf.Tensor, features: Mapping[str, RecordFeature], held: Mapping[str, Held | None], classes: Mapping[str, Lookup]
 ) -> dict[str, tf.Tensor]:
     """Returns features of one record.
 
@@ -24,7 +25,7 @@ def parse_example(
         record: The message, a string scalar.
         features: Those that are wanted, each with its key.
         held: The type of the list that each key holds.
-        classes: The classes of each label.
+        classes: What finds the class of each label.
 
     Returns:
         Encoded features as string scalars, labels as int64 class indices, others as float32 of their shapes.
@@ -38,7 +39,7 @@ def parse_example(
         feature, value = features[name], found[key]
         kind = kind_of(feature)
         if kind.labels:
-            value = class_index(name, value, classes[name], feature.offset, by_name=value.dtype == tf.string)
+            value = class_index(name, value, classes[name])
         elif kind.numbers:
             value = tf.cast(value, tf.float32)
             value = checked_weight(name, value) if kind.weighs else value

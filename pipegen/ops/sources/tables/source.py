@@ -28,6 +28,7 @@ from pipegen.ops.sources.tables.rows import chosen_rows, file_name, row_keys
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
@@ -132,9 +133,10 @@ class TableSource(Source):
             reader, records, found = cut, (replace(records[0], sizes=cut.row_sizes()), ()), {}
         columns: dict[str, Any] = {}
         classes: dict[str, tuple[str, ...]] = {}
+        odd: builtins.list[Note] = []
         for name, feature in self.features.items():
             if kind_of(feature).labels:
-                labels = tried.of(self._labels, table, name)
+                labels = tried.of(self._labels, table, name, odd)
                 if labels is not None:
                     columns[name], classes[name] = labels.values, labels.names
             elif name not in self.pictures:
@@ -142,7 +144,7 @@ class TableSource(Source):
         if tried.errors or records is None:
             raise OpErrors(dict.fromkeys(tried.errors), table.column)
         files, notes = records
-        notes = (*chosen, *notes)
+        notes = (*chosen, *notes, *odd)
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
@@ -258,14 +260,14 @@ class TableSource(Source):
         files = Files(names, names.below(f"{root}/") if alike else Strings.hold(paths), as_sizes(sizes))
         return files, _repeated([name for name, rows in rows_of.items() if rows > 1])
 
-    def _labels(self, table: Table, name: str) -> Labels:
+    def _labels(self, table: Table, name: str, notes: builtins.list[Note]) -> Labels:
         feature, field = self.features[name], f"features.{name}"
         column = name if feature.column is None else feature.column
-        cells = feature.chosen.renamed(table.column(column, f"{field}.column"), feature.separator)
-        place = table.place_in(column)
+        cells = feature.chosen.renamed(table.labels(column, f"{field}.column"), feature.separator)
+        about = feature.classes, feature.offset, table.place_in(column), field, notes
         if feature.separator is not None:
-            return read_several_labels(cells, feature.separator, feature.classes, feature.offset, place, field)
-        return read_one_label(name, cells, feature.classes, feature.offset, place, field)
+            return read_several_labels(name, cells, feature.separator, *about)
+        return read_one_label(name, cells, *about)
 
     def _numbers(self, table: Table, name: str) -> Any:
         """float32 `(n,)`, `(n, columns)`, or `(n, *shape)`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.features.columns import LIST
+from pipegen.ops.sources.features.label_values import LIST, is_missing, label_texts
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
@@ -103,6 +103,12 @@ class Table:
         if not self.num_rows:
             raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
         return tuple(map(text_of, self.columns(self.number(wanted, field))))
+
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
+        """The labels of a column as text; for arguments and errors see `column`."""
+        if not self.num_rows:
+            return self.column(wanted, field)
+        return label_texts(self.columns(self.number(wanted, field)))
 
     def place_in(self, column: str | int) -> Callable[[int], str]:
         """Returns what says where the cell of a row stands, for a column that there is."""
@@ -200,6 +206,11 @@ class SomeRows(Table):
         place = self.table.place_in(column)
         return lambda row: place(self.rows[row])
 
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
+        """Those of the whole table, which all decide how dates are written."""
+        every = self.table.labels(wanted, field)
+        return [every[row] for row in self.rows]
+
     def folder_of(self, column: str | int) -> str:
         """That of the whole table."""
         return self.table.folder_of(column)
@@ -249,27 +260,17 @@ def text_of(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bytes):
-        return value.decode(errors="replace").strip()
+        return value.decode("utf-8", "surrogateescape").strip()
     if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
         items = [LIST + text_of(item) for item in value]
         return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
-    if _is_missing(value):
+    if is_missing(value):
         return ""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return "" if _is_missing(value) else str(value)
-
-
-def _is_missing(value: Any) -> bool:
-    """`None`, not-a-number of any kind, what pandas marks as missing, and what NumPy masks."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):
-        return False
+    return "" if is_missing(value) else str(value)
 
 
 def find_table(base: str, path: str) -> str:
