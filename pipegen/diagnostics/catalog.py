@@ -255,6 +255,7 @@ _TABLE = (
     # Classes that the data names.
     Code("PG650", "numbers-as-names", _W, "The names of classes are numbers, and their order is that of text"),
     Code("PG651", "classes-alike", _W, "Two classes differ only in case, in blanks or in how a number is written"),
+    Code("PG652", "rounded-number", _E, "A whole number of a tensor cannot be float32 without becoming another one"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

@@ -62,6 +62,57 @@ def _text(stored: tf.Tensor) -> tf.Tensor:
     return tf.strings.regex_replace(stored, _BLANKS, "") if stored.dtype == tf.string else tf.strings.as_string(stored)
 
 
+_DIGITS = r"^([+-]?[0-9]+)(?:\.0*)?$"
+_ROUNDED = frozenset({"int32", "uint32", "int64", "uint64"})
+"""The dtypes of whole numbers that float32 cannot always hold."""
+
+
+def number(name: str, feature: RecordFeature, value: tf.Tensor) -> tf.Tensor:
+    """Returns stored numbers as those of a tensor or a weight, float32 or int64; a whole number that would become another is an error."""
+    kind, stored = kind_of(feature), value.dtype
+    if feature.dtype == "int64":
+        found = tf.cast(value, tf.int64)
+        unsigned = found >= 0 if stored == tf.uint64 else None
+        kept = tf.equal(tf.cast(found, stored), value) if stored.is_floating else unsigned
+        said = f", which is not a whole number of 64 bits, and `{name}` is `dtype: int64`"
+    else:
+        found, kept = tf.cast(value, tf.float32), None
+        if feature.dtype is None and not kind.weighs and stored.name in _ROUNDED:
+            kept = tf.equal(tf.cast(found, stored), value) & (found < float(stored.max))
+        said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
+    if kind.weighs:
+        return checked_weight(name, found)
+    return found if kept is None else _kept(name, found, kept, value, said)
+
+
+def _kept(name: str, found: tf.Tensor, kept: tf.Tensor, value: tf.Tensor, said: str) -> tf.Tensor:
+    """Returns numbers, after making sure that each is what was stored."""
+    first = tf.argmin(tf.cast(tf.reshape(kept, [-1]), tf.uint8))
+    message = tf.strings.join([f"`{name}` holds ", tf.strings.as_string(tf.reshape(value, [-1])[first]), said])
+    checked = tf.debugging.Assert(tf.reduce_all(kept), [message])
+    with tf.control_dependencies([checked] if checked is not None else []):
+        return tf.identity(found)
+
+
+def _from_text(name: str, feature: RecordFeature, content: tf.Tensor) -> tf.Tensor:
+    """Returns a number that is stored as text: int64 where whole numbers have to stay what they are, else float32."""
+    text = tf.strings.strip(content)
+    if feature.dtype == "float32" or kind_of(feature).weighs:
+        return tf.strings.to_number(text, tf.float32)
+    whole = tf.strings.regex_full_match(text, _DIGITS)
+    digits = tf.where(whole, tf.strings.regex_replace(text, _DIGITS, r"\1"), "0")
+    exact = tf.strings.to_number(tf.strings.regex_replace(digits, r"^\+", ""), tf.int64)
+    if feature.dtype == "int64":
+        message = tf.strings.join([f"`{name}` is '", text, "', which is not a whole number of 64 bits"])
+        checked = tf.debugging.Assert(whole, [message])
+        with tf.control_dependencies([checked] if checked is not None else []):
+            return tf.identity(exact)
+    found = tf.strings.to_number(text, tf.float32)
+    same = ~whole | (tf.equal(tf.cast(found, tf.int64), exact) & (found < float(tf.int64.max)))
+    said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
+    return _kept(name, found, same, exact, said)
+
+
 def checked_weight(name: str, value: tf.Tensor) -> tf.Tensor:
     """Returns a weight, after making sure that it is a number of 0 or more."""
     there = value >= 0
@@ -98,10 +149,8 @@ def from_member(
         return content
     if lookup is not None:
         return class_index(name, content, lookup)
-    as_text = stored.dtype == "text"
-    value = tf.strings.to_number(tf.strings.strip(content), tf.float32) if as_text else _numbers(name, stored, content)
-    value = tf.reshape(value, feature.stored_shape)
-    return checked_weight(name, value) if kind.weighs else value
+    value = _from_text(name, feature, content) if stored.dtype == "text" else _numbers(name, stored, content)
+    return number(name, feature, tf.reshape(value, feature.stored_shape))
 
 
 def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool = False) -> tf.Tensor:
@@ -119,22 +168,21 @@ def from_text(name: str, content: tf.Tensor, lookup: Lookup | None) -> tf.Tensor
 
 def from_raw(name: str, feature: RecordFeature, dtype: str, content: tf.Tensor, lookup: Lookup | None) -> tf.Tensor:
     """Returns a label or numbers from their bytes, the least significant first."""
-    kind, numbers = kind_of(feature), tf.io.decode_raw(content, tf.as_dtype(dtype))
+    numbers = tf.io.decode_raw(content, tf.as_dtype(dtype))
     if lookup is not None:
         return class_index(name, tf.reshape(numbers, []), lookup)
-    value = tf.reshape(tf.cast(numbers, tf.float32), feature.stored_shape)
-    return checked_weight(name, value) if kind.weighs else value
+    return number(name, feature, tf.reshape(numbers, feature.stored_shape))
 
 
 def _numbers(name: str, stored: Stored, content: tf.Tensor) -> tf.Tensor:
-    """Returns the numbers of an `.npy` file that has the header of the first record's, as float32."""
+    """Returns the numbers of an `.npy` file that has the header of the first record's."""
     there = tf.equal(tf.strings.substr(content, 0, len(stored.head)), stored.head)
     checked = tf.debugging.Assert(there, [f"`{name}` has another dtype or shape than in the first record"])
     with tf.control_dependencies([checked] if checked is not None else []):
         rest = tf.strings.substr(content, len(stored.head), LONGEST)
     if stored.dtype == "bool":
-        return tf.cast(tf.io.decode_raw(rest, tf.uint8) != 0, tf.float32)
-    return tf.cast(tf.io.decode_raw(rest, tf.as_dtype(stored.dtype)), tf.float32)
+        return tf.cast(tf.io.decode_raw(rest, tf.uint8) != 0, tf.uint8)
+    return tf.io.decode_raw(rest, tf.as_dtype(stored.dtype))
 
 
 def compared(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:

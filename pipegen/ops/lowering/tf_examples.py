@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.lazy import tf
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.record_values import checked_weight, class_index
+from pipegen.ops.lowering.record_values import class_index, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ def parse_example(
         classes: What finds the class of each label.
 
     Returns:
-        Encoded features as string scalars, labels as int64 class indices, others as float32 of their shapes.
+        Encoded features as string scalars, labels as int64 class indices, others as float32 or int64 of their shapes.
     """
     dtypes = {"bytes": tf.string, "float": tf.float32, "int": tf.int64}
     keys = {name: feature.key or name for name, feature in features.items()}
@@ -41,7 +41,6 @@ def parse_example(
         if kind.labels:
             value = class_index(name, value, classes[name])
         elif kind.numbers:
-            value = tf.cast(value, tf.float32)
-            value = checked_weight(name, value) if kind.weighs else value
+            value = number(name, feature, value)
         values[name] = value
     return values

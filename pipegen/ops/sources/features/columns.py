@@ -9,12 +9,14 @@ from pipegen.errors import OpError
 from pipegen.ops.kinds.ragged import Ragged, changed
 from pipegen.ops.sources.features.classes import check_written_lists, read_labels
 from pipegen.ops.sources.features.label_values import LIST, Values
+from pipegen.ops.sources.features.numbers import check_cells, whole_number
 from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipegen.ops.sources.features.classes import Classes
+    from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.base import Note
 _LARGEST = 3.4028234663852886e38
 """The largest float32."""
@@ -33,27 +35,29 @@ class Labels:
     names: tuple[str, ...]
 
 
-def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, *, weights: bool = False) -> Any:
-    """A column as float32 `(n,)`.
+def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, dtype: NumberType | None, *, weights: bool = False) -> Any:
+    """A column as float32 or int64 `(n,)`.
 
     Args:
         cells: The text of each row.
         place: Where a row stands.
         field: The argument that names the column, for errors.
+        dtype: What they are to be; `None` is float32, in which every whole number has to stay what it is.
         weights: Whether a number below 0 is an error.
 
     Raises:
-        OpError: `PG423` where a cell is no finite number.
+        OpError: `PG423` where a cell is no finite number, or no whole one for int64; `PG652` for a whole number that float32 cannot hold.
     """
     import numpy as np
 
-    values: Any = np.empty(len(cells), np.float32)
+    values: Any = np.empty(len(cells), dtype or np.float32)
+    read = whole_number if dtype == "int64" else _number
     wrong: list[tuple[str, str]] = []
     for row, cell in enumerate(cells):
         try:
-            values[row] = _number(cell)
+            values[row] = read(cell)
         except ValueError:
-            wrong.append((_no_number(place(row), cell), "leave such rows out, or fill them in"))
+            wrong.append((_no_number(place(row), cell, whole=dtype == "int64"), "leave such rows out, or fill them in"))
             continue
         if weights and values[row] < 0:
             help_ = "a weight is 0 or more: an example of weight 2 counts twice in the loss"
@@ -61,6 +65,8 @@ def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, 
     if wrong:
         more = f"; {count(len(wrong) - 1, 'more row is wrong', 'more rows are wrong')} in this column" if len(wrong) > 1 else ""
         raise OpError("PG423", wrong[0][0] + more, field=field, help=wrong[0][1])
+    if dtype is None and not weights:
+        check_cells(cells, place, ".".join(field.split(".")[:2]))
     return values
 
 
@@ -76,10 +82,11 @@ def _number(cell: str) -> float:
     return value
 
 
-def _no_number(where: str, cell: str) -> str:
+def _no_number(where: str, cell: str, *, whole: bool) -> str:
     if cell.startswith(LIST):
         return f"{where} holds a list, where one number is due"
-    return f"{where} has {cell!r}, which is no number" if cell else f"{where} has an empty cell, where a number is due"
+    what = "whole number of 64 bits" if whole else "number"
+    return f"{where} has {cell!r}, which is no {what}" if cell else f"{where} has an empty cell, where a number is due"
 
 
 def read_one_label(

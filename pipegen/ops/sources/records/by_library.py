@@ -352,10 +352,33 @@ class StoreReader(RecordReader):
             return values
         if values.dtype == object:
             raise StoreError(f"`{name}` is bytes, and numbers in the first file")
-        values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if kind.numbers else held.shape))
+        stored = values
+        with np.errstate(all="ignore"):
+            values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if kind.numbers else held.shape))
+        if kind.numbers and not kind.weighs:
+            self._check_whole(name, stored, values)
         if kind.weighs and not (values >= 0).all():
             raise StoreError(f"the weight `{name}` is {values[~(values >= 0)][0]:g}, and weights are 0 or more")
         return values
+
+    def _check_whole(self, name: str, stored: Any, values: Any) -> None:
+        """Checks that no whole number became another one.
+
+        Raises:
+            StoreError: Where one did.
+        """
+        from pipegen.ops.sources.features.numbers import changed_whole
+        from pipegen.ops.sources.stores.base import StoreError
+
+        if values.dtype.kind == "i":
+            lost = values.astype(stored.dtype) != stored if stored.dtype.kind == "f" else (values < 0) & (stored > 0)
+            said = f"which is not a whole number of 64 bits, and `{name}` is `dtype: int64`"
+        else:
+            unchecked = stored.dtype.kind not in "iu" or self.source.features[name].dtype is not None or not stored.size
+            lost = None if unchecked else changed_whole(stored, values)
+            said = "which float32 would round: `dtype: int64` keeps whole numbers as they are"
+        if lost is not None and lost.any():
+            raise StoreError(f"`{name}` holds {stored[lost][0]}, {said}")
 
     def _class_indices(self, name: str, values: Any) -> Any:
         import numpy as np

@@ -270,20 +270,21 @@ class TableSource(Source):
         return read_one_label(name, cells, *about)
 
     def _numbers(self, table: Table, name: str) -> Any:
-        """float32 `(n,)`, `(n, columns)`, or `(n, *shape)`."""
+        """float32 or int64 `(n,)`, `(n, columns)`, or `(n, *shape)`."""
         import numpy as np
 
         feature, field = self.features[name], f"features.{name}"
         if feature.columns is None:
             column = name if feature.column is None else feature.column
             if feature.shape is not None:
-                return table.arrays(column, feature.shape, f"{field}.column")
+                return table.arrays(column, feature.shape, f"{field}.column", feature.dtype)
             cells = table.column(column, f"{field}.column")
-            return read_numbers(cells, table.place_in(column), f"{field}.column", weights=kind_of(feature).weighs)
+            about = table.place_in(column), f"{field}.column", feature.dtype
+            return read_numbers(cells, *about, weights=kind_of(feature).weighs)
         each = [f"{field}.columns.{i}" for i in range(len(feature.columns))]
         tried = Attempts()
         read = [
-            tried.of(lambda c, at: read_numbers(table.column(c, at), table.place_in(c), at), *at)
+            tried.of(lambda c, at: read_numbers(table.column(c, at), table.place_in(c), at, feature.dtype), *at)
             for at in zip(feature.columns, each, strict=True)
         ]
         if tried.errors:

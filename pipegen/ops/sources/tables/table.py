@@ -16,6 +16,7 @@ from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
 
@@ -56,19 +57,19 @@ class Table:
         """Returns whether the cells of a column are the bytes of files, and not their paths; for errors, see `column`."""
         return False
 
-    def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str) -> Any:
-        """Reads a column of arrays of one shape, float32 `(n, *shape)`.
+    def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
+        """Reads a column of arrays of one shape, float32 or int64 `(n, *shape)`.
 
         Raises:
-            OpError: As `column`; `PG410` where they do not fit in memory, `PG423` and `PG449` as `nested.checked`.
+            OpError: As `column`; `PG410` where they do not fit in memory, `PG423`, `PG449` and `PG652` as `nested.checked`.
         """
         import numpy as np
 
         number = self.number(wanted, field)
-        check_room(self.num_rows, shape, field)
-        cells = read_cells(self.columns(number), shape)
-        values = None if any(cell is None for cell in cells) else np.array(cells, np.float32).reshape(len(cells), *shape)
-        return checked(values, cells, self.place_in(wanted), shape, field)
+        check_room(self.num_rows, shape, field, dtype)
+        cells = read_cells(self.columns(number), shape, dtype)
+        values = None if any(cell is None for cell in cells) else np.array(cells).reshape(len(cells), *shape)
+        return checked(values, cells, self.place_in(wanted), shape, field, dtype)
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
         """Returns what reads the cells of columns that hold bytes, by the names of their features."""
