@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
 
 
-@untraced
 _INT32 = 2**31 - 1
 
 
+@untraced
 class JaxBatches:
     """Gives a split as batches of JAX arrays: iterable any number of times, each time `len(self)` batches.
 
