@@ -53,7 +53,7 @@ class JaxBatches:
     def _sent(self, array: Any) -> jax.Array:
         if array.dtype.hasobject:
             raise TypeError("JAX has no arrays of text: leave the feature out of `output`, or give its number")
-        if array.dtype.itemsize == 8 and array.dtype.kind == "i" and not jax.config.jax_enable_x64:
+        if array.dtype.itemsize == 8 and array.dtype.kind == "i" and jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
             _check_fits(array)
         if self._sharding is None:
             return jax.device_put(array)

@@ -10,6 +10,7 @@ from pipegen.ops.sources.features.label_values import (
     BOOLEANS,
     LIST,
     Values,
+    as_dates,
     meaning_of,
     not_text,
     order_of_numbers,
@@ -199,11 +200,12 @@ def _named(
         written = "write whole numbers, such as `7`, without leading zeros, or list the names in `classes` in their order"
         help_ = written if numbers else "list the names in `classes`, or leave it out"
         raise OpError("PG420", said, field="classes", help=help_)
-    names = classes if classes is not None else tuple(sorted(values.texts))
+    dates = as_dates(values.texts)
+    names = classes if classes is not None else tuple(sorted(set(dates)))
     index = {known: i for i, known in enumerate(names)}
     codes = []
-    for text in values.texts:
-        found = index.get(text, index.get(plain(text)))
+    for text, day in zip(values.texts, dates, strict=True):
+        found = index.get(text, index.get(plain(text), index.get(day)))
         if found is None:
             near = closest(text, names)
             help_ = f"is {near!r} meant?" if near else "give `classes` all of them, or leave such rows out"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ _INFINITE = frozenset({"inf", "-inf", "+inf", "infinity", "-infinity", "+infinit
 _LIST = re.compile(r"\[.*\]", re.DOTALL)
 _QUOTED_LIST = re.compile(r"""[\[({]\s*(['"]).*\1\s*,?\s*[\])}]|\(.*,.*\)|\{.*,.*\}|\(\)|\{\}|set\(\)""", re.DOTALL)
 _LIKE_A_NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d*)?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_MIDNIGHT = re.compile(r"\d{4}-\d\d-\d\d 00:00:00", re.ASCII)
 _NANOSECONDS = re.compile(r"(.*)T(\d\d:\d\d:\d\d)(?:\.(\d+))?")
 
 
@@ -131,14 +132,11 @@ class Values:
 
 
 def label_texts(values: Iterable[Any]) -> list[str]:
-    """Writes stored values as text, as pandas writes them to CSV: empty where one is missing, bytes as UTF-8, a date without its hour
-    where no date of the column has one."""
-    held = list(values)
-    timed = any(_has_hour(value) for value in held)
-    return [_text(value, timed) for value in held]
+    """Writes stored values as text, as pandas writes them to CSV: empty where one is missing, bytes as UTF-8."""
+    return [_text(value) for value in values]
 
 
-def _text(value: Any, timed: bool) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, str):
         return str(value).strip()
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -149,15 +147,13 @@ def _text(value: Any, timed: bool) -> str:
     if is_missing(value):
         return ""
     if type(value).__name__ == "datetime64":
-        return _moment(value, timed)
+        return _moment(value)
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
         return f"{int(value)}.0" if value.is_integer() else repr(value)
     if isinstance(value, Decimal):
         return format(value, "f")
-    if isinstance(value, datetime):
-        return str(value) if timed or value.tzinfo is not None else str(value.date())
     return "" if is_missing(value) else str(value).strip()
 
 
@@ -171,28 +167,22 @@ def is_missing(value: Any) -> bool:
         return False
 
 
-def _has_hour(value: Any) -> bool:
-    if isinstance(value, datetime):
-        return not is_missing(value) and value.time().isoformat() != "00:00:00"
-    if type(value).__name__ == "datetime64" and not is_missing(value):
-        return " " in _moment(value, False)
-    return False
-
-
-def _moment(value: Any, timed: bool) -> str:
+def _moment(value: Any) -> str:
     """Writes a `datetime64`; one of nanoseconds would become an integer by `item()`."""
     moment = value.item()
-    if isinstance(moment, datetime):
-        return _text(moment, timed)
     if isinstance(moment, date):
-        return f"{moment} 00:00:00" if timed else str(moment)
+        return str(moment)
     found = _NANOSECONDS.fullmatch(str(value))
     if found is None:
         return str(value)
     fraction = (found[3] or "").rstrip("0")
     digits = fraction.ljust(6 if len(fraction) <= 6 else 9, "0")
-    whole = found[2] == "00:00:00" and not fraction
-    return found[1] if whole and not timed else f"{found[1]} {found[2]}" + (f".{digits}" if fraction else "")
+    return f"{found[1]} {found[2]}" + (f".{digits}" if fraction else "")
+
+
+def as_dates(texts: Sequence[str]) -> Sequence[str]:
+    """Writes times as dates where all of them are at midnight, as pandas does; other texts stay."""
+    return [text[:10] for text in texts] if all(_MIDNIGHT.fullmatch(text) for text in texts) else texts
 
 
 def plain(text: str) -> str:

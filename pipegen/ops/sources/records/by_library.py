@@ -180,13 +180,16 @@ class StoreSource(RecordSource):
         Raises:
             OpError: `PG431` where one has none.
         """
-        from pipegen.ops.sources.stores.base import StoreError
+        from pipegen.ops.sources.stores.base import MissingValue, StoreError
         from pipegen.ops.sources.stores.handles import opened
 
         try:
             store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
             for values in store.whole(key):
                 yield from values.tolist()
+        except MissingValue as error:
+            message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
+            raise OpError("PG420", message, field=f"features.{name}", help="leave records without a label out") from None
         except StoreError as error:
             self._check_library(error)
             message = f"the labels of {shard.path!r} cannot be read: {error}"
@@ -401,6 +404,20 @@ class StoreReader(RecordReader):
             there = f"the classes are {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
             raise StoreError(f"`{name}` is {int(values[wrong][0])}, and {there}")
         return values.astype(np.int64) - lookup.offset
+
+
+def _first_missing(store: Store, key: str) -> int:
+    """Finds the first record without a value in a column."""
+    import numpy as np
+
+    from pipegen.ops.sources.stores.base import MissingValue
+
+    for row in range(store.rows):
+        try:
+            store.read((key,), np.array([row]))
+        except MissingValue:
+            return row
+    return 0
 
 
 def check_pickled(name: str, value: bytes) -> None:

@@ -114,14 +114,15 @@ class LabelColumn:
         are indices, and a record that has another form is an error when it is read."""
         feature, names = self._feature, self.names
         scanned = feature.classes is None
-        texts = self._found[3] if scanned else tuple(text for text in label_texts([self._first()]) if text)
+        texts = tuple(text for text in (self._found[3] if scanned else label_texts([self._first()])) if text)
         meaning = meaning_of(texts, feature.classes, feature.offset) if texts else None
         if meaning is not None and meaning.boolean:
             indices = {text: BOOLEANS.index(text) - feature.offset for text in BOOLEANS}
             return Lookup(names, feature.offset, {text: i for text, i in indices.items() if 0 <= i < len(names)})
         named = isinstance(feature.classes, tuple) if meaning is None else meaning.indices is None
         if named or lists_numbers(feature.classes, feature.offset):
-            return Lookup(names, feature.offset, {name: i for i, name in enumerate(names)})
+            by_text = dict(self._found[3]) if scanned else {name: i for i, name in enumerate(names)}
+            return Lookup(names, feature.offset, by_text)
         return Lookup(names, feature.offset)
 
     def of(self, files: Ints) -> Ints:
@@ -132,7 +133,8 @@ class LabelColumn:
         return np.concatenate([np.zeros(0, np.int32), *(self._found[0][first[file] : first[file + 1]] for file in files)])
 
     @cached_property
-    def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], tuple[str, ...]]:
+    def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], Mapping[str, int]]:
+        """The class of each record, the classes, what is odd about them, and the class of each text that is stored."""
         import numpy as np
 
         feature = self._feature
@@ -143,7 +145,9 @@ class LabelColumn:
         except OpError as error:
             field = f"features.{self._name}" + (f".{error.field}" if error.field else "")
             raise OpError(error.code, error.message, field=field, help=error.help) from None
-        return indices.astype(np.int32), names, tuple(notes), values.texts
+        first = np.unique(values.codes, return_index=True)[1]
+        by_text = dict(zip(values.texts, indices[first].tolist(), strict=True))
+        return indices.astype(np.int32), names, tuple(notes), by_text
 
     def place(self, row: int) -> str:
         """Says whose label is that of a record."""

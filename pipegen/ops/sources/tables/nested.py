@@ -88,12 +88,12 @@ def checked(
         message = f"the cell in {place(wrong[0])} is no array of the shape {list(shape)}{more}"
         raise OpError("PG449", message, field=field, help="`shape` is that of every cell; leave other rows out by `where`")
 
-    def wrong(row: int) -> OpError:
+    def not_due(row: int) -> OpError:
         what = "is no whole number of 64 bits" if dtype == "int64" else "is no finite number"
         help_ = "leave such rows out, or fill them in"
         return OpError("PG423", f"the array in {place(row)} holds what {what}", field=field, help=help_)
 
-    return as_numbers(values, dtype, wrong, lambda row: f"the array in {place(row)}", field.rpartition(".")[0])
+    return as_numbers(values, dtype, not_due, lambda row: f"the array in {place(row)}", field.rpartition(".")[0])
 
 
 def _is_list(type_: Any) -> bool:

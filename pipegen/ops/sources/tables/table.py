@@ -207,11 +207,6 @@ class SomeRows(Table):
         place = self.table.place_in(column)
         return lambda row: place(self.rows[row])
 
-    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
-        """Those of the whole table, which all decide how dates are written."""
-        every = self.table.labels(wanted, field)
-        return [every[row] for row in self.rows]
-
     def folder_of(self, column: str | int) -> str:
         """That of the whole table."""
         return self.table.folder_of(column)
