@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sqlite3
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 from record_files import WRITERS, png, write_array_record, write_lmdb, write_mds, write_tar, write_tfrecord, write_zip
 
-from pipegen.errors import OpError, OpErrors
+import pipegen
+from pipegen.errors import DataError, OpError, OpErrors, SpecError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.features.label_values import label_texts
+from pipegen.ops.sources.features.numbers import check_cells, whole_number
 from pipegen.ops.sources.records.source import RecordSource
 
 if TYPE_CHECKING:
@@ -349,7 +352,11 @@ def listed(form: str, folder: Path, values: list[Any], **label: Any) -> Any:
     return listing.class_names, np.asarray(labels).tolist(), codes
 
 
-@pytest.mark.parametrize("form", FORMS)
+BY_DAY = [pytest.param(form, marks=pytest.mark.nightly if form == "lmdb" else ()) for form in FORMS]
+"""LMDB lists its keys in a process for each file."""
+
+
+@pytest.mark.parametrize("form", BY_DAY)
 def test_a_column_means_the_same_in_every_source(form: str, tmp_path: Path) -> None:
     held = 0
     for number, (name, (values, expected)) in enumerate(COLUMNS.items()):
@@ -366,7 +373,7 @@ def test_a_column_means_the_same_in_every_source(form: str, tmp_path: Path) -> N
     assert held >= 30
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", BY_DAY)
 def test_classes_that_are_odd_are_found_in_every_source(form: str, tmp_path: Path) -> None:
     cases = [(TWINS, {"PG651"}), (ORDER, {"PG650"}), (IN_ORDER, set())]
     for number, (values, codes) in enumerate((values, codes) for group, codes in cases for values in group.values()):
@@ -377,3 +384,135 @@ def test_classes_that_are_odd_are_found_in_every_source(form: str, tmp_path: Pat
             (tmp_path / f"{number}-listed").mkdir()
             classes = ["0", "2"] if "2.0" in values else [*dict.fromkeys(values)]
             assert listed(form, tmp_path / f"{number}-listed", values, classes=classes)[2] == set(), "the spec says that they are two"
+
+
+READ_BY_DAY = [pytest.param(form, marks=() if form == "webdataset" else pytest.mark.nightly) for form in FORMS]
+
+
+def build(form: str, folder: Path, values: list[Any], feature: dict[str, Any], name: str = "label", **own: Any) -> Any:
+    op, write = FORMS[form]
+    arguments = write(folder, values)
+    data = arguments.pop("data", None)
+    for key in ("path", "url"):
+        if key in arguments:
+            arguments[key] = arguments[key].replace("sqlite:///", f"sqlite:///{folder}/") if key == "url" else str(folder / arguments[key])
+    with_images = op == "arrays" or issubclass(sources()[op], RecordSource)
+    features: dict[str, Any] = {"image": {"kind": "image"}} if with_images else {}
+    features["label"] = feature
+    spec: dict[str, Any] = {"pipegen": 1, "source": {op: {"features": features, **arguments}}, "batch": {"size": 2, "remainder": "keep"}}
+    spec |= {"transforms": [{"resize": {"size": 2}}] if with_images else [], "shuffle": "none", "splits": {"parts": {"train": 3}}}
+    spec |= {"output": {"x": ["image", "label"]} if with_images else {"x": "label"}, "runtime": {"jit": "never", "cache": "none"}}
+    return pipegen.build(spec | own, **({} if data is None else {"data": data}))
+
+
+def column(batch: Any) -> Any:
+    """The labels of a batch: the last of its parts, whatever holds them."""
+    while isinstance(batch, (tuple, dict)):
+        batch = batch["label"] if isinstance(batch, dict) else batch[-1]
+    return batch
+
+
+def read(pipe: Any) -> list[Any]:
+    found: list[Any] = np.concatenate([column(batch) for batch in pipe.numpy(pipe.splits[0])]).tolist()
+    return found
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("form", READ_BY_DAY)
+def test_what_is_listed_is_read(form: str, tmp_path: Path) -> None:
+    by_day = ("texts of whole floats", "texts with blanks around", "truth values", "a number among names", "times at midnight")
+    held = 0
+    for name in by_day if form == "webdataset" else COLUMNS:
+        values, expected = COLUMNS[name]
+        folder = tmp_path / name.replace(" ", "-")
+        folder.mkdir()
+        try:
+            if isinstance(expected, str):
+                continue
+            pipe = build(form, folder, values, {"kind": "label"})
+        except CannotHold:
+            continue
+        held += 1
+        assert read(pipe) == expected[1], name
+    assert held >= 4
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("form", ["webdataset", *(pytest.param(form, marks=pytest.mark.nightly) for form in ("tfrecord", "sqlite"))])
+@pytest.mark.parametrize(
+    ("values", "classes", "said"),
+    [
+        (["1", "cat", "2"], 3, "`label` is cat"),
+        (["cat", "1", "dog"], ["cat", "dog"], "`label` is '1'"),
+        (["1", "007", "2"], 8, "`label` is 007"),
+        (["1", "0.5", "2"], 8, "`label` is 0.5"),
+        (["1", "²", "2"], 8, r"`label` is \\xc2\\xb2"),
+    ],
+)
+def test_a_record_that_does_not_fit_the_classes_of_the_spec_is_named(
+    form: str, values: list[str], classes: Any, said: str, tmp_path: Path
+) -> None:
+    pipe = build(form, tmp_path, values, {"kind": "label", "classes": classes})
+    with pytest.raises(DataError, match="#1") as caught:
+        read(pipe)
+    assert said.replace("'", "") in str(caught.value).replace("'", "")
+
+
+BIG = [16777217, 2**53 + 1, -(2**60) - 1]
+WHOLE = sorted(set(FORMS) - {"excel"})
+"""Excel holds numbers as floats of 64 bits."""
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("form", [pytest.param(f, marks=() if f in ("csv", "tfrecord") else pytest.mark.nightly) for f in WHOLE])
+def test_whole_numbers_of_tensors_stay_what_they_are(form: str, tmp_path: Path) -> None:
+    folders = iter(range(9))
+
+    def written(feature: dict[str, Any], **own: Any) -> Any:
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        return build(form, folder, BIG, feature, **own)
+
+    for cache in ("none", "memory", {"disk": str(tmp_path / "cache")}):
+        pipe = written({"kind": "tensor", "dtype": "int64"}, runtime={"jit": "never", "cache": cache})
+        for _ in range(2):
+            assert np.ravel(read(pipe)).tolist() == BIG, cache
+        assert {column(batch).dtype for batch in pipe.numpy(pipe.splits[0])} == {np.dtype(np.int64)}
+    rounded = np.ravel(read(written({"kind": "tensor", "dtype": "float32"}))).tolist()
+    assert rounded == np.array(BIG, np.float32).tolist()
+    with pytest.raises((SpecError, DataError)) as caught:
+        read(written({"kind": "tensor"}))
+    assert all(said in str(caught.value) for said in ("16777217", "dtype: int64"))
+
+
+def test_whole_numbers_of_columns_are_checked_where_they_are_listed() -> None:
+    place = "row {}".format
+    for cells, first in ((["1", "16777217"], 1), (["16777217.0", "2"], 0), (["1", str(2**70 + 1)], 1)):
+        with pytest.raises(OpError, match=f"row {first} holds") as caught:
+            check_cells(cells, place, "features.x")
+        assert caught.value.code == "PG652"
+    for cells in (["1", "16777216"], ["16777217", "0.5"], [str(2**70)], ["-16777216.0"]):
+        check_cells(cells, place, "features.x")
+    for cell in ("0.5", "1e3", "", "nan", str(2**63), "1_000", "²"):
+        with pytest.raises(ValueError, match=re.escape(cell)):
+            whole_number(cell)
+    assert [whole_number(cell) for cell in ("20240105123", "-5.0", "+7", "007", str(-(2**63)))] == [20240105123, -5, 7, 7, -(2**63)]
+
+
+@pytest.mark.parametrize("shape", [None, [2]])
+@pytest.mark.parametrize("form", ["dataframe", "parquet", "arrays"])
+def test_arrays_of_whole_numbers_keep_every_digit(form: str, shape: Any, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    values: list[Any] = [2**53 + 1, 5, 7] if shape is None else [[2**53 + 1, 5], [7, 8], [9, 10]]
+    feature: dict[str, Any] = {"kind": "tensor", "dtype": "int64"} | ({"shape": shape} if shape and form != "arrays" else {})
+    features: dict[str, Any] = {"x": feature}
+    if form == "parquet":
+        pa.parquet.write_table(pa.table({"x": values}), tmp_path / "t.parquet")
+        found = sources()["parquet"](path="t.parquet", features=features).list(tmp_path).columns["x"]
+    elif form == "arrays":
+        features["image"] = {"kind": "image"}
+        data = {"x": values, "image": np.zeros((3, 2, 2, 3), np.uint8)}
+        found = sources()["arrays"](features=features).list(tmp_path, None, data).columns["x"]
+    else:
+        found = sources()["dataframe"](features=features).list(tmp_path, None, {"x": values}).columns["x"]
+    assert (found.dtype, found.tolist()) == (np.int64, values)
