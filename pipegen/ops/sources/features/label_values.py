@@ -193,7 +193,7 @@ def plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What the values of a label mean.
+    """Class indices, or names: the decision on a label.
 
     Attributes:
         indices: From each distinct text to the whole number that is stored; `None` where the texts are names of classes.

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pipegen.ops.sources.features.label_values import label_texts
 from pipegen.ops.sources.stores.base import (
     BYTES,
     TEXT,
@@ -143,7 +142,7 @@ class _Leaf:
         if self._missing is not None and self._missing[row]:
             raise MissingValue("the record has no value here")
         if self._is_time:
-            return label_texts([self._array[row].as_py()])[0].encode()
+            return str(self._array[row].as_py()).encode()
         if self._numbers is not None:
             return self._numbers[row]
         if self._offsets is None:
