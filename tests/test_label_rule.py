@@ -493,7 +493,7 @@ def test_whole_numbers_of_columns_are_checked_where_they_are_listed() -> None:
         assert caught.value.code == "PG652"
     for cells in (["1", "16777216"], ["16777217", "0.5"], [str(2**70)], ["-16777216.0"]):
         check_cells(cells, place, "features.x")
-    for cell in ("0.5", "1e3", "", "nan", str(2**63), "1_000", "²"):
+    for cell in ("0.5", "1e3", " ", "nan", str(2**63), "1_000", "²"):
         with pytest.raises(ValueError, match=re.escape(cell)):
             whole_number(cell)
     assert [whole_number(cell) for cell in ("20240105123", "-5.0", "+7", "007", str(-(2**63)))] == [20240105123, -5, 7, 7, -(2**63)]
@@ -502,12 +502,14 @@ def test_whole_numbers_of_columns_are_checked_where_they_are_listed() -> None:
 @pytest.mark.parametrize("shape", [None, [2]])
 @pytest.mark.parametrize("form", ["dataframe", "parquet", "arrays"])
 def test_arrays_of_whole_numbers_keep_every_digit(form: str, shape: Any, tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
     values: list[Any] = [2**53 + 1, 5, 7] if shape is None else [[2**53 + 1, 5], [7, 8], [9, 10]]
     feature: dict[str, Any] = {"kind": "tensor", "dtype": "int64"} | ({"shape": shape} if shape and form != "arrays" else {})
     features: dict[str, Any] = {"x": feature}
     if form == "parquet":
-        pa.parquet.write_table(pa.table({"x": values}), tmp_path / "t.parquet")
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"x": values}), tmp_path / "t.parquet")
         found = sources()["parquet"](path="t.parquet", features=features).list(tmp_path).columns["x"]
     elif form == "arrays":
         features["image"] = {"kind": "image"}
@@ -516,3 +518,59 @@ def test_arrays_of_whole_numbers_keep_every_digit(form: str, shape: Any, tmp_pat
     else:
         found = sources()["dataframe"](features=features).list(tmp_path, None, {"x": values}).columns["x"]
     assert (found.dtype, found.tolist()) == (np.int64, values)
+
+
+def test_integers_that_pandas_wrote_beside_an_empty_cell_are_indices(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("label\n0.0\n2.0\n\n10.0\n".replace("\n\n", '\n""\n'))
+    found = sources()["csv"](path="t.csv", features={"label": {"kind": "label"}}, where="label != ''").list(tmp_path)
+    assert (found.class_names, found.labels.tolist()) == (tuple(N), [0, 2, 10])
+
+
+@pytest.mark.parametrize("cell", ["['cat', 'dog']", '["cat", "dog"]', "('cat', 'dog')", "{'cat', 'dog'}", "[cat, dog]"])
+def test_lists_that_were_written_as_text_are_not_split(cell: str, tmp_path: Path) -> None:
+    other = cell[0] + cell[1:-1].partition(", ")[0] + cell[-1]
+    features = {"tags": {"kind": "label", "separator": ","}}
+    with pytest.raises(OpErrors, match="a list that was written as text"):
+        sources()["dataframe"](features=features).list(tmp_path, None, {"tags": [cell, other, ""]})
+    found = sources()["dataframe"](features=features).list(tmp_path, None, {"tags": [["cat", "dog"], ["dog"], []]})
+    assert found.class_names == ("cat", "dog")
+
+
+@pytest.mark.parametrize(
+    ("folders", "severity"),
+    [(["1", "2", "10", "11", "100"], "warning"), (["1", "2", "3"], "info"), (["0", "1", "2"], None), (["00", "01"], None), (["cat"], None)],
+)
+def test_class_folders_that_are_numbers_keep_the_order_of_text(folders: list[str], severity: str | None, tmp_path: Path) -> None:
+    for name in folders:
+        (tmp_path / "d" / name).mkdir(parents=True)
+        (tmp_path / "d" / name / "a.png").write_bytes(png(1, 2, 3))
+    found = sources()["image_folder"](path="d").list(tmp_path)
+    assert found.class_names == tuple(sorted(folders))
+    assert [note.severity or "warning" for note in found.notes if note.code == "PG650"] == ([severity] if severity else [])
+    listed = sources()["image_folder"](path="d", classes=tuple(folders)).list(tmp_path)
+    assert (listed.class_names, listed.notes) == (tuple(folders), ())
+
+
+@pytest.mark.parametrize(
+    ("stored", "classes", "offset", "labels"),
+    [
+        (["0", "2", "10"], ["0", "2", "10"], 0, [0, 1, 2]),
+        ([0, 2, 10], ["0", "2", "10"], 0, [0, 1, 2]),
+        ([0.0, 2.0, 10.0], ["0", "2", "10"], 0, [0, 1, 2]),
+        ([1, 0, 1], ["cat", "dog"], 0, [1, 0, 1]),
+        (["1.0", "0.0", "1.0"], ["cat", "dog"], 0, [1, 0, 1]),
+        ([2, 1, 2], ["cat", "dog"], 1, [1, 0, 1]),
+        ([3, 1, 2], ["0", "1", "2"], 1, [2, 0, 1]),
+        ([True, False, True], 2, 0, [1, 0, 1]),
+        ([True, False, True], ["no", "yes"], 0, [1, 0, 1]),
+        (["0.5", "1.5", "0.5"], ["0.5", "1.5"], 0, [0, 1, 0]),
+        (["cat", "1", "dog"], ["cat", "dog"], 0, "PG420"),
+        ([0, 1, 2], ["0", "2", "10"], 0, "PG420"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "parquet", "arrays"])
+def test_the_classes_of_the_spec_mean_the_same_in_every_source(
+    form: str, stored: list[Any], classes: Any, offset: int, labels: Any, tmp_path: Path
+) -> None:
+    found = listed(form, tmp_path, stored, classes=classes, offset=offset)
+    assert (found if isinstance(found, str) else found[1]) == labels

@@ -237,7 +237,7 @@ def _by_name(texts: Iterable[str], classes: tuple[str, ...], offset: int) -> boo
     if lists_numbers(classes, offset):
         return True
     known = set(classes)
-    return any(text in known or plain(text) in known for text in texts) and not isinstance(classes, IndexedNames)
+    return any(text in known and not WHOLE.fullmatch(plain(text)) for text in texts)
 
 
 def lists_numbers(classes: int | tuple[str, ...] | None, offset: int) -> bool:
