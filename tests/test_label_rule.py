@@ -564,6 +564,7 @@ def test_class_folders_that_are_numbers_keep_the_order_of_text(folders: list[str
         ([True, False, True], 2, 0, [1, 0, 1]),
         ([True, False, True], ["no", "yes"], 0, [1, 0, 1]),
         (["0.5", "1.5", "0.5"], ["0.5", "1.5"], 0, [0, 1, 0]),
+        (["2.0", "0.0", "10.0"], ["0.0", "10.0", "2.0"], 0, [2, 0, 1]),
         (["cat", "1", "dog"], ["cat", "dog"], 0, "PG420"),
         ([0, 1, 2], ["0", "2", "10"], 0, "PG420"),
     ],

@@ -244,7 +244,7 @@ def lists_numbers(classes: int | tuple[str, ...] | None, offset: int) -> bool:
     """Returns whether `classes` lists whole numbers as names, so that a stored number is a name."""
     if not isinstance(classes, tuple) or isinstance(classes, IndexedNames) or offset:
         return False
-    return any(WHOLE.fullmatch(name) for name in classes)
+    return any(WHOLE.fullmatch(plain(name)) for name in classes)
 
 
 def not_text(texts: Iterable[str]) -> str | None:
