@@ -257,6 +257,10 @@ _TABLE = (
     Code("PG627", "parts-far-from-asked", _W, "The parts have other shares of the records than the spec asks for"),
     Code("PG628", "array-stays", _W, "An array has the form of an image that a step moves, and keeps its place"),
     Code("PG630", "mixed-shard-sets", _E, "Shards that name their number belong to different sets"),
+    # Classes that the data names.
+    Code("PG650", "numbers-as-names", _W, "The names of classes are numbers, and their order is that of text"),
+    Code("PG651", "classes-alike", _W, "Two classes differ only in case, in blanks or in how a number is written"),
+    Code("PG652", "rounded-number", _E, "A whole number of a tensor cannot be float32 without becoming another one"),
     # Which way images lie.
     Code("PG660", "annotations-turned", _I, "Annotations are turned with images, since their size says how they were drawn"),
     Code("PG661", "unknown-orientation", _W, "Images are turned by their EXIF, and no size tells how their annotations were drawn"),

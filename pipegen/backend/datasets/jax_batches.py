@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
 
 
+_INT32 = 2**31 - 1
+
+
 @untraced
 class JaxBatches:
     """Gives a split as batches of JAX arrays: iterable any number of times, each time `len(self)` batches.
@@ -50,6 +53,8 @@ class JaxBatches:
     def _sent(self, array: Any) -> jax.Array:
         if array.dtype.hasobject:
             raise TypeError("JAX has no arrays of text: leave the feature out of `output`, or give its number")
+        if array.dtype.itemsize == 8 and array.dtype.kind == "i" and jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
+            _check_fits(array)
         if self._sharding is None:
             return jax.device_put(array)
         count = 1 if self._loop.share is None else self._loop.share[1]
@@ -86,3 +91,10 @@ def _spans(held: Mapping[Any, Any], rows: int) -> Iterator[tuple[int, int]]:
     for index in held.values():
         first, end, _ = index[0].indices(rows)
         yield first, end
+
+
+def _check_fits(array: Any) -> None:
+    """Checks that JAX does not cut whole numbers: without its 64 bits it makes int32 of int64, whatever they hold."""
+    if array.size and (array.max() > _INT32 or array.min() < -_INT32 - 1):
+        number = int(array.max() if array.max() > _INT32 else array.min())
+        raise ValueError(f"a batch holds {number}, which JAX would cut to 32 bits: `jax.config.update('jax_enable_x64', True)` keeps 64")

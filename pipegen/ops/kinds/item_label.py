@@ -28,14 +28,16 @@ class ItemLabel(FeatureKind):
         from pipegen.ops.sources.array_rows.ragged import read_ragged
         from pipegen.ops.sources.features.classes import read_labels
 
+        notes: list[Any] = []
         items = read_ragged(name, given, ())
         if not len(items.values):
             names = feature.classes if isinstance(feature.classes, tuple) else tuple(map(str, range(feature.num_classes or 0)))
             indices: Any = np.zeros(0, np.int64)
         else:
-            indices, names = read_labels(name, feature.classes, feature.offset, items.values, lambda item: f"item {item} of `{name}`")
+            about = name, feature.classes, feature.offset, items.values
+            indices, names = read_labels(*about, lambda item: f"item {item} of `{name}`", notes)
         column = Ragged(np.asarray(indices, np.int64), items.lengths)
-        return Column(column, item_label_type(feature.home, len(names)), names)
+        return Column(column, item_label_type(feature.home, len(names)), names, notes=tuple(notes))
 
 
 def item_label_type(home: str, classes: int | None) -> FeatureType:

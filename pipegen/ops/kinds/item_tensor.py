@@ -9,24 +9,24 @@ from pipegen.types import FeatureType
 
 
 class ItemTensor(FeatureKind):
-    """Numbers for each item of another feature, as float32; a `tensor` that is `with` that one."""
+    """Numbers for each item of another feature, as float32 or int64; a `tensor` that is `with` that one."""
 
     name = "item_tensor"
     plural = "numbers of items"
-    arguments = {"arrays": ()}
+    arguments = {"arrays": ("dtype",)}
     storage = "ragged"
     output = "output: {{y: {}}}"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
-        return (item_tensor_type(feature.home),)
+        return (item_tensor_type(feature.home, dtype=feature.dtype),)
 
     def read_array(self, name: str, feature: Any, given: Any) -> Column:
         from pipegen.ops.sources.array_rows.ragged import read_ragged
 
-        items = read_ragged(name, given, None)
-        return Column(items, item_tensor_type(feature.home, tuple(items.values.shape[1:])))
+        items = read_ragged(name, given, None, feature.dtype)
+        return Column(items, item_tensor_type(feature.home, tuple(items.values.shape[1:]), feature.dtype))
 
 
-def item_tensor_type(home: str, shape: tuple[int | None, ...] = ()) -> FeatureType:
+def item_tensor_type(home: str, shape: tuple[int | None, ...] = (), dtype: str | None = None) -> FeatureType:
     """Returns the type of numbers of one shape for each item of the feature `home`."""
-    return FeatureType("item_tensor", "float32", (None, *shape), of=home, most=0, beside=home)
+    return FeatureType("item_tensor", dtype or "float32", (None, *shape), of=home, most=0, beside=home)

@@ -33,13 +33,14 @@ class Label(FeatureKind):
         import numpy as np
 
         from pipegen.ops.sources.features.chosen_classes import chosen_labels
-        from pipegen.ops.sources.features.classes import read_labels
+        from pipegen.ops.sources.features.classes import as_values, read_labels
 
+        notes: list[Any] = []
         if not feature.chosen:
-            indices, names = read_labels(name, feature.classes, feature.offset, given)
-            return Column(np.array(indices, np.int64), label_type(len(names), several=False), names)
-        indices, names, stays = chosen_labels(name, feature, given)
-        notes = feature.chosen.notes(list(map(str, np.unique(np.asarray(given)).tolist())), None, f"features.{name}")
+            indices, names = read_labels(name, feature.classes, feature.offset, given, notes=notes)
+            return Column(np.array(indices, np.int64), label_type(len(names), several=False), names, notes=tuple(notes))
+        indices, names, stays = chosen_labels(name, feature, given, notes=notes)
+        notes += feature.chosen.notes(as_values(name, given).as_texts().texts, None, f"features.{name}")
         return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
 
 

@@ -9,22 +9,22 @@ from pipegen.types import FeatureType
 
 
 class Tensor(FeatureKind):
-    """Numbers, as float32."""
+    """Numbers, as float32 or int64."""
 
     name = "tensor"
     plural = "tensors"
-    arguments = {"arrays": (), "table": ("columns", "shape"), "records": ("shape",)}
+    arguments = {"arrays": ("dtype",), "table": ("columns", "shape", "dtype"), "records": ("shape", "dtype")}
     numbers = True
     each = "item_tensor"
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
-        return FeatureType(self.name, "float32", feature.stored_shape)
+        return FeatureType(self.name, feature.dtype or "float32", feature.stored_shape)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
-        return (FeatureType(self.name, "float32", (), uniform=True),)
+        return (FeatureType(self.name, feature.dtype or "float32", (), uniform=True),)
 
     def read_array(self, name: str, feature: Any, given: Any) -> Column:
         from pipegen.ops.sources.array_rows.rows import read_values
 
-        values = read_values(name, given, weights=self.weighs)
-        return Column(values, FeatureType(self.name, "float32", values.shape[1:]))
+        values = read_values(name, given, feature.dtype, weights=self.weighs)
+        return Column(values, FeatureType(self.name, str(values.dtype), values.shape[1:]))

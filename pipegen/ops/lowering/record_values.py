@@ -9,6 +9,7 @@ from pipegen.ops.kinds.registry import kind_of
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.labels import Lookup
     from pipegen.ops.sources.records.stored import Stored
 
 LONGEST = 2**31 - 1
@@ -17,31 +18,99 @@ _STORED_BLOCK = 65535
 """Bytes of the longest block of a `gzip` file that is stored as it is."""
 
 
-def class_index(name: str, stored: tf.Tensor, names: tuple[str, ...], offset: int, *, by_name: bool) -> tf.Tensor:
-    """Returns the class of a record: an int64 scalar.
+_BLANKS = r"^[\pZ\t-\r\x1c-\x1f\x{85}]+|[\pZ\t-\r\x1c-\x1f\x{85}]+$"
+"""What Python strips off a text."""
+_WHOLE = r"^(-?(?:0|[1-9][0-9]{0,17}))(?:\.0+)?$"
+
+
+def class_index(name: str, stored: tf.Tensor, lookup: Lookup) -> tf.Tensor:
+    """Returns the class of a record: an int64 scalar. What is not one of `lookup` is an error.
 
     Args:
         name: The feature, for messages.
-        stored: A whole number, int64; or a string.
-        names: The classes.
-        offset: What is subtracted from numbers.
-        by_name: Whether a string is the name of a class, rather than a number as text.
+        stored: A number, or a string.
+        lookup: What finds the class.
     """
-    if by_name:
-        known = tf.constant(list(names))
-        matches = tf.equal(known, stored)
-        found = tf.argmax(tf.cast(matches, tf.uint8), output_type=tf.int64)
+    if lookup.by_text is not None:
+        text = _text(stored)
+        known = tf.constant(list(lookup.by_text))
+        exact, without = tf.equal(known, text), tf.equal(known, tf.strings.regex_replace(text, _WHOLE, r"\1"))
+        matches = tf.where(tf.reduce_any(exact), exact, without)
+        found = tf.gather(tf.constant(list(lookup.by_text.values()), tf.int64), tf.argmax(tf.cast(matches, tf.uint8)))
         there = tf.reduce_any(matches)
-        message = tf.strings.join([f"`{name}` is '", stored, "', which is no class"])
+        message = tf.strings.join([f"`{name}` is '", text, "', which is not a class"])
     else:
-        number = tf.strings.to_number(tf.strings.strip(stored), tf.int64) if stored.dtype == tf.string else stored
-        found = number - offset
-        there = (found >= 0) & (found < len(names))
-        listed = f"the classes are {offset} to {len(names) - 1 + offset}"
-        message = tf.strings.join([f"`{name}` is ", tf.strings.as_string(number), f", and {listed}"])
+        text, whole = _text(stored), tf.constant(True)
+        if stored.dtype == tf.string:
+            whole = tf.strings.regex_full_match(text, _WHOLE)
+            digits = tf.strings.regex_replace(text, r"\.0+$", "")
+            number = tf.strings.to_number(tf.where(whole, digits, "0"), tf.int64)
+        else:
+            number = tf.cast(stored, tf.int64)
+            if stored.dtype.is_floating:
+                whole = tf.equal(tf.cast(number, stored.dtype), stored)
+        found = number - lookup.offset
+        there = whole & (found >= 0) & (found < len(lookup.names))
+        listed = f", and the classes are the whole numbers {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
+        message = tf.strings.join([f"`{name}` is ", text, listed])
     checked = tf.debugging.Assert(there, [message])
     with tf.control_dependencies([checked] if checked is not None else []):
         return tf.identity(found)
+
+
+def _text(stored: tf.Tensor) -> tf.Tensor:
+    return tf.strings.regex_replace(stored, _BLANKS, "") if stored.dtype == tf.string else tf.strings.as_string(stored)
+
+
+_DIGITS = r"^([+-]?[0-9]+)(?:\.0*)?$"
+_ROUNDED = frozenset({"int32", "uint32", "int64", "uint64"})
+"""The dtypes of whole numbers that float32 cannot always hold."""
+
+
+def number(name: str, feature: RecordFeature, value: tf.Tensor) -> tf.Tensor:
+    """Returns stored numbers as those of a tensor or a weight, float32 or int64; a whole number that would become another is an error."""
+    kind, stored = kind_of(feature), value.dtype
+    if feature.dtype == "int64":
+        found = tf.cast(value, tf.int64)
+        unsigned = found >= 0 if stored == tf.uint64 else None
+        kept = tf.equal(tf.cast(found, stored), value) if stored.is_floating else unsigned
+        said = f", which is not a whole number of 64 bits, and `{name}` is `dtype: int64`"
+    else:
+        found, kept = tf.cast(value, tf.float32), None
+        if feature.dtype is None and not kind.weighs and stored.name in _ROUNDED:
+            kept = tf.equal(tf.cast(found, stored), value) & (found < float(stored.max))
+        said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
+    if kind.weighs:
+        return checked_weight(name, found)
+    return found if kept is None else _kept(name, found, kept, value, said)
+
+
+def _kept(name: str, found: tf.Tensor, kept: tf.Tensor, value: tf.Tensor, said: str) -> tf.Tensor:
+    """Returns numbers, after making sure that each is what was stored."""
+    first = tf.argmin(tf.cast(tf.reshape(kept, [-1]), tf.uint8))
+    message = tf.strings.join([f"`{name}` holds ", tf.strings.as_string(tf.reshape(value, [-1])[first]), said])
+    checked = tf.debugging.Assert(tf.reduce_all(kept), [message])
+    with tf.control_dependencies([checked] if checked is not None else []):
+        return tf.identity(found)
+
+
+def _from_text(name: str, feature: RecordFeature, content: tf.Tensor) -> tf.Tensor:
+    """Returns a number that is stored as text: int64 where whole numbers have to stay what they are, else float32."""
+    text = tf.strings.strip(content)
+    if feature.dtype == "float32" or kind_of(feature).weighs:
+        return tf.strings.to_number(text, tf.float32)
+    whole = tf.strings.regex_full_match(text, _DIGITS)
+    digits = tf.where(whole, tf.strings.regex_replace(text, _DIGITS, r"\1"), "0")
+    exact = tf.strings.to_number(tf.strings.regex_replace(digits, r"^\+", ""), tf.int64)
+    if feature.dtype == "int64":
+        message = tf.strings.join([f"`{name}` is '", text, "', which is not a whole number of 64 bits"])
+        checked = tf.debugging.Assert(whole, [message])
+        with tf.control_dependencies([checked] if checked is not None else []):
+            return tf.identity(exact)
+    found = tf.strings.to_number(text, tf.float32)
+    same = ~whole | (tf.equal(tf.cast(found, tf.int64), exact) & (found < float(tf.int64.max)))
+    said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
+    return _kept(name, found, same, exact, said)
 
 
 def checked_weight(name: str, value: tf.Tensor) -> tf.Tensor:
@@ -59,7 +128,7 @@ def from_member(
     stored: Stored,
     content: tf.Tensor,
     check: tf.Tensor | None,
-    classes: tuple[str, ...],
+    lookup: Lookup | None,
     *,
     whole: bool = False,
 ) -> tf.Tensor:
@@ -71,19 +140,17 @@ def from_member(
         stored: How it is stored.
         content: The bytes, a string scalar.
         check: What is to come out, int64; see `Members.checks`. `None` where nothing is known of it.
-        classes: The classes of a label.
+        lookup: What finds the class of a label.
         whole: Whether the checksums of members that are stored as they are count as well.
     """
     kind = kind_of(feature)
     content = member_content(content, check, whole=whole)
     if kind.pictured:
         return content
-    if kind.labels:
-        return class_index(name, tf.strings.strip(content), classes, feature.offset, by_name=stored.by_name)
-    as_text = stored.dtype == "text"
-    value = tf.strings.to_number(tf.strings.strip(content), tf.float32) if as_text else _numbers(name, stored, content)
-    value = tf.reshape(value, feature.stored_shape)
-    return checked_weight(name, value) if kind.weighs else value
+    if lookup is not None:
+        return class_index(name, content, lookup)
+    value = _from_text(name, feature, content) if stored.dtype == "text" else _numbers(name, stored, content)
+    return number(name, feature, tf.reshape(value, feature.stored_shape))
 
 
 def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool = False) -> tf.Tensor:
@@ -94,29 +161,28 @@ def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool =
     return tf.cond(check > 0, lambda: inflate(content, check), plain)
 
 
-def from_text(name: str, feature: RecordFeature, content: tf.Tensor, classes: tuple[str, ...], *, by_name: bool) -> tf.Tensor:
+def from_text(name: str, content: tf.Tensor, lookup: Lookup | None) -> tf.Tensor:
     """Returns a feature whose bytes are an image file, or the text of a label; see `class_index`."""
-    return class_index(name, content, classes, feature.offset, by_name=by_name) if kind_of(feature).labels else content
+    return content if lookup is None else class_index(name, content, lookup)
 
 
-def from_raw(name: str, feature: RecordFeature, dtype: str, content: tf.Tensor, classes: tuple[str, ...]) -> tf.Tensor:
+def from_raw(name: str, feature: RecordFeature, dtype: str, content: tf.Tensor, lookup: Lookup | None) -> tf.Tensor:
     """Returns a label or numbers from their bytes, the least significant first."""
-    kind, numbers = kind_of(feature), tf.io.decode_raw(content, tf.as_dtype(dtype))
-    if kind.labels:
-        return class_index(name, tf.cast(tf.reshape(numbers, []), tf.int64), classes, feature.offset, by_name=False)
-    value = tf.reshape(tf.cast(numbers, tf.float32), feature.stored_shape)
-    return checked_weight(name, value) if kind.weighs else value
+    numbers = tf.io.decode_raw(content, tf.as_dtype(dtype))
+    if lookup is not None:
+        return class_index(name, tf.reshape(numbers, []), lookup)
+    return number(name, feature, tf.reshape(numbers, feature.stored_shape))
 
 
 def _numbers(name: str, stored: Stored, content: tf.Tensor) -> tf.Tensor:
-    """Returns the numbers of an `.npy` file that has the header of the first record's, as float32."""
+    """Returns the numbers of an `.npy` file that has the header of the first record's."""
     there = tf.equal(tf.strings.substr(content, 0, len(stored.head)), stored.head)
     checked = tf.debugging.Assert(there, [f"`{name}` has another dtype or shape than in the first record"])
     with tf.control_dependencies([checked] if checked is not None else []):
         rest = tf.strings.substr(content, len(stored.head), LONGEST)
     if stored.dtype == "bool":
-        return tf.cast(tf.io.decode_raw(rest, tf.uint8) != 0, tf.float32)
-    return tf.cast(tf.io.decode_raw(rest, tf.as_dtype(stored.dtype)), tf.float32)
+        return tf.cast(tf.io.decode_raw(rest, tf.uint8) != 0, tf.uint8)
+    return tf.io.decode_raw(rest, tf.as_dtype(stored.dtype))
 
 
 def compared(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 from pipegen.lazy import tf
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.record_values import checked_weight, class_index
+from pipegen.ops.lowering.record_values import class_index, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.labels import Lookup
     from pipegen.ops.sources.records.tf_example import Held
 
 
 def parse_example(
-    record: tf.Tensor, features: Mapping[str, RecordFeature], held: Mapping[str, Held | None], classes: Mapping[str, tuple[str, ...]]
+    record: tf.Tensor, features: Mapping[str, RecordFeature], held: Mapping[str, Held | None], classes: Mapping[str, Lookup]
 ) -> dict[str, tf.Tensor]:
     """Returns features of one record.
 
@@ -24,10 +25,10 @@ def parse_example(
         record: The message, a string scalar.
         features: Those that are wanted, each with its key.
         held: The type of the list that each key holds.
-        classes: The classes of each label.
+        classes: What finds the class of each label.
 
     Returns:
-        Encoded features as string scalars, labels as int64 class indices, others as float32 of their shapes.
+        Encoded features as string scalars, labels as int64 class indices, others as float32 or int64 of their shapes.
     """
     dtypes = {"bytes": tf.string, "float": tf.float32, "int": tf.int64}
     keys = {name: feature.key or name for name, feature in features.items()}
@@ -38,9 +39,8 @@ def parse_example(
         feature, value = features[name], found[key]
         kind = kind_of(feature)
         if kind.labels:
-            value = class_index(name, value, classes[name], feature.offset, by_name=value.dtype == tf.string)
+            value = class_index(name, value, classes[name])
         elif kind.numbers:
-            value = tf.cast(value, tf.float32)
-            value = checked_weight(name, value) if kind.weighs else value
+            value = number(name, feature, value)
         values[name] = value
     return values

@@ -33,6 +33,7 @@ class ArrayRecord(StoreSource):
 
     op: ClassVar[str] = "array_record"
     checksums: ClassVar[str] = "those of each record"
+    labels_of_one_type: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
     called: ClassVar[str] = "ArrayRecord"
 
@@ -67,7 +68,7 @@ class ArrayRecord(StoreSource):
             raise OpError("PG430", f"record 0 of {shards[shard].path!r} cannot be read: {error}", field="path") from None
         return first_keys(record, shards[shard].path)
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Read the key of the label of each record."""
         key = self.key_of(name).encode()
         found: list[Any] = []
@@ -78,6 +79,10 @@ class ArrayRecord(StoreSource):
                 raise OpError("PG431", f"{shard.path}#{row} is no `tf.Example`: {error}", field="path") from None
             found.append(label_in(value, key, f"{shard.path}#{row}"))
         return found
+
+    def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
+        """Read the key of the label of the first record."""
+        return label_in(self._keys(shards, index).get(self.key_of(name)), self.key_of(name).encode(), "the first record")
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what calls the library, and parses messages in the graph."""
@@ -104,11 +109,11 @@ class _Messages(StoreReader):
 
         self.check()
         messages = together(lambda _, shards, rows: self.values(("",), shards, rows), {"": ("string", ())})
-        classes = {name: column.names for name, column in self.label_columns.items()}
 
         def parse(names: Sequence[str], message: Any) -> dict[str, Any]:
             if self.content == "bytes":
                 return dict.fromkeys(names, message)
+            classes = {name: self.label_columns[name].lookup for name in names if name in self.label_columns}
             return parse_example(message, {name: self.source.features[name] for name in names}, self.held, classes)
 
         return parsed(messages, parse)

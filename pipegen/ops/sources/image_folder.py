@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.sources.features.classes import class_notes as class_name_notes
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan
@@ -181,6 +182,7 @@ class ImageFolder(Source):
         if self.classes is None:
             names = tuple(name for name, tree in zip(names, trees, strict=True) if tree)
             trees = [tree for tree in trees if tree]
+            notes += class_name_notes(names, "classes", folders=True)
         labels: Ints = np.repeat(np.arange(len(trees), dtype=np.int32), [len(tree or ()) for tree in trees])
         filled = [tree for tree in trees if tree]
         keys = Strings.join([tree.paths for tree in filled])

@@ -133,15 +133,13 @@ class Lmdb(RecordSource):
             found[name] = how_stored(name, feature, content, _field(self, name))
         return found
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[bytes]:
         """Read the values of a label."""
         from pipegen.ops.sources.stores.base import Extents
 
         at, file = self.parts().index(name), Extents(shard.path)
         places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True)
-        texts = [file.read(*place).decode("utf-8", "replace").strip() for place in places]
-        named = isinstance(self.features[name].classes, tuple) or not all(text.lstrip("-").isdigit() for text in texts)
-        return texts if named else [*map(int, texts)]
+        return [file.read(*place) for place in places]
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped files."""

@@ -23,6 +23,7 @@ from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Iterator, Sequence
 
     from pipegen.ops.sources.listing.base import Note
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 _PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})
 _WHOLE = {"int": "int64"} | {name: name for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")}
 _FLOATS = {name: name for name in ("float16", "float32", "float64")}
-_TEXTS = frozenset({"str", "str_int"})
+_NUMBERS = _WHOLE | _FLOATS
+_TEXTS = frozenset({"str", "str_int", "str_float"})
 _ARRAY = re.compile(r"ndarray:(\w+):([\d,]+)\Z")
 _WIDEST = 1 << 20
 """Bytes of the longest description of a shard's columns."""
@@ -108,7 +110,7 @@ class Mds(RecordSource):
         with Opened(shard.path) as stream:
             return read_columns(stream, shard.size)[0]
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Read the column of the label."""
         import numpy as np
 
@@ -118,11 +120,10 @@ class Mds(RecordSource):
             encoding = read_columns(stream, shard.size)[0].encoding(self.key_of(name))
             for offset, length in zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True):
                 found.append(stream.pread(length, offset))
-        if encoding == "str":
-            return [text.decode("utf-8", "replace") for text in found]
-        if encoding == "str_int":
-            return [int(text) for text in found]
-        return [int(label) for label in np.frombuffer(b"".join(found), np.dtype(_WHOLE[encoding]).newbyteorder("<"))]
+        if encoding in _TEXTS:
+            return found
+        numbers: builtins.list[Any] = np.frombuffer(b"".join(found), np.dtype(_NUMBERS[encoding]).newbyteorder("<")).tolist()
+        return numbers
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped shards."""
@@ -155,13 +156,13 @@ class _Samples(MappedReader):
         found = {}
         for name in features:
             feature, encoding = self.features[name], self.encodings[name]
-            names = self.label_columns[name].names if name in self.label_columns else ()
+            lookup = self.label_columns[name].lookup if name in self.label_columns else None
             array = _ARRAY.match(encoding)
-            dtype = array[1] if array is not None else _WHOLE.get(encoding) or _FLOATS.get(encoding) or ""
+            dtype = array[1] if array is not None else _NUMBERS.get(encoding, "")
             if dtype:
-                found[name] = from_raw(name, feature, dtype, parts[name], names)
+                found[name] = from_raw(name, feature, dtype, parts[name], lookup)
             else:
-                found[name] = from_text(name, feature, parts[name], names, by_name=encoding == "str")
+                found[name] = from_text(name, parts[name], lookup)
         return found
 
 
@@ -179,10 +180,10 @@ def _misfit(name: str, feature: RecordFeature, key: str, columns: Columns) -> Op
     if kind.pictured:
         fits, due = encoding in _PICTURES, "the bytes of an image file, `jpeg`, `png` or `bytes`"
     elif kind.labels:
-        fits, due = encoding in _WHOLE or encoding in _TEXTS, "a class index or the name of a class"
+        fits, due = encoding in _NUMBERS or encoding in _TEXTS, "a class index or the name of a class"
     else:
         numbers = array[1] if array is not None else encoding
-        fits, due = numbers in _WHOLE or numbers in _FLOATS, "numbers of one shape"
+        fits, due = numbers in _NUMBERS, "numbers of one shape"
     if not fits:
         return OpError("PG431", f"the column {key!r} holds `{encoding}`, and `{name}` is {due}", field=field)
     if kind.numbers and math.prod(shape) != math.prod(feature.stored_shape):

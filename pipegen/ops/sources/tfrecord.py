@@ -47,6 +47,7 @@ class TFRecord(RecordSource):
     op: ClassVar[str] = "tfrecord"
     indexed_from: ClassVar[int] = 2
     checksums: ClassVar[str] = "those of each record"
+    labels_of_one_type: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".tfrecord", ".tfrecords", ".tfrec")
 
     content: Literal["example", "bytes"] = "example"
@@ -113,7 +114,7 @@ class TFRecord(RecordSource):
         with Opened(path) as stream:
             return first_keys(stream.pread(length, start), path)
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Read the key of the label of each record."""
         if self.compression == "gzip" and len(offsets):
             content = memoryview(inflate(shard.path, int(offsets[-1, 0]) + int(lengths[-1, 0])))
@@ -142,7 +143,7 @@ class TFRecord(RecordSource):
         if self.content == "bytes":
             return dict.fromkeys(features, message)
         wanted = {name: self.features[name] for name in features}
-        return parse_example(message, wanted, held, {name: column.names for name, column in labels.items()})
+        return parse_example(message, wanted, held, {name: labels[name].lookup for name in features if name in labels})
 
 
 class _Records(MappedReader):
@@ -229,7 +230,7 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
     return ShardRecords(offsets, lengths.astype(np.int32)[:, None], damage)
 
 
-def _labels(shard: Found, offsets: Any, lengths: Any, key: bytes, read: Callable[[int, int], memoryview]) -> list[int] | list[str]:
+def _labels(shard: Found, offsets: Any, lengths: Any, key: bytes, read: Callable[[int, int], memoryview]) -> list[Any]:
     """The label of each record of a shard, as it is stored; `read` takes an offset and a length."""
     found: list[Any] = []
     for row, (offset, length) in enumerate(zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)):

@@ -156,7 +156,8 @@ def test_what_is_no_number_is_found_with_its_row() -> None:
     [
         (LABELS.astype("uint8"), {}, LABELS, ("0", "1", "2")),
         (LABELS.astype(float), {"classes": 4}, LABELS, ("0", "1", "2", "3")),
-        (LABELS > 0, {}, LABELS > 0, ("0", "1")),
+        (LABELS > 0, {}, LABELS > 0, ("False", "True")),
+        (LABELS > 0, {"classes": 2}, LABELS > 0, ("0", "1")),
         (LABELS + 1, {"offset": 1}, LABELS, ("1", "2", "3")),
         (LABELS, {"classes": ["rose", "daisy", "tulip"]}, LABELS, ("rose", "daisy", "tulip")),
         (np.array(["rose", "daisy"] * 6), {}, [1, 0] * 6, ("daisy", "rose")),
@@ -180,12 +181,12 @@ def test_labels(y: Any, label: dict[str, Any], indices: Any, names: tuple[str, .
         (LABELS + 1, {"classes": 3}, "`offset: 1`"),
         (LABELS - 1, {}, "row 0 of `label` is -1"),
         (LABELS + 0.5, {}, "row 0 of `label` is 0.5, and 12 labels of 12"),
-        (np.where(LABELS == 1, np.nan, 0), {}, "row 1 of `label` is nan, and 4 labels of 12"),
+        (np.where(LABELS == 1, np.nan, 0), {}, "row 1 of `label` has no label, and 4 labels of 12 are empty"),
         (LABELS + 1j, {}, "complex128"),
         (LABELS * 10**6, {}, "say how many `classes`"),
         (np.array(["rose", "dasy"] * 6), {"classes": ["rose", "daisy"]}, "is 'daisy' meant?"),
         (np.array(["rose", "daisy"] * 6), {"classes": 2}, "list the names"),
-        (np.array([None, "daisy"] * 6), {}, "are object"),
+        (np.array([None, "daisy"] * 6), {}, "row 0 of `label` has no label"),
     ],
 )
 def test_labels_that_name_no_class(y: Any, label: dict[str, Any], said: str) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.sources.features.numbers import as_numbers, without_fractions
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.features.numbers import NumberType
 
 
-def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None) -> Ragged:
+def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: NumberType | None = "float32") -> Ragged:
     """Returns the items of all records, one behind the other.
 
     Args:
@@ -16,9 +20,11 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None) -> Ragged:
         given: A `Ragged` column, a list or an object array of one array `(items, ...)` for each record, or an array
             `(records, items, ...)`.
         shape: That of an item; `None` where the data says so. Items without an axis may be texts; others are numbers.
+        dtype: That of numbers; see `as_numbers`.
 
     Raises:
-        OpError: `PG402` for no records, `PG204` for a wrong shape, `PG419` for what is no number.
+        OpError: `PG402` for no records, `PG204` for a wrong shape, `PG419` for what is no number, `PG652` for a whole number that float32
+            cannot hold.
     """
     import numpy as np
 
@@ -27,7 +33,7 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None) -> Ragged:
         values = np.asarray(given.values)
     else:
         try:
-            rows = [_row(name, i, row, shape) for i, row in enumerate(given)]
+            rows = [without_fractions(_row(name, i, row, shape), dtype) for i, row in enumerate(given)]
         except TypeError:
             raise OpError(
                 "PG418", f"`{name}` is no list of arrays, but {type(given).__name__}", help="give one array for each image"
@@ -46,13 +52,15 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None) -> Ragged:
         return Ragged(values, lengths)
     if values.dtype.kind not in "biuf":
         raise OpError("PG419", f"the values of `{name}` are {values.dtype}", help="they have to be numbers")
-    with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, which is found below
-        values = values.astype(np.float32)
-    wrong = ~np.isfinite(values).all(tuple(range(1, values.ndim)))
-    if wrong.any():
-        row = int(np.searchsorted(np.cumsum(lengths), int(np.argmax(wrong)), side="right"))
-        raise OpError("PG419", f"row {row} of `{name}` holds values that are no numbers", help="leave such items out")
-    return Ragged(values, lengths)
+
+    def place(item: int) -> str:
+        return f"row {int(np.searchsorted(np.cumsum(lengths), item, side='right'))} of `{name}`"
+
+    def wrong(item: int) -> OpError:
+        what = "that are no whole numbers of 64 bits" if dtype == "int64" else "that are no numbers"
+        return OpError("PG419", f"{place(item)} holds values {what}", help="leave such items out")
+
+    return Ragged(as_numbers(values, dtype, wrong, place, None), lengths)
 
 
 def _row(name: str, number: int, given: Any, shape: tuple[int, ...] | None) -> Any:

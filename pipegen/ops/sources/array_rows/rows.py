@@ -12,6 +12,7 @@ from pipegen.ops.arguments.sizes import height_width
 from pipegen.ops.kinds.numbering import counted_up, with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_rows.masks import sizes_apart, unknown_instances
+from pipegen.ops.sources.features.numbers import as_numbers
 from pipegen.ops.sources.features.pictures import lives_on
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pipegen.ops.sources.features.arrays import ArrayFeature
+    from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.reader import Hold, Read
     from pipegen.ops.sources.listing.strings import Ints
 
@@ -238,11 +240,12 @@ def _nothing(notes: list[Note]) -> Listing:
     return Listing("", Strings.hold(()), None, (), np.zeros(0), tuple(notes))
 
 
-def read_values(name: str, given: Any, *, weights: bool = False) -> Any:
-    """Numbers as float32 `(n, ...)`; weights as `(n,)`, also where they come as `(n, 1)`.
+def read_values(name: str, given: Any, dtype: NumberType | None = None, *, weights: bool = False) -> Any:
+    """Numbers as float32 or int64 `(n, ...)`; weights as `(n,)`, also where they come as `(n, 1)`.
 
     Raises:
-        OpError: `PG402` for no rows, `PG418` for objects, `PG419` for what is no finite number, or no weight.
+        OpError: `PG402` for no rows, `PG418` for objects, `PG419` for what is no finite number, or no weight, `PG652` for a whole number
+            that float32 cannot hold.
     """
     import numpy as np
 
@@ -251,11 +254,13 @@ def read_values(name: str, given: Any, *, weights: bool = False) -> Any:
         raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they have to be numbers")
     if array.ndim == 0 or not len(array):
         raise OpError("PG402", f"the array `{name}` has no rows")
-    with np.errstate(all="ignore"):  # as in `_held`
-        values = np.asarray(array, np.float32)
-    wrong = ~np.isfinite(values).reshape(len(values), -1).all(1)
-    if wrong.any():
-        raise OpError("PG419", f"row {int(np.argmax(wrong))} of `{name}` holds values that are no numbers", help="leave such rows out")
+
+    def wrong(row: int) -> OpError:
+        what = "that are no whole numbers of 64 bits" if dtype == "int64" else "that are no numbers"
+        return OpError("PG419", f"row {row} of `{name}` holds values {what}", help="leave such rows out")
+
+    as_is = dtype if not weights else "float32"
+    values = as_numbers(np.asarray(array), as_is, wrong, lambda row: f"row {row} of `{name}`", None)
     if not weights:
         return values
     if values.ndim == 2 and values.shape[1] == 1:

@@ -13,6 +13,7 @@ from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
 from pipegen.ops.sources.features.items import LATER, Beside, KeepsBoxes, NamesPoints
+from pipegen.ops.sources.features.numbers import NumberType
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
@@ -24,6 +25,7 @@ else:
 FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _OF = dict.fromkeys(("classes", "offset", "map"), "labels") | dict.fromkeys(("size", "channels", "bits", "range"), "images")
 _OF |= dict.fromkeys(("format", "max", "min_area", "min_visibility", "min_size", "empty"), "boxes")
+_OF |= {"dtype": "tensors"}
 _OF |= dict.fromkeys(("names", "mirror_pairs", "outside"), "keypoints")
 """What an argument belongs to in the first place."""
 
@@ -31,12 +33,12 @@ _OF |= dict.fromkeys(("names", "mirror_pairs", "outside"), "keypoints")
 class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One array of a source: what it holds, and where it comes from."""
 
-    _later: ClassVar[frozenset[str]] = frozenset({"map"}) | LATER
+    _later: ClassVar[frozenset[str]] = frozenset({"map", "dtype"}) | LATER
 
     kind: Kind
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as
     float32. `mask`: the class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class
-    names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as float32. `weight`: numbers of 0 or more, `(n,)`,
+    names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as `dtype`. `weight`: numbers of 0 or more, `(n,)`,
     which weigh the examples in the loss. `boxes`: four numbers of each, a list of arrays `(items, 4)`. `keypoints`: x and y of each, and
     perhaps 0, 1 or 2 for absent, hidden or seen: `(n, names, 2 or 3)`; with boxes, a list of arrays `(items, names, 2 or 3)`; and without
     `names` one of arrays `(items, 2 or 3)`."""
@@ -61,6 +63,10 @@ class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ig
     parts of the image's width and height."""
     offset: int = 0
     """What is subtracted from the stored labels to get class indices, such as 1 where classes are counted from 1."""
+
+    dtype: NumberType | None = None
+    """For a tensor: `float32`, the default, or `int64` for whole numbers beyond 16,777,216, such as ids and times. By default a whole
+    number that float32 cannot hold is an error; `float32` written out takes it rounded."""
 
     @field_validator("size")
     @classmethod

@@ -10,12 +10,14 @@ from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.class_names import Classes, ClassName
-from pipegen.ops.sources.features.classes import read_labels, whole_numbers
+from pipegen.ops.sources.features.classes import as_values, read_labels
+from pipegen.ops.sources.features.label_values import IndexedNames
 from pipegen.ops.sources.features.pictures import Index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
 
 
@@ -56,13 +58,13 @@ class ChoosesClasses(Model):
     def told_by(self, names: tuple[str, ...]) -> dict[str, object]:
         """Returns what changes in the arguments where the data says the names of its class indices."""
         if not self.chosen:
-            return {"classes": names}
+            return {"classes": IndexedNames(names)}
         given = {str(stored): name for stored, name in (self.map or {}).items()}
         return {"map": {i: given.get(name, name) for i, name in enumerate(names)}}
 
 
 def chosen_labels(
-    name: str, feature: ChoosesClasses, given: Any, place: Callable[[int], str] | None = None
+    name: str, feature: ChoosesClasses, given: Any, place: Callable[[int], str] | None = None, notes: list[Note] | None = None
 ) -> tuple[Ints, tuple[str, ...], Ints]:
     """The class index of each row as `map` and `ignore` of a feature have it, int64 `(n,)`, the classes, and which rows stay, bool `(n,)`.
 
@@ -71,21 +73,15 @@ def chosen_labels(
     import numpy as np
 
     where = place or (lambda row: f"row {row} of `{name}`")
-    labels = np.asarray(given)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or not len(labels):
-        return (*read_labels(name, feature.classes, feature.offset, labels, where), np.ones(0, bool))
-    if labels.dtype.kind in "USO" and all(isinstance(v, (str, bytes)) for v in labels):
-        stored = np.array([v.decode() if isinstance(v, bytes) else str(v) for v in labels])
-    else:
-        stored = whole_numbers(name, labels, where)
+    stored = as_values(name, given)
+    if not len(stored):
+        return (*read_labels(name, feature.classes, feature.offset, stored, where), np.ones(0, bool))
     meant, stays = feature.chosen.of_values(stored)
     if not stays.any():
-        message = f"none of the {len(labels):,} labels of `{name}` is of a class that `ignore` does not leave out"
+        message = f"none of the {len(stored):,} labels of `{name}` is of a class that `ignore` does not leave out"
         raise OpError("PG402", message, field="ignore")
     kept = np.flatnonzero(stays)
-    found, names = read_labels(name, feature.classes, feature.offset, meant[kept], lambda row: where(int(kept[row])))
-    indices: Ints = np.full(len(labels), -1, np.int64)
+    found, names = read_labels(name, feature.classes, feature.offset, meant.take(kept), lambda row: where(int(kept[row])), notes)
+    indices: Ints = np.full(len(stored), -1, np.int64)
     indices[kept] = found
     return indices, names, stays

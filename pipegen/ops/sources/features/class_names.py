@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -10,7 +9,8 @@ from pydantic import AfterValidator, Field
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
-from pipegen.ops.sources.features.columns import LIST, parts
+from pipegen.ops.sources.features.columns import parts
+from pipegen.ops.sources.features.label_values import LIST, Values, plain
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import quoted
 
@@ -31,8 +31,6 @@ ClassName: TypeAlias = int | str
 KnownClasses: TypeAlias = Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
 """How many classes there are, or their names, each once."""
 _MOST_COMPARED = 1_000
-WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
-"""A whole number, as it is written."""
 
 
 @dataclass(frozen=True)
@@ -76,38 +74,36 @@ class Classes:
         if not self.names:
             return cells
         names = {str(stored): str(name) for stored, name in self.names.items()}
+
+        def name_of(text: str) -> str:
+            return names.get(text, names.get(plain(text), text))
+
         if separator is None:
-            return [names.get(cell, cell) for cell in cells]
-        return ["".join(LIST + names.get(part, part) for part in parts(cell, separator)) for cell in cells]
+            return [name_of(cell) for cell in cells]
+        return ["".join(LIST + name_of(part) for part in parts(cell, separator)) for cell in cells]
 
     def without_ignored(self, cells: Sequence[str], separator: str | None) -> list[int]:
         """The numbers of the cells, renamed already, that hold no class that is left out."""
         gone = {str(name) for name in self.ignored}
         if separator is None:
-            return [row for row, cell in enumerate(cells) if cell not in gone]
-        return [row for row, cell in enumerate(cells) if gone.isdisjoint(parts(cell, separator))]
+            return [row for row, cell in enumerate(cells) if cell not in gone and plain(cell) not in gone]
+        return [row for row, cell in enumerate(cells) if gone.isdisjoint([*(found := parts(cell, separator)), *map(plain, found)])]
 
-    def of_values(self, stored: Ints) -> tuple[Ints, Ints]:
-        """Returns the labels that are meant, and which of them are not left out: `(n,)` and bool `(n,)`, from whole numbers or texts.
-
-        Where all that are not left out are whole numbers, so are the labels, and else texts.
-        """
+    def of_values(self, stored: Values) -> tuple[Values, Ints]:
+        """Returns the labels that are meant, and which of them are not left out: bool `(n,)`."""
         import numpy as np
 
-        values, place = np.unique(np.asarray(stored), return_inverse=True)
-        meant = self.renamed([str(value) for value in values.tolist()], None)
-        stays: Ints = np.zeros(len(values), bool)
+        held = stored.as_texts()
+        meant = self.renamed(held.texts, None)
+        stays: Ints = np.zeros(len(meant), bool)
         stays[self.without_ignored(meant, None)] = True
-        kept = [name for name, stay in zip(meant, stays.tolist(), strict=True) if stay]
-        if all(WHOLE.fullmatch(name) for name in kept):
-            renamed: Ints = np.array([int(name) if stay else 0 for name, stay in zip(meant, stays.tolist(), strict=True)], np.int64)
-        else:
-            renamed = np.array(meant)
-        return renamed[place.reshape(-1)], stays[place.reshape(-1)]
+        found = Values.of_texts(meant)
+        return Values(None, found.texts, found.codes[held.codes]), stays[held.codes]
 
     def notes(self, cells: Sequence[str], separator: str | None, field: str) -> Iterator[Note]:
         """Reports names that no cell has; `cells` as they are stored."""
         stored = set(cells) if separator is None else {part for cell in set(cells) for part in parts(cell, separator)}
+        stored |= set(map(plain, stored))
         names = {str(own): str(name) for own, name in self.names.items()}
         yield from _unknown("map", names, stored, field)
         yield from _unknown("ignore", map(str, self.ignored), {names.get(name, name) for name in stored}, field)

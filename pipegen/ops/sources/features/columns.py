@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.kinds.ragged import Ragged, changed
-from pipegen.ops.sources.features.classes import read_labels
+from pipegen.ops.sources.features.classes import check_written_lists, read_labels
+from pipegen.ops.sources.features.label_values import LIST, Values
+from pipegen.ops.sources.features.numbers import check_cells, whole_number
 from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipegen.ops.sources.features.classes import Classes
-
-
-LIST = "\x1f"
-"""Stands before each item of a cell that holds a list; no text of a label has this character."""
+    from pipegen.ops.sources.features.numbers import NumberType
+    from pipegen.ops.sources.listing.base import Note
 _LARGEST = 3.4028234663852886e38
 """The largest float32."""
 
@@ -35,27 +35,29 @@ class Labels:
     names: tuple[str, ...]
 
 
-def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, *, weights: bool = False) -> Any:
-    """A column as float32 `(n,)`.
+def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, dtype: NumberType | None, *, weights: bool = False) -> Any:
+    """A column as float32 or int64 `(n,)`.
 
     Args:
         cells: The text of each row.
         place: Where a row stands.
         field: The argument that names the column, for errors.
+        dtype: What they are to be; `None` is float32, in which every whole number has to stay what it is.
         weights: Whether a number below 0 is an error.
 
     Raises:
-        OpError: `PG423` where a cell is no finite number.
+        OpError: `PG423` where a cell is no finite number, or no whole one for int64; `PG652` for a whole number that float32 cannot hold.
     """
     import numpy as np
 
-    values: Any = np.empty(len(cells), np.float32)
+    values: Any = np.empty(len(cells), dtype or np.float32)
+    read = whole_number if dtype == "int64" else _number
     wrong: list[tuple[str, str]] = []
     for row, cell in enumerate(cells):
         try:
-            values[row] = _number(cell)
+            values[row] = read(cell)
         except ValueError:
-            wrong.append((_no_number(place(row), cell), "leave such rows out, or fill them in"))
+            wrong.append((_no_number(place(row), cell, whole=dtype == "int64"), "leave such rows out, or fill them in"))
             continue
         if weights and values[row] < 0:
             help_ = "a weight is 0 or more: an example of weight 2 counts twice in the loss"
@@ -63,6 +65,8 @@ def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, 
     if wrong:
         more = f"; {count(len(wrong) - 1, 'more row is wrong', 'more rows are wrong')} in this column" if len(wrong) > 1 else ""
         raise OpError("PG423", wrong[0][0] + more, field=field, help=wrong[0][1])
+    if dtype is None and not weights:
+        check_cells(cells, place, ".".join(field.split(".")[:2]))
     return values
 
 
@@ -78,63 +82,71 @@ def _number(cell: str) -> float:
     return value
 
 
-def _no_number(where: str, cell: str) -> str:
+def _no_number(where: str, cell: str, *, whole: bool) -> str:
     if cell.startswith(LIST):
         return f"{where} holds a list, where one number is due"
-    return f"{where} has {cell!r}, which is no number" if cell else f"{where} has an empty cell, where a number is due"
+    what = "whole number of 64 bits" if whole else "number"
+    return f"{where} has {cell!r}, which is no {what}" if cell else f"{where} has an empty cell, where a number is due"
 
 
-def read_one_label(name: str, cells: Sequence[str], classes: Classes, offset: int, place: Callable[[int], str], field: str) -> Labels:
-    """A column that holds one class for each row: indices where every cell is a whole number, else names.
+def read_one_label(
+    name: str, cells: Sequence[str], classes: Classes, offset: int, place: Callable[[int], str], field: str, notes: list[Note]
+) -> Labels:
+    """A column that holds one class for each row: indices or names, by the rule in `label_values`.
 
     Raises:
         OpError: `PG420` for an empty cell, or one that names no class.
     """
-    import numpy as np
-
-    empty = next((row for row, cell in enumerate(cells) if not cell), None)
-    if empty is not None:
-        raise OpError("PG420", f"{place(empty)} has no label", field=f"{field}.column", help="leave such rows out")
-    several = next((row for row, cell in enumerate(cells) if cell.startswith(LIST)), None)
-    if several is not None:
-        help_ = "for an example with any number of labels give the feature a `separator`; lists are taken as they are"
-        raise OpError("PG420", f"{place(several)} holds a list", field=f"{field}.column", help=help_)
-    named = isinstance(classes, tuple) and any(cell in classes for cell in cells)
-    given: Any = np.array([int(c) for c in cells], np.int64) if not named and all(map(_is_whole, cells)) else np.array(cells)
 
     def said(row: int) -> str:
         return f"the label at {place(row)}"
 
     try:
-        indices, names = read_labels(name, classes, offset, given, said)
+        indices, names = read_labels(name, classes, offset, Values.of_texts(cells), said, notes)
     except OpError as error:
         raise OpError(error.code, error.message, field=f"{field}.{error.field or 'column'}", help=error.help) from None
     return Labels(indices, names)
 
 
 def read_several_labels(
-    cells: Sequence[str], separator: str, classes: Classes, offset: int, place: Callable[[int], str], field: str
+    name: str,
+    cells: Sequence[str],
+    separator: str,
+    classes: Classes,
+    offset: int,
+    place: Callable[[int], str],
+    field: str,
+    notes: list[Note],
 ) -> Labels:
     """A column that holds any number of classes for each row, none included.
 
     Args:
+        name: The feature, for messages.
         cells: The text of each row.
         separator: What stands between two classes; blanks around it do not count.
         classes: The names of the classes, or how many there are, or `None` where the data says so.
         offset: What is subtracted from whole numbers.
         place: Where a row stands.
         field: The feature, for errors.
+        notes: Takes what is odd about the classes.
 
     Raises:
-        OpError: `PG420` for an unknown class, and where no row has any.
+        OpError: `PG420` for an unknown class, for lists that were written as text, and where no row has any.
     """
     import numpy as np
+
+    def said(text: str) -> str:
+        return f"the label at {place(cells.index(text))}"
 
     flat = [(row, part) for row, cell in enumerate(cells) for part in parts(cell, separator)]
     if not flat:
         raise OpError("PG420", f"no row has a label: the column is empty in {count(len(cells), 'row')}", field=f"{field}.column")
+    try:
+        check_written_lists([cell for cell in dict.fromkeys(cells) if cell], (), said)
+    except OpError as error:
+        raise OpError(error.code, error.message, field=f"{field}.column", help=error.help) from None
     rows = [row for row, _ in flat]
-    found = read_one_label(field, [part for _, part in flat], classes, offset, lambda i: place(rows[i]), field)
+    found = read_one_label(name, [part for _, part in flat], classes, offset, lambda i: place(rows[i]), field, notes)
     values: Any = np.zeros((len(cells), len(found.names)), np.uint8)
     values[rows, found.values] = 1
     return Labels(values, found.names)
@@ -167,7 +179,3 @@ def with_classes(labels: Labels, names: tuple[str, ...]) -> Any:
         if name in index:
             values[:, index[name]] = labels.values[:, i]
     return values
-
-
-def _is_whole(cell: str) -> bool:
-    return cell.isascii() and cell.removeprefix("-").isdigit() and len(cell) < 19  # what an int64 holds

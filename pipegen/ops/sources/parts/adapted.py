@@ -109,7 +109,11 @@ def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> 
             raise OpError("PG463", message, field=f"fill.{name}", help="write the name of a class, or its index from 0")
         return np.array(value, np.int64)
     if kind.numbers and not isinstance(value, str):
-        row = np.asarray(value, np.float32)
+        row = np.asarray(value)
+        if row.dtype.kind not in "biuf" or (not np.array_equal(row.astype(np.dtype(t.dtype)), row) and t.dtype == "int64"):
+            message = f"`{name}` holds {t.dtype}, and {value!r} is not"
+            raise OpError("PG463", message, field=f"fill.{name}", help="write whole numbers, such as 0")
+        row = row.astype(np.dtype(t.dtype))
         if row.ndim == 0 or row.shape == t.shape:
             return np.broadcast_to(row, tuple(d or 0 for d in t.shape))
         message = f"`{name}` has {t.shape[0] if t.shape else 1} numbers for each example, and `fill` has {row.size}"

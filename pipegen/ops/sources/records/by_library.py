@@ -142,7 +142,7 @@ class StoreSource(RecordSource):
         if kind.pictured:
             fits, due = self.pictures(held), "the bytes of an image file"
         elif kind.labels:
-            fits, due = held.encoded or (held.shape == () and held.dtype[:1] in "iub"), "one class index, or the name of a class"
+            fits, due = held.encoded or (held.shape in ((), (1,)) and held.dtype[:1] in "iubf"), "one class index, or the name of a class"
         else:
             due = "one number" if not feature.stored_shape else f"an array of numbers of the shape {list(feature.stored_shape)}"
             fits = not held.encoded and held.shape == feature.stored_shape
@@ -157,10 +157,22 @@ class StoreSource(RecordSource):
         """Tells whether a column can hold pictures."""
         return held.dtype == "bytes"
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Read the column of a label."""
         found = self.column(name, self.key_of(name), shard)
-        return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in found]
+        return [value[0] if isinstance(value, list) else value for value in found]
+
+    def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
+        """Read the label of the first record; it may be empty."""
+        import numpy as np
+
+        from pipegen.ops.sources.stores.base import StoreError
+
+        try:
+            (values,) = self.first(shards, index).read((self.key_of(name),), np.zeros(1, np.int64))
+        except StoreError:
+            return None  # it is met as a damaged record
+        return values.reshape(-1)[0]
 
     def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
         """Yields what a file holds of a feature, for every record.
@@ -168,13 +180,16 @@ class StoreSource(RecordSource):
         Raises:
             OpError: `PG431` where one has none.
         """
-        from pipegen.ops.sources.stores.base import StoreError
+        from pipegen.ops.sources.stores.base import MissingValue, StoreError
         from pipegen.ops.sources.stores.handles import opened
 
         try:
             store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
             for values in store.whole(key):
                 yield from values.tolist()
+        except MissingValue as error:
+            message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
+            raise OpError("PG420", message, field=f"features.{name}", help="leave records without a label out") from None
         except StoreError as error:
             self._check_library(error)
             message = f"the labels of {shard.path!r} cannot be read: {error}"
@@ -235,7 +250,6 @@ class StoreReader(RecordReader):
         self.source, self.type, self.at_once = source, type_, at_once
         self.called = source.unit
         self._window = Window()
-        self._classes = {name: {text: i for i, text in enumerate(column.names)} for name, column in labels.items()}
 
     def block_rows(self, rows: Ints) -> Ints | None:
         """Returns how many records are unpacked together."""
@@ -341,29 +355,69 @@ class StoreReader(RecordReader):
             return values
         if values.dtype == object:
             raise StoreError(f"`{name}` is bytes, and numbers in the first file")
-        values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if kind.numbers else held.shape))
+        stored = values
+        with np.errstate(all="ignore"):
+            values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if kind.numbers else held.shape))
+        if kind.numbers and not kind.weighs:
+            self._check_whole(name, stored, values)
         if kind.weighs and not (values >= 0).all():
             raise StoreError(f"the weight `{name}` is {values[~(values >= 0)][0]:g}, and weights are 0 or more")
         return values
 
+    def _check_whole(self, name: str, stored: Any, values: Any) -> None:
+        """Checks that no whole number became another one.
+
+        Raises:
+            StoreError: Where one did.
+        """
+        from pipegen.ops.sources.features.numbers import changed_whole
+        from pipegen.ops.sources.stores.base import StoreError
+
+        if values.dtype.kind == "i":
+            lost = values.astype(stored.dtype) != stored if stored.dtype.kind == "f" else (values < 0) & (stored > 0)
+            said = f"which is not a whole number of 64 bits, and `{name}` is `dtype: int64`"
+        else:
+            unchecked = stored.dtype.kind not in "iu" or self.source.features[name].dtype is not None or not stored.size
+            lost = None if unchecked else changed_whole(stored, values)
+            said = "which float32 would round: `dtype: int64` keeps whole numbers as they are"
+        if lost is not None and lost.any():
+            raise StoreError(f"`{name}` holds {stored[lost][0]}, {said}")
+
     def _class_indices(self, name: str, values: Any) -> Any:
         import numpy as np
 
+        from pipegen.ops.sources.features.label_values import label_texts
         from pipegen.ops.sources.stores.base import StoreError
 
-        names, feature = self._classes[name], self.source.features[name]
-        if values.dtype == object:
-            texts = [value.decode("utf-8", "replace").strip() for value in values]
-            unknown = next((text for text in texts if text not in names), None)
-            if unknown is not None:
-                raise StoreError(f"`{name}` is {unknown!r}, which is no class")
-            return np.array([names[text] for text in texts], np.int64)
-        found = values.astype(np.int64) - feature.offset
-        wrong = (found < 0) | (found >= len(names))
+        lookup = self.label_columns[name].lookup
+        values = values.reshape(len(values))
+        if values.dtype == object or lookup.by_text is not None or values.dtype.kind == "b":
+            texts = label_texts(values)
+            found = [lookup.find(text) for text in texts]
+            if None in found:
+                raise StoreError(f"`{name}` is {texts[found.index(None)]!r}, which is not a class")
+            return np.array(found, np.int64)
+        if values.dtype.kind == "f" and not (np.floor(values) == values).all():
+            raise StoreError(f"`{name}` is {values[np.floor(values) != values][0]:g}, and class indices are whole numbers")
+        wrong = (values < lookup.offset) | (values >= len(lookup.names) + lookup.offset)
         if wrong.any():
-            there = f"the classes are {feature.offset} to {len(names) - 1 + feature.offset}"
+            there = f"the classes are {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
             raise StoreError(f"`{name}` is {int(values[wrong][0])}, and {there}")
-        return found
+        return values.astype(np.int64) - lookup.offset
+
+
+def _first_missing(store: Store, key: str) -> int:
+    """Finds the first record without a value in a column."""
+    import numpy as np
+
+    from pipegen.ops.sources.stores.base import MissingValue
+
+    for row in range(store.rows):
+        try:
+            store.read((key,), np.array([row]))
+        except MissingValue:
+            return row
+    return 0
 
 
 def check_pickled(name: str, value: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.features.chosen_classes import chosen_labels
+from pipegen.ops.sources.features.label_values import meaning_of
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.shards import shards_of
@@ -52,27 +53,31 @@ class StoredLabels:
 
         field = f"features.{name}"
         stored = column.stored()
-        values, place = np.unique(stored, return_inverse=True)
+        odd: list[Note] = []
         try:
-            indices, classes, stays = chosen_labels(name, feature, stored, column.place)
+            indices, classes, stays = chosen_labels(name, feature, stored, column.place, odd)
         except OpError as error:
             raise OpError(error.code, error.message, field=f"{field}.{error.field}" if error.field else field, help=error.help) from None
-        meant: Ints = np.full(len(values), -1, np.int64)
-        meant[place.reshape(-1)] = indices
         as_stored: dict[str, Any] = {"map": None, "ignore": 0}
-        if values.dtype.kind == "U":
-            table, as_stored["classes"], as_stored["offset"] = meant, tuple(values.tolist()), 0
+        if stored.numbers is None:
+            meaning = meaning_of(stored.texts, None, 0)
+            numbers = meaning.indices if not meaning.fractions and not meaning.missing else None
+            values = None if numbers is None else np.array([numbers[text] for text in stored.texts], np.int64)[stored.codes]
         else:
-            low = int(values[0])
-            if int(values[-1]) - low >= _WIDEST:
-                message = f"the labels of `{name}` go from {low:,} to {int(values[-1]):,}"
+            values = stored.numbers
+        if values is None:
+            as_stored["classes"], as_stored["offset"], places = stored.texts, 0, stored.codes
+        else:
+            low, high = int(values.min()), int(values.max())
+            if high - low >= _WIDEST:
+                message = f"the labels of `{name}` go from {low:,} to {high:,}"
                 raise OpError("PG420", message, field=field, help="store class indices, or names")
-            table = np.full(int(values[-1]) - low + 1, -1, np.int64)
-            table[values - low] = meant
-            as_stored["classes"], as_stored["offset"] = len(table), low
+            as_stored["classes"], as_stored["offset"], places = high - low + 1, low, values - low
+        table: Ints = np.full(len(as_stored["classes"]) if values is None else as_stored["classes"], -1, np.int64)
+        table[places] = indices
         message = f"`{name}` chooses its classes, so the labels of all {column.total:,} records were read once"
         help_ = "they are read again where records change" if stays.all() else "records of other classes are left out of every split"
-        notes = (*feature.chosen.notes(list(map(str, values.tolist())), None, field), Note("PG432", message, help_, field))
+        notes = (*feature.chosen.notes(stored.as_texts().texts, None, field), *odd, Note("PG432", message, help_, field))
         return cls(feature.model_copy(update=as_stored), classes, table, stays, notes)
 
 

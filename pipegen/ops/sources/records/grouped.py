@@ -130,23 +130,19 @@ class GroupedSource(RecordSource):
         """
         return content
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Read the member of the label of each record."""
         at = list(self.features).index(name)
         checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
         places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), checks, strict=True)
-        found: list[Any] = []
-        numbers = True
+        found: list[bytes] = []
         with Opened(shard.path) as stream:
             for row, (offset, length, check) in enumerate(places):
                 if length == ABSENT:
                     message = f"{shard.path}#{row} has no {self.key_of(name)!r}, which holds `{name}`"
                     raise OpError("PG431", message, field=f"features.{name}")
-                content = self.unpacked_member(stream.pread(length, offset), check)
-                found.append(content.decode("utf-8", "replace").strip())
-                numbers = numbers and found[-1].lstrip("-").isdigit()
-        named = isinstance(self.features[name].classes, tuple)
-        return found if named or not numbers else [int(label) for label in found]
+                found.append(self.unpacked_member(stream.pread(length, offset), check))
+        return found
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped archives."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +13,50 @@ from pipegen.errors import OpError
 from pipegen.kept import INDEXES, keep, open_kept
 from pipegen.log import log
 from pipegen.memory import available_cores
-from pipegen.ops.sources.features.classes import read_labels
+from pipegen.ops.sources.features.classes import as_values, read_labels
+from pipegen.ops.sources.features.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.paths import Found
 
-_MAGIC = b"pipegen labels\n"
+_MAGIC = b"pipegen labels 2\n"
+"""What the kept labels of a source begin with; a new number makes those of earlier versions invalid."""
 _THREADS = 16
 
 
 def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...]:
     """Returns the names of classes; of so many, their stored indices."""
     return classes if isinstance(classes, tuple) else tuple(map(str, range(offset, classes + offset)))
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """From what a record stores of a label to its class index.
+
+    Attributes:
+        names: The classes.
+        offset: What is subtracted from stored numbers.
+        by_text: From texts to class indices, where they are names or truth values; `None` where stored numbers are indices.
+    """
+
+    names: tuple[str, ...]
+    offset: int = 0
+    by_text: Mapping[str, int] | None = None
+
+    def find(self, text: str) -> int | None:
+        """Returns the class index of a text, or `None` where it is not a class."""
+        if self.by_text is not None:
+            return self.by_text.get(text, self.by_text.get(plain(text)))
+        meaning = meaning_of([text], None, 0)
+        number = (meaning.indices or {}).get(text, self.offset - 1) - self.offset
+        return number if 0 <= number < len(self.names) and not meaning.boolean else None
 
 
 class LabelColumn:
@@ -40,8 +67,10 @@ class LabelColumn:
         feature: Its arguments.
         shards: The files.
         index: Where their records are.
-        read: From the number of a shard to what is stored of each record's label: class indices, or the names of classes.
+        read: From the number of a shard to what is stored of each record's label: numbers, texts or bytes.
+        first: Returns what is stored of the first record's label.
         folder: Where they are kept once they are read; `None` for nowhere.
+        one_type: Whether the reader takes labels of one type alone: all numbers, or all text.
     """
 
     def __init__(
@@ -50,11 +79,14 @@ class LabelColumn:
         feature: RecordFeature,
         shards: Sequence[Found],
         index: RecordIndex,
-        read: Callable[[int], Sequence[int] | Sequence[str]],
+        read: Callable[[int], Sequence[Any]],
+        first: Callable[[], Any],
         folder: Path | None,
+        *,
+        one_type: bool,
     ) -> None:
-        self._name, self._feature, self._read, self._folder = name, feature, read, folder
-        self._shards, self._index = shards, index
+        self._name, self._feature, self._read, self._first, self._folder = name, feature, read, first, folder
+        self._shards, self._index, self._one_type = shards, index, one_type
 
     @property
     def total(self) -> int:
@@ -71,6 +103,28 @@ class LabelColumn:
         given = self._feature.classes
         return named_classes(given, self._feature.offset) if given is not None else self._found[1]
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Returns what is odd about classes that the labels say."""
+        return () if self._feature.classes is not None else self._found[2]
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """Returns what finds the class of a record that is read. Where the spec says the classes, the first record says whether numbers
+        are indices, and a record that has another form is an error when it is read."""
+        feature, names = self._feature, self.names
+        scanned = feature.classes is None
+        texts = tuple(text for text in (self._found[3] if scanned else label_texts([self._first()])) if text)
+        meaning = meaning_of(texts, feature.classes, feature.offset) if texts else None
+        if meaning is not None and meaning.boolean:
+            indices = {text: BOOLEANS.index(text) - feature.offset for text in BOOLEANS}
+            return Lookup(names, feature.offset, {text: i for text, i in indices.items() if 0 <= i < len(names)})
+        named = isinstance(feature.classes, tuple) if meaning is None else meaning.indices is None
+        if named or lists_numbers(feature.classes, feature.offset):
+            by_text = dict(self._found[3]) if scanned else {name: i for i, name in enumerate(names)}
+            return Lookup(names, feature.offset, by_text)
+        return Lookup(names, feature.offset)
+
     def of(self, files: Ints) -> Ints:
         """Returns the class of every record of some shards, one shard after another, int32."""
         import numpy as np
@@ -79,16 +133,21 @@ class LabelColumn:
         return np.concatenate([np.zeros(0, np.int32), *(self._found[0][first[file] : first[file + 1]] for file in files)])
 
     @cached_property
-    def _found(self) -> tuple[Ints, tuple[str, ...]]:
+    def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], Mapping[str, int]]:
+        """The class of each record, the classes, what is odd about them, and the class of each text that is stored."""
         import numpy as np
 
         feature = self._feature
+        notes: list[Note] = []
+        values = self.stored()
         try:
-            indices, names = read_labels(self._name, feature.classes, feature.offset, self.stored(), self.place)
+            indices, names = read_labels(self._name, feature.classes, feature.offset, values, self.place, notes)
         except OpError as error:
             field = f"features.{self._name}" + (f".{error.field}" if error.field else "")
             raise OpError(error.code, error.message, field=field, help=error.help) from None
-        return indices.astype(np.int32), names
+        first = np.unique(values.codes, return_index=True)[1]
+        by_text = dict(zip(values.texts, indices[first].tolist(), strict=True))
+        return indices.astype(np.int32), names, tuple(notes), by_text
 
     def place(self, row: int) -> str:
         """Says whose label is that of a record."""
@@ -97,10 +156,12 @@ class LabelColumn:
         shard = int(np.searchsorted(self._index.first, row, side="right")) - 1
         return f"the label of {self._shards[shard].path}#{row - int(self._index.first[shard])}"
 
-    def stored(self) -> Any:
-        """Reads all labels as they are stored: an array of whole numbers, or of texts."""
-        import numpy as np
+    def stored(self) -> Values:
+        """Reads all labels as they are stored.
 
+        Raises:
+            OpError: `PG420` for what cannot be labels, `PG431` where some are numbers and others text, and the reader takes one of them.
+        """
         kept = self._kept()
         if kept is not None:
             return kept
@@ -108,20 +169,28 @@ class LabelColumn:
         with ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores()))) as pool:
             each = list(pool.map(self._read, shards))
         every = [label for labels in each for label in labels]
-        if any(isinstance(label, str) for label in every):
-            names, codes = np.unique(np.array([str(label) for label in every]), return_inverse=True)
-            self._keep([str(name) for name in names], codes.astype(np.int64))
-            return names[codes]
-        numbers = np.array(every, np.int64)
-        self._keep(None, numbers)
-        return numbers
+        if self._one_type:
+            self._check_types(every)
+        values = as_values(self._name, every)
+        self._keep(values)
+        return values
+
+    def _check_types(self, every: Sequence[Any]) -> None:
+        odd = next((row for row, value in enumerate(every) if type(value) is not type(every[0])), None)
+        if odd is not None:
+            message = f"{self.place(odd)} is {every[odd]!r}, and the first one is {every[0]!r}: one is text and the other a number"
+            help_ = "write all labels as numbers, or all as text"
+            if {type(every[odd]), type(every[0])} == {int, float}:
+                message = f"{self.place(odd)} is {every[odd]!r}, and the first one is {every[0]!r}: floats and integers are read apart"
+                help_ = "write all labels as integers"
+            raise OpError("PG431", message, field=f"features.{self._name}", help=help_)
 
     @cached_property
     def _file(self) -> str:
         about = [(s.key, s.path, s.size, s.mtime) for s in self._shards], self._index.digests, self._feature.key or self._name
         return f"{hashlib.blake2b(json.dumps(about).encode(), digest_size=16).hexdigest()}-labels.{INDEXES}"
 
-    def _kept(self) -> Any:
+    def _kept(self) -> Values | None:
         import numpy as np
 
         if self._folder is None:
@@ -130,20 +199,21 @@ class LabelColumn:
             with open_kept(self._folder, self._file) as stream:
                 content = stream.read()
             head = content.index(b"\n", len(_MAGIC))
-            names = json.loads(content[len(_MAGIC) : head])
+            texts = json.loads(content[len(_MAGIC) : head])
             found = np.frombuffer(content, "<i8", offset=head + 1)
         except (OSError, ValueError):
             return None
         if not content.startswith(_MAGIC) or len(found) != int(self._index.first[-1]):
             return None
-        if names is None:
-            return found
-        return np.array(names)[found] if len(names) and found.min() >= 0 and found.max() < len(names) else None
+        if texts is None:
+            return Values(found, (), np.zeros(0, np.int64))
+        return Values(None, tuple(texts), found) if len(texts) and found.min() >= 0 and found.max() < len(texts) else None
 
-    def _keep(self, names: list[str] | None, codes: Ints) -> None:
+    def _keep(self, values: Values) -> None:
         if self._folder is None:
             return
+        texts, numbers = (values.texts, values.codes) if values.numbers is None else (None, values.numbers)
         try:
-            keep(self._folder, self._file, [_MAGIC, json.dumps(names).encode(), b"\n", codes.astype("<i8").tobytes()])
+            keep(self._folder, self._file, [_MAGIC, json.dumps(texts).encode(), b"\n", numbers.astype("<i8").tobytes()])
         except OSError as error:
             log.warning("the labels of the records cannot be kept in %s: %s", self._folder, (error.strerror or str(error)).lower())

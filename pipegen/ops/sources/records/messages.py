@@ -62,17 +62,16 @@ def check_keys(features: Mapping[str, RecordFeature], record: Mapping[str, Value
             raise problem
 
 
-def label_in(value: Value | None, key: bytes, place: str) -> int | str:
-    """Returns the class index of a record, or the name of its class.
+def label_in(value: Value | None, key: bytes, place: str) -> int | float | bytes:
+    """Returns what a record stores of its class.
 
     Raises:
         OpError: `PG431` where it is neither.
     """
-    if value is None or len(value.items) != 1 or value.held == "float":
+    if value is None or len(value.items) != 1:
         what = "no label" if value is None else f"{count(len(value.items), 'label')} of type {value.held}"
         raise OpError("PG431", f"{place} has {what} in {key.decode()!r}", field="features")
-    item: Any = value.items[0]
-    return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
+    return value.items[0]
 
 
 def bytes_in(record: bytes, key: str) -> bytes:
@@ -103,7 +102,7 @@ def _misfit(name: str, feature: RecordFeature, key: str, record: Mapping[str, Va
     if kind.pictured:
         fits, due = value.held == "bytes", "the bytes of an image file"
     elif kind.labels:
-        fits, due = value.held in ("int", "bytes"), "one class index, or the name of a class"
+        fits, due = value.held is not None, "one class index, or the name of a class"
     else:
         fits, due = value.held in ("float", "int"), f"{count(wanted, 'number')}"
     if fits and len(value.items) == wanted:

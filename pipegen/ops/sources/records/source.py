@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -62,6 +62,8 @@ class RecordSource(DescribedRecords):
     """Names of files of which a folder holds one where it is a shard as a whole."""
     checksums: ClassVar[str] = ""
     """What checksums the format has; see `Reader.checksums`."""
+    labels_of_one_type: ClassVar[bool] = False
+    """Whether the reader takes a label from all records as the type that the first one has: a number, or text."""
     indexed_from: ClassVar[int] = 1
     """The version of what `index_shard` finds: raise it where that changes, and indexes that were kept are made again."""
 
@@ -160,18 +162,22 @@ class RecordSource(DescribedRecords):
         )
 
     def _labels(self, name: str, found: Indexed) -> LabelColumn:
-        def read(shard: int) -> Sequence[int] | Sequence[str]:
+        def read(shard: int) -> Sequence[Any]:
             return self.stored_labels(name, found.shards[shard], *found.index.of(shard))
 
-        return LabelColumn(name, self.features[name], found.shards, found.index, read, self._folder)
+        def first() -> Any:
+            return self.first_label(name, found.shards, found.index)
+
+        about = name, self.features[name], found.shards, found.index, read, first, self._folder
+        return LabelColumn(*about, one_type=self.labels_of_one_type)
 
     def _scanned(self, name: str, column: LabelColumn) -> builtins.list[Note]:
-        """A note about labels that had to be read for their classes."""
+        """Notes about labels that had to be read for their classes."""
         if self.features[name].classes is not None:
             return []
         message = f"`{name}` does not say its classes, so the labels of all {column.total:,} records were read once to find them"
         help_ = write(f"classes: {len(column.names)}", "arguments", "{} says how many there are, and a list what they are called")
-        return [Note("PG432", message, help_, f"features.{name}")]
+        return [*column.notes, Note("PG432", message, help_, f"features.{name}")]
 
     # What each format says
 
@@ -213,8 +219,8 @@ class RecordSource(DescribedRecords):
             OpError: `PG431` where it does not hold what the features say.
         """
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[int] | Sequence[str]:
-        """Reads what is stored of a label of each record of a shard: class indices, or the names of classes.
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        """Reads what is stored of a label of each record of a shard, as it is stored: numbers, texts or bytes.
 
         Args:
             name: The label.
@@ -226,6 +232,12 @@ class RecordSource(DescribedRecords):
             OpError: `PG431` where a record has no such label.
         """
         raise NotImplementedError
+
+    def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
+        """Reads what is stored of the label of the first record; for errors see `stored_labels`."""
+        shard = int((index.rows > 0).argmax())
+        offsets, lengths = index.of(shard)
+        return self.stored_labels(name, shards[shard], offsets[:1], lengths[:1])[0]
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Returns what reads the records; `labels` has the column of each label."""

@@ -20,12 +20,10 @@ class Stored:
     """Says how a feature is stored, as the first record has it.
 
     Attributes:
-        by_name: Of a label, whether its text is the name of a class; else it is a class index.
         head: Of numbers, the bytes before the first: the header of an `.npy` file.
         dtype: The dtype of the numbers.
     """
 
-    by_name: bool = False
     head: bytes = b""
     dtype: str = ""
 
@@ -39,11 +37,8 @@ def how_stored(name: str, feature: RecordFeature, content: bytes, field: str) ->
     import numpy as np
 
     kind = kind_of(feature)
-    if kind.pictured:
+    if kind.pictured or kind.labels:
         return Stored()
-    if kind.labels:
-        text = content.decode("utf-8", "replace").strip()
-        return Stored(by_name=not text.lstrip("-").isdigit() or (isinstance(feature.classes, tuple) and text in feature.classes))
     wanted = math.prod(feature.stored_shape)
     if not content.startswith(b"\x93NUMPY"):
         try:

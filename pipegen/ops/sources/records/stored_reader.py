@@ -51,8 +51,8 @@ class StoredReader(MappedReader):
         found = {}
         for name in features:
             check = places[check_of(name)][0] if packed else None
-            names = self.label_columns[name].names if name in self.label_columns else ()
-            found[name] = from_member(name, self.features[name], self.how[name], parts[name], check, names, whole=self.verifies)
+            lookup = self.label_columns[name].lookup if name in self.label_columns else None
+            found[name] = from_member(name, self.features[name], self.how[name], parts[name], check, lookup, whole=self.verifies)
         return found
 
 

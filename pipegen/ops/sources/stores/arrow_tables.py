@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, Stored, StoreError, Unsuitable, byte_strings, known
+from pipegen.ops.sources.stores.base import (
+    BYTES,
+    TEXT,
+    MissingLibrary,
+    MissingValue,
+    Store,
+    Stored,
+    StoreError,
+    Unsuitable,
+    byte_strings,
+    known,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,6 +122,9 @@ class _Leaf:
         self._missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         self._numbers: Array | None = None
         self._offsets: Array | None = None
+        self._is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+        if self._is_time:
+            return
         if _is_number(kind):
             self._numbers = np.asarray(array.fill_null(0) if array.null_count else array)
         elif pa.types.is_fixed_size_binary(kind):
@@ -126,7 +140,9 @@ class _Leaf:
     def value(self, row: int) -> Any:
         """Returns a number, a byte string or an array."""
         if self._missing is not None and self._missing[row]:
-            raise StoreError("the record has no value here")
+            raise MissingValue("the record has no value here")
+        if self._is_time:
+            return str(self._array[row].as_py()).encode()
         if self._numbers is not None:
             return self._numbers[row]
         if self._offsets is None:
@@ -188,7 +204,7 @@ def _column(name: str, kind: Any) -> Iterator[tuple[str, Stored | None]]:
         yield from _column(name, kind.value_type)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         yield name, Stored(BYTES)
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         yield name, Stored(TEXT)
     elif _is_number(kind):
         yield name, Stored(np.dtype(kind.to_pandas_dtype()).name)

@@ -28,6 +28,10 @@ class StoreError(ValueError):
     """A file of records cannot be opened, or one of its records cannot be read. The message is one line and does not name the file."""
 
 
+class MissingValue(StoreError):
+    """A record has no value in a column: it is null."""
+
+
 class Unsuitable(StoreError):
     """A file is whole, and its records cannot be read one by one, or not without being told more.
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import numpy as np
 
 from pipegen.errors import InternalError
-from pipegen.ops.sources.stores.base import BYTES, TEXT, Store, Stored, StoreError, Unsuitable, byte_strings
+from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingValue, Store, Stored, StoreError, Unsuitable, byte_strings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -150,7 +150,7 @@ def _values(values: Sequence[Any], key: str, stored: Stored) -> Array:
     """Values of a column, which SQLite lets be of any type in any row."""
     missing = next((value for value in values if value is None), 0)
     if missing is None:
-        raise StoreError(f"its `{key}` is NULL")
+        raise MissingValue(f"its `{key}` is NULL")
     if stored.encoded:
         odd = next((value for value in values if not isinstance(value, bytes)), None)
         if odd is not None:

@@ -10,6 +10,7 @@ from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
 from pipegen.ops.sources.features.file_formats import FileFeature
+from pipegen.ops.sources.features.numbers import NumberType
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
@@ -21,7 +22,7 @@ else:
 Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 _OF = {
     "root": "files", "channels": "images", "bits": "images", "classes": "labels", "offset": "labels", "separator": "labels",
-    "columns": "tensors", "map": "labels",
+    "columns": "tensors", "dtype": "tensors", "map": "labels",
 }  # fmt: skip
 """What an argument belongs to in the first place."""
 
@@ -29,12 +30,12 @@ _OF = {
 class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of a table's rows: what it is, and the column that it stands in."""
 
-    _later: ClassVar[frozenset[str]] = frozenset({"format", "map", "shape"})
+    _later: ClassVar[frozenset[str]] = frozenset({"format", "map", "shape", "dtype"})
     in_rows: ClassVar[bool] = True
 
     kind: Kind
     """`image`: the column holds paths of image files. `mask`: paths of files that hold a class for each pixel of the image. `label`:
-    it holds class names, or class indices as whole numbers. `tensor`: numbers, as float32. `weight`: a number of 0 or more, which
+    it holds class names, or class indices as whole numbers. `tensor`: numbers, of one `dtype`. `weight`: a number of 0 or more, which
     weighs the example in the loss. `array`: paths of files that hold numbers of one `shape`."""
     column: Column | None = None
     """The name of the column in the header, or its number from 0; by default the feature's own name."""
@@ -50,6 +51,10 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
     """What stands between the classes of an example that has several, or none; the label is then encoded as `multi_hot`."""
     offset: int = 0
     """What is subtracted from whole numbers to get class indices, such as 1 where classes are counted from 1."""
+
+    dtype: NumberType | None = None
+    """For a tensor: `float32`, the default, or `int64` for whole numbers beyond 16,777,216, such as ids and times. By default a whole
+    number that float32 cannot hold is an error; `float32` written out takes it rounded."""
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> TableFeature:

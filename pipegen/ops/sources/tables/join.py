@@ -17,7 +17,7 @@ from pipegen.ops.sources.tables.features import Column
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 from pipegen.ops.sources.tables.parquet import ParquetTable
 from pipegen.ops.sources.tables.sql import SqlTable
-from pipegen.ops.sources.tables.table import Table, text_of
+from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -241,5 +241,5 @@ def _names(left: Table, right: Table, shown: Sequence[int]) -> tuple[str, ...] |
 def _column(left: Table, right: Table, shown: Sequence[int], partner: Sequence[int], i: int) -> Iterable[Any]:
     if i < left.width:
         return left.columns(i)
-    cells = tuple(map(text_of, right.columns(shown[i - left.width])))
+    cells = tuple(right.columns(shown[i - left.width]))
     return (cells[row] if row >= 0 else "" for row in partner)

@@ -7,30 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.memory import available_memory
+from pipegen.ops.sources.features.numbers import as_numbers, without_fractions
 from pipegen.ops.sources.listing.wording import count
+from pipegen.types import DTYPE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-_BYTES = 4
+    from pipegen.ops.sources.features.numbers import NumberType
 
 
-def read_cells(cells: Iterable[Any], shape: tuple[int, ...]) -> list[Any]:
-    """Reads cells of Python, each as an array of float32, or `None` where it is not of the shape."""
+def read_cells(cells: Iterable[Any], shape: tuple[int, ...], dtype: NumberType | None) -> list[Any]:
+    """Reads cells of Python, each as an array of numbers, or `None` where it is not of the shape."""
     import numpy as np
 
     def read(cell: Any) -> Any:
         try:
-            value = np.asarray(cell, np.float32)
-        except (TypeError, ValueError):
+            value = np.asarray(cell)
+            value = value if value.dtype.kind in "biuf" else np.asarray(cell, np.float64)
+        except (TypeError, ValueError, OverflowError):
             return None
-        return value if value.shape == shape else None
+        return without_fractions(value, dtype) if value.shape == shape else None
 
     return [None if isinstance(cell, (str, bytes)) else read(cell) for cell in cells]
 
 
 def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
-    """Reads a column of Arrow, of lists inside of lists: float32 `(n, *shape)`, or `None` where a cell is not of the shape."""
+    """Reads a column of Arrow, of lists inside of lists: numbers `(n, *shape)`, or `None` where a cell is not of the shape."""
     import numpy as np
     import pyarrow as pa
 
@@ -44,17 +47,17 @@ def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
             values = values.flatten()
         if values.null_count or not _is_number(values.type):
             return None
-        found.append(values.to_numpy(zero_copy_only=False).astype(np.float32).reshape(rows, *shape))
+        found.append(values.to_numpy(zero_copy_only=False).reshape(rows, *shape))
     return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)
 
 
-def check_room(rows: int, shape: tuple[int, ...], field: str) -> None:
+def check_room(rows: int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> None:
     """Checks that the arrays of so many rows fit in memory, in which they are held.
 
     Raises:
         OpError: `PG410`.
     """
-    need, free = rows * math.prod(shape) * _BYTES, available_memory() // 2
+    need, free = rows * math.prod(shape) * DTYPE_BYTES[dtype or "float32"], available_memory() // 2
     if need > free:
         arrays = f"{count(rows, 'array')} of {math.prod(shape):,} numbers"
         message = f"{arrays} take {need / 2**30:,.1f} GiB, and half of the free memory is {free / 2**30:,.1f} GiB"
@@ -62,8 +65,10 @@ def check_room(rows: int, shape: tuple[int, ...], field: str) -> None:
         raise OpError("PG410", message, field=field, help=help_)
 
 
-def checked(values: Any, cells: Sequence[Any] | None, place: Callable[[int], str], shape: tuple[int, ...], field: str) -> Any:
-    """The arrays of a column: float32 `(n, *shape)`.
+def checked(
+    values: Any, cells: Sequence[Any] | None, place: Callable[[int], str], shape: tuple[int, ...], field: str, dtype: NumberType | None
+) -> Any:
+    """The arrays of a column: float32 or int64 `(n, *shape)`.
 
     Args:
         values: The arrays, or `None` where a cell has another shape.
@@ -71,23 +76,24 @@ def checked(values: Any, cells: Sequence[Any] | None, place: Callable[[int], str
         place: Says where a row stands.
         shape: The shape of each.
         field: The argument that names the column, for errors.
+        dtype: What they are to be; see `as_numbers`.
 
     Raises:
-        OpError: `PG449` where a cell is no array of the shape, `PG423` where it holds what is no finite number.
+        OpError: `PG449` where a cell is no array of the shape, `PG423` where it holds what is no finite number, `PG652` for a whole number
+            that float32 cannot hold.
     """
-    import numpy as np
-
     if values is None:
         wrong = [row for row, cell in enumerate(cells or ()) if cell is None]
         more = f", and those of {count(len(wrong) - 1, 'other row')} are none either" if len(wrong) > 1 else ""
         message = f"the cell in {place(wrong[0])} is no array of the shape {list(shape)}{more}"
         raise OpError("PG449", message, field=field, help="`shape` is that of every cell; leave other rows out by `where`")
-    bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(1))
-    if len(bad):
-        more = f"; {count(len(bad) - 1, 'more row is wrong', 'more rows are wrong')} in this column" if len(bad) > 1 else ""
-        message = f"the array in {place(int(bad[0]))} holds what is no finite number{more}"
-        raise OpError("PG423", message, field=field, help="leave such rows out, or fill them in")
-    return values
+
+    def not_due(row: int) -> OpError:
+        what = "is no whole number of 64 bits" if dtype == "int64" else "is no finite number"
+        help_ = "leave such rows out, or fill them in"
+        return OpError("PG423", f"the array in {place(row)} holds what {what}", field=field, help=help_)
+
+    return as_numbers(values, dtype, not_due, lambda row: f"the array in {place(row)}", field.rpartition(".")[0])
 
 
 def _is_list(type_: Any) -> bool:

@@ -18,6 +18,7 @@ from pipegen.ops.sources.tables.table import Table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.blocks import BlockReader
 
 _INNER = "bytes"
@@ -119,23 +120,23 @@ class ParquetFiles(Table):
         name = (self.names or ())[self.number(wanted, field)]
         return _bytes_in(_type_of(self.schemas[0], name)) is not None
 
-    def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str) -> Any:
+    def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
         """Reads them without making objects of Python; see `Table.arrays`."""
         import numpy as np
         import pyarrow.parquet as pq
 
         number = self.number(wanted, field)
         name = (self.names or ())[number]
-        check_room(self.num_rows, shape, field)
+        check_room(self.num_rows, shape, field, dtype)
         if number >= len(self.schemas[0].names) or (self.names or ()).count(name) > 1:
-            return super().arrays(wanted, shape, field)  # inside of a struct
+            return super().arrays(wanted, shape, field, dtype)  # inside of a struct
         try:
             found = [read_arrow(pq.read_table(file, columns=[name], partitioning=None)[name], shape) for file in self.files]
         except (OSError, ValueError, KeyError) as error:
             raise OpError("PG421", f"the column {name!r} of {self.called} cannot be read: {error}", field="path") from None
         if any(values is None for values in found):
-            return super().arrays(wanted, shape, field)  # which finds the cell
-        return checked(np.concatenate(found), None, self.place_in(wanted), shape, field)
+            return super().arrays(wanted, shape, field, dtype)  # which finds the cell
+        return checked(np.concatenate(found), None, self.place_in(wanted), shape, field, dtype)
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
         """Returns what reads such columns, a row group at a time.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.features.columns import LIST
+from pipegen.ops.sources.features.label_values import LIST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -48,7 +48,7 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
     for name, feature in labels.items():
         if feature.chosen:
             field = f"features.{name}"
-            cells = table.column(name if feature.column is None else feature.column, f"{field}.column")
+            cells = table.labels(name if feature.column is None else feature.column, f"{field}.column")
             notes += feature.chosen.notes(cells, feature.separator, field)
             renamed = feature.chosen.renamed([cells[row] for row in rows], feature.separator)
             stays = feature.chosen.without_ignored(renamed, feature.separator)

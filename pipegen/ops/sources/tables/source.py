@@ -131,9 +131,10 @@ class TableSource(Source):
             reader, records, found = cut, (replace(records[0], sizes=cut.row_sizes()), (), ()), {}
         columns: dict[str, Any] = {}
         classes: dict[str, tuple[str, ...]] = {}
+        odd: builtins.list[Note] = []
         for name, feature in self.features.items():
             if kind_of(feature).labels:
-                labels = tried.of(self._labels, table, name)
+                labels = tried.of(self._labels, table, name, odd)
                 if labels is not None:
                     columns[name], classes[name] = labels.values, labels.names
             elif name not in self.pictures:
@@ -142,7 +143,7 @@ class TableSource(Source):
             known = None if records is None else Listing(table.folder, records[0].keys, None, (), records[0].sizes, missing=missing)
             raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
         files, notes, _ = records
-        notes = (*chosen, *notes)
+        notes = (*chosen, *notes, *odd)
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
@@ -282,30 +283,31 @@ class TableSource(Source):
         every = row_keys(table.whole.column(first if column is None else column, f"features.{first}.column"))
         return [every[row] for row in table.kept]
 
-    def _labels(self, table: Table, name: str) -> Labels:
+    def _labels(self, table: Table, name: str, notes: builtins.list[Note]) -> Labels:
         feature, field = self.features[name], f"features.{name}"
         column = name if feature.column is None else feature.column
-        cells = feature.chosen.renamed(table.column(column, f"{field}.column"), feature.separator)
-        place = table.place_in(column)
+        cells = feature.chosen.renamed(table.labels(column, f"{field}.column"), feature.separator)
+        about = feature.classes, feature.offset, table.place_in(column), field, notes
         if feature.separator is not None:
-            return read_several_labels(cells, feature.separator, feature.classes, feature.offset, place, field)
-        return read_one_label(name, cells, feature.classes, feature.offset, place, field)
+            return read_several_labels(name, cells, feature.separator, *about)
+        return read_one_label(name, cells, *about)
 
     def _numbers(self, table: Table, name: str) -> Any:
-        """float32 `(n,)`, `(n, columns)`, or `(n, *shape)`."""
+        """float32 or int64 `(n,)`, `(n, columns)`, or `(n, *shape)`."""
         import numpy as np
 
         feature, field = self.features[name], f"features.{name}"
         if feature.columns is None:
             column = name if feature.column is None else feature.column
             if feature.shape is not None:
-                return table.arrays(column, feature.shape, f"{field}.column")
+                return table.arrays(column, feature.shape, f"{field}.column", feature.dtype)
             cells = table.column(column, f"{field}.column")
-            return read_numbers(cells, table.place_in(column), f"{field}.column", weights=kind_of(feature).weighs)
+            about = table.place_in(column), f"{field}.column", feature.dtype
+            return read_numbers(cells, *about, weights=kind_of(feature).weighs)
         each = [f"{field}.columns.{i}" for i in range(len(feature.columns))]
         tried = Attempts()
         read = [
-            tried.of(lambda c, at: read_numbers(table.column(c, at), table.place_in(c), at), *at)
+            tried.of(lambda c, at: read_numbers(table.column(c, at), table.place_in(c), at, feature.dtype), *at)
             for at in zip(feature.columns, each, strict=True)
         ]
         if tried.errors:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.features.columns import LIST
+from pipegen.ops.sources.features.label_values import LIST, is_missing, label_texts
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
@@ -16,6 +16,7 @@ from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
 
@@ -56,19 +57,19 @@ class Table:
         """Returns whether the cells of a column are the bytes of files, and not their paths; for errors, see `column`."""
         return False
 
-    def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str) -> Any:
-        """Reads a column of arrays of one shape, float32 `(n, *shape)`.
+    def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
+        """Reads a column of arrays of one shape, float32 or int64 `(n, *shape)`.
 
         Raises:
-            OpError: As `column`; `PG410` where they do not fit in memory, `PG423` and `PG449` as `nested.checked`.
+            OpError: As `column`; `PG410` where they do not fit in memory, `PG423`, `PG449` and `PG652` as `nested.checked`.
         """
         import numpy as np
 
         number = self.number(wanted, field)
-        check_room(self.num_rows, shape, field)
-        cells = read_cells(self.columns(number), shape)
-        values = None if any(cell is None for cell in cells) else np.array(cells, np.float32).reshape(len(cells), *shape)
-        return checked(values, cells, self.place_in(wanted), shape, field)
+        check_room(self.num_rows, shape, field, dtype)
+        cells = read_cells(self.columns(number), shape, dtype)
+        values = None if any(cell is None for cell in cells) else np.array(cells).reshape(len(cells), *shape)
+        return checked(values, cells, self.place_in(wanted), shape, field, dtype)
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
         """Returns what reads the cells of columns that hold bytes, by the names of their features."""
@@ -103,6 +104,12 @@ class Table:
         if not self.num_rows:
             raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
         return tuple(map(text_of, self.columns(self.number(wanted, field))))
+
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
+        """The labels of a column as text; for arguments and errors see `column`."""
+        if not self.num_rows:
+            return self.column(wanted, field)
+        return label_texts(self.columns(self.number(wanted, field)))
 
     def place_in(self, column: str | int) -> Callable[[int], str]:
         """Returns what says where the cell of a row stands, for a column that there is."""
@@ -249,27 +256,17 @@ def text_of(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bytes):
-        return value.decode(errors="replace").strip()
+        return value.decode("utf-8", "surrogateescape").strip()
     if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
         items = [LIST + text_of(item) for item in value]
         return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
-    if _is_missing(value):
+    if is_missing(value):
         return ""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return "" if _is_missing(value) else str(value)
-
-
-def _is_missing(value: Any) -> bool:
-    """`None`, not-a-number of any kind, what pandas marks as missing, and what NumPy masks."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):
-        return False
+    return "" if is_missing(value) else str(value)
 
 
 def find_table(base: str, path: str) -> str:

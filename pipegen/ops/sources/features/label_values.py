@@ -1,0 +1,283 @@
+"""The one rule for what stored labels mean, in every source: all values decide, and their type in the file does not matter.
+
+- Whole numbers, as numbers or as text, are class indices: `2`, `"10"`, and `2.0`, as pandas writes a column with an empty cell.
+- `True` and `False` are the class indices 1 and 0.
+- Anything else is the name of a class, and so is a number with leading zeros, a plus sign or an exponent. Names are in the order of text.
+- One value that is not a number makes names of all.
+- A number with a fraction is an error, and so is an empty value.
+- What `classes` lists is a name. Where it lists whole numbers, every value is.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pipegen.ops.sources.listing.strings import Ints
+
+LIST = "\x1f"
+"""Stands before each item of a cell that holds a list; no text of a label has this character."""
+WHOLE = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)
+"""A whole number, as it is written."""
+_NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.(\d+))?", re.ASCII)
+_TRUE, _FALSE = "True", "False"
+BOOLEANS = (_FALSE, _TRUE)
+"""The texts of truth values, in the order of their class indices."""
+_MISSING = frozenset({"nan", "+nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "nat"})
+_INFINITE = frozenset({"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"})
+_LIST = re.compile(r"\[.*\]", re.DOTALL)
+_QUOTED_LIST = re.compile(r"""[\[({]\s*(['"]).*\1\s*,?\s*[\])}]|\(.*,.*\)|\{.*,.*\}|\(\)|\{\}|set\(\)""", re.DOTALL)
+_LIKE_A_NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d*)?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_MIDNIGHT = re.compile(r"\d{4}-\d\d-\d\d 00:00:00", re.ASCII)
+_NANOSECONDS = re.compile(r"(.*)T(\d\d:\d\d:\d\d)(?:\.(\d+))?")
+
+
+class IndexedNames(tuple[str, ...]):
+    """Names of classes that metadata gives for stored indices: a stored number is an index, even where the names look like numbers."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """The labels of all records as they are stored.
+
+    Attributes:
+        numbers: Whole numbers, int64 `(n,)`, where all are stored as such; else `None`.
+        texts: The distinct values as text, where they are not whole numbers.
+        codes: The place in `texts` of each record's value, int64 `(n,)`.
+    """
+
+    numbers: Ints | None
+    texts: tuple[str, ...]
+    codes: Ints
+
+    def __len__(self) -> int:
+        return len(self.codes) if self.numbers is None else len(self.numbers)
+
+    @classmethod
+    def of(cls, given: Any) -> Values:
+        """Returns what an array or a list of stored values holds.
+
+        Raises:
+            TypeError: For values that cannot be labels, with their dtype.
+        """
+        import numpy as np
+
+        if isinstance(given, Values):
+            return given
+        none: Ints = np.zeros(0, np.int64)
+        array = given if isinstance(given, np.ndarray) else None
+        if array is None and all(type(value) is int for value in given):
+            if all(-(2**63) <= value < 2**63 for value in given):
+                return cls(np.array(given, np.int64), (), none)
+        elif array is not None and array.dtype.kind in "iu" and (array.dtype != np.uint64 or not (array >= 2**63).any()):
+            return cls(array.astype(np.int64), (), none)
+        if array is not None and array.dtype.kind in "cmV":
+            raise TypeError(str(array.dtype))
+        if array is not None and array.dtype.kind in "biufM":
+            distinct, codes = np.unique(array, return_inverse=True)
+            found = cls.of_texts(label_texts(list(distinct)))
+            return cls(None, found.texts, found.codes[codes.reshape(-1)] if len(array) else none)
+        return cls.of_texts(label_texts(given.tolist() if array is not None else given))
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[str]) -> Values:
+        """Returns what `label_texts` has written."""
+        import numpy as np
+
+        places: dict[str, int] = {}
+        codes: Ints = np.array([places.setdefault(text, len(places)) for text in texts], np.int64)
+        return cls(None, tuple(places), codes)
+
+    def as_texts(self) -> Values:
+        """Returns the same with numbers as texts."""
+        import numpy as np
+
+        if self.numbers is None:
+            return self
+        distinct, codes = np.unique(self.numbers, return_inverse=True)
+        return Values(None, tuple(map(str, distinct.tolist())), codes.reshape(-1))
+
+    def take(self, rows: Ints) -> Values:
+        """Returns the values of some records."""
+        import numpy as np
+
+        if self.numbers is not None:
+            return Values(self.numbers[rows], (), self.codes)
+        kept, codes = np.unique(self.codes[rows], return_inverse=True)
+        return Values(None, tuple(self.texts[i] for i in kept.tolist()), codes.reshape(-1))
+
+    def text(self, row: int) -> str:
+        """Returns one value as text."""
+        return str(int(self.numbers[row])) if self.numbers is not None else self.texts[int(self.codes[row])]
+
+    def count(self, texts: Iterable[str]) -> int:
+        """Counts the records with one of some values."""
+        import numpy as np
+
+        return int(np.isin(self.codes, [self.texts.index(text) for text in texts]).sum())
+
+    def first(self, text: str) -> int:
+        """Returns the first record with a value."""
+        import numpy as np
+
+        return int(np.argmax(self.codes == self.texts.index(text)))
+
+
+def label_texts(values: Iterable[Any]) -> list[str]:
+    """Writes stored values as text, as pandas writes them to CSV: empty where one is missing, bytes as UTF-8."""
+    return [_text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return str(value).strip()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).decode("utf-8", "surrogateescape").strip()
+    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
+        items = [LIST + text for text in label_texts(value)]
+        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
+    if is_missing(value):
+        return ""
+    if type(value).__name__ == "datetime64":
+        return _moment(value)
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return f"{int(value)}.0" if value.is_integer() else repr(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return "" if is_missing(value) else str(value).strip()
+
+
+def is_missing(value: Any) -> bool:
+    """Returns whether a value is `None`, not-a-number of any kind, what pandas marks as missing, or what NumPy masks."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+
+
+def _moment(value: Any) -> str:
+    """Writes a `datetime64`; one of nanoseconds would become an integer by `item()`."""
+    moment = value.item()
+    if isinstance(moment, date):
+        return str(moment)
+    found = _NANOSECONDS.fullmatch(str(value))
+    if found is None:
+        return str(value)
+    fraction = (found[3] or "").rstrip("0")
+    digits = fraction.ljust(6 if len(fraction) <= 6 else 9, "0")
+    return f"{found[1]} {found[2]}" + (f".{digits}" if fraction else "")
+
+
+def as_dates(texts: Sequence[str]) -> Sequence[str]:
+    """Writes times as dates where all of them are at midnight, as pandas does; other texts stay."""
+    return [text[:10] for text in texts] if all(_MIDNIGHT.fullmatch(text) for text in texts) else texts
+
+
+def plain(text: str) -> str:
+    """Returns a whole number without its fraction of zeros, and any other text as it is."""
+    found = _NUMBER.fullmatch(text)
+    return found[1] if found is not None and not (found[2] or "").strip("0") else text
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """Class indices, or names: the decision on a label.
+
+    Attributes:
+        indices: From each distinct text to the whole number that is stored; `None` where the texts are names of classes.
+        boolean: Whether they are truth values.
+        fractions: Texts of numbers that are not whole, which leave no meaning.
+        missing: Texts that stand for a missing number.
+    """
+
+    indices: Mapping[str, int] | None
+    boolean: bool = False
+    fractions: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+NAMES = Meaning(None)
+
+
+def meaning_of(texts: Sequence[str], classes: int | tuple[str, ...] | None, offset: int) -> Meaning:
+    """Decides whether distinct values, none of them empty, are class indices or names.
+
+    Args:
+        texts: The values.
+        classes: As the spec declares them.
+        offset: What is subtracted from stored numbers; other than 0, it says that they are indices.
+    """
+    if isinstance(classes, tuple) and _by_name(texts, classes, offset):
+        return NAMES
+    if texts and all(text in BOOLEANS for text in texts):
+        return Meaning({text: BOOLEANS.index(text) for text in texts}, boolean=True)
+    found = {text: _NUMBER.fullmatch(text) for text in texts}
+    odd = [text for text, match in found.items() if match is None]
+    missing = tuple(text for text in odd if text.lower() in _MISSING)
+    infinite = tuple(text for text in odd if text.lower() in _INFINITE)
+    if len(odd) > len(missing) + len(infinite) or len(odd) == len(found):
+        return NAMES
+    fractions = tuple(text for text, match in found.items() if match is not None and (match[2] or "").strip("0"))
+    return Meaning({text: int(m[1]) for text, m in found.items() if m is not None}, fractions=(*fractions, *infinite), missing=missing)
+
+
+def _by_name(texts: Iterable[str], classes: tuple[str, ...], offset: int) -> bool:
+    if lists_numbers(classes, offset):
+        return True
+    known = set(classes)
+    return any(text in known and not WHOLE.fullmatch(plain(text)) for text in texts)
+
+
+def lists_numbers(classes: int | tuple[str, ...] | None, offset: int) -> bool:
+    """Returns whether `classes` lists whole numbers as names, so that a stored number is a name."""
+    if not isinstance(classes, tuple) or isinstance(classes, IndexedNames) or offset:
+        return False
+    return any(WHOLE.fullmatch(plain(name)) for name in classes)
+
+
+def not_text(texts: Iterable[str]) -> str | None:
+    """Returns the first text that is not UTF-8; its bytes stand in it as surrogates."""
+    return next((text for text in texts if any("\ud800" <= letter <= "\udfff" for letter in text)), None)
+
+
+def written_lists(texts: Sequence[str]) -> str | None:
+    """Returns an example where texts are lists as Python or JSON writes them: one with quotes, or all in square brackets."""
+    quoted = next((text for text in texts if _QUOTED_LIST.fullmatch(text)), None)
+    if quoted is not None and all(text[:1] + text[-1:] in ("[]", "()", "{}") for text in texts if text != "set()"):
+        return quoted
+    return texts[0] if texts and all(_LIST.fullmatch(text) for text in texts) else None
+
+
+def twins(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Returns groups of names that differ only in case, in blanks or in how Unicode writes them."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        same = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+        groups.setdefault(same, []).append(name)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def order_of_numbers(names: Sequence[str]) -> tuple[str, str] | None:
+    """Compares the order of names, which is that of text, with that of the numbers among them.
+
+    Returns:
+        Two names that are numbers, the larger first in the order of text; where all names are numbers, in their order, and not their own
+        indices, the first of these twice; `None` otherwise.
+    """
+    numbers = [(float(name.replace(",", "")), name) for name in names if _LIKE_A_NUMBER.fullmatch(name)]
+    apart = next(((a[1], b[1]) for a, b in pairwise(numbers) if a[0] > b[0]), None)
+    if apart is not None or len(numbers) < len(names):
+        return apart
+    return next(((name, name) for i, (number, name) in enumerate(numbers) if number != i), None)

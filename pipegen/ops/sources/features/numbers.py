@@ -1,0 +1,133 @@
+"""Numbers of tensors: as float32, in which a whole number must not become another one, or as int64."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+from pipegen.diagnostics.advice import write
+from pipegen.errors import OpError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.diagnostics.advice import Advice
+
+NumberType = Literal["float32", "int64"]
+EXACT = 2**24
+"""Whole numbers up to this are all floats of 32 bits."""
+_WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?", re.ASCII)
+_INT64 = 2**63
+
+
+def whole_number(text: str) -> int:
+    """Reads a whole number, without going through a float.
+
+    Raises:
+        ValueError: If it is something else, or beyond int64.
+    """
+    found = _WHOLE.fullmatch(text.strip())
+    number = int(found[1]) if found is not None and len(text) < 100 else _INT64
+    if not -_INT64 <= number < _INT64:
+        raise ValueError(text)
+    return number
+
+
+def without_fractions(values: Any, dtype: NumberType | None) -> Any:
+    """Returns whole floats as int64 where that is due, so that they can stand beside integers which no float holds."""
+    import numpy as np
+
+    if dtype != "int64" or values.dtype.kind != "f":
+        return values
+    whole = np.isfinite(values) & (np.floor(values) == values) & (np.abs(values) < float(_INT64))
+    return values.astype(np.int64) if whole.all() else values
+
+
+def check_cells(cells: Sequence[str], place: Callable[[int], str], field: str) -> None:
+    """Checks that a column of whole numbers can be float32; a column with other numbers is one of floats, which are rounded.
+
+    Raises:
+        OpError: `PG652`.
+    """
+    found = [_WHOLE.fullmatch(cell) for cell in cells]
+    if None in found:
+        return
+    import numpy as np
+
+    for row, match in enumerate(found):
+        number = int(match[1]) if match is not None else 0
+        if abs(number) > EXACT and int(np.float32(number)) != number:
+            raise rounded(place(row), number, field)
+
+
+def as_numbers(values: Any, dtype: NumberType | None, row: Callable[[int], OpError], place: Callable[[int], str], field: str | None) -> Any:
+    """Returns an array as float32 or int64.
+
+    Args:
+        values: Numbers `(n, ...)`.
+        dtype: What they are to be; `None` is float32, in which every whole number has to stay what it is.
+        row: Makes the error of a row that holds something else than is due: not a finite number, or for int64 a fraction.
+        place: Says where a row stands.
+        field: The argument that errors are about.
+
+    Raises:
+        OpError: What `row` makes; `PG652`.
+    """
+    import numpy as np
+
+    def first(wrong: Any) -> int | None:
+        rows = wrong.any(tuple(range(1, wrong.ndim)))
+        return int(np.argmax(rows)) if rows.any() else None
+
+    if dtype == "int64":
+        if values.dtype.kind == "f":
+            odd = first(~(np.isfinite(values) & (np.floor(values) == values) & (np.abs(values) < float(_INT64))))
+        else:
+            odd = first(values >= np.uint64(_INT64)) if values.dtype == np.uint64 else None
+        if odd is not None:
+            raise row(odd)
+        return values.astype(np.int64)
+    with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, which is found below
+        found = values.astype(np.float32)
+    odd = first(~np.isfinite(found))
+    if odd is not None:
+        raise row(odd)
+    if dtype is None and values.size:
+        lost = changed_whole(values, found)
+        odd = first(lost) if lost is not None else None
+        if odd is not None:
+            at = np.unravel_index(int(np.argmax(lost[odd])), lost[odd].shape) if lost.ndim > 1 else ()
+            raise rounded(place(odd), int(values[odd][at]), field)
+    return found
+
+
+def changed_whole(values: Any, found: Any) -> Any:
+    """Tells which whole numbers became others as float32, bool `(n, ...)`; `None` where none can, or they are floats of which some are not
+    whole."""
+    import numpy as np
+
+    if values.dtype.kind in "iu" and values.dtype.itemsize >= 4:
+        if int(values.max()) <= EXACT and int(values.min()) >= -EXACT:
+            return None
+        with np.errstate(all="ignore"):
+            return found.astype(values.dtype) != values
+    if values.dtype.kind == "f" and values.dtype.itemsize > 4 and bool((np.floor(values) == values).all()):
+        return found.astype(values.dtype) != values
+    return None
+
+
+def rounded(where: str, number: int, field: str | None) -> OpError:
+    """Returns the error of a whole number that would be rounded: `PG652`."""
+    import numpy as np
+
+    near = int(np.float32(number))
+    message = f"{where} holds {number}, which float32 would round to {near}"
+    return OpError("PG652", message, field=field, help=keep_whole())
+
+
+def keep_whole() -> tuple[Advice, Advice]:
+    """Returns what to do about a whole number that float32 cannot hold."""
+    return (
+        write("dtype: int64", "arguments", "{} keeps whole numbers as they are"),
+        write("dtype: float32", "arguments", "{} takes them rounded"),
+    )
