@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+import re
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from pipegen.ops.sources.records.index import Odd
 from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, Stored, StoreError, Unsuitable, byte_strings, known
 
 if TYPE_CHECKING:
@@ -16,6 +21,8 @@ if TYPE_CHECKING:
 
 SMALL = 2**26
 """Bytes up to which an array is read once and held: labels and numbers have chunks of other lengths than pictures."""
+_CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*\Z")
+_WRITTEN = "where a chunk was lost, write it again; `write_empty_chunks=True` lets Zarr store also those that hold nothing else"
 _CODECS = ("codecs", "filters", "compressor")
 
 
@@ -53,11 +60,31 @@ class ZarrArrays(Store):
         if len(set(asked.values())) > 1:
             message = f"its arrays differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
             raise Unsuitable(message, "row number i of each is one example", "features")
+        self._path, self._keys = path, keys
         self.rows = next(iter(lengths.values()), 0)
         self._held: dict[str, Array] = {}
         self.at_once = max(
             (int(one.chunks[0]) for key, one in self._sets.items() if (not keys or key in keys) and not _small(one)), default=1
         )
+
+    def check(self) -> Sequence[Odd]:
+        """Compares the chunks that are stored with those that the arrays need, and metadata in one file with that of each array."""
+        import zarr
+
+        try:
+            own = zarr.open_group(self._path, mode="r", use_consolidated=False)
+            for key in self._keys:
+                one = own.get(key)
+                if key in self._sets and (one is None or one.shape != self._sets[key].shape):
+                    told = f"{one.shape} in its own" if isinstance(one, zarr.Array) else "not there"
+                    message = f"`{key}` has the shape {self._sets[key].shape} in the consolidated metadata of the group, and is {told}"
+                    raise StoreError(f"{message}: call `zarr.consolidate_metadata` again")
+        except StoreError:
+            raise
+        except Exception as error:  # each version of the library has its own kinds
+            raise StoreError(_said(error)) from None
+        odd = (_missing(self._path, key, self._sets[key]) for key in self._keys if key in self._sets)
+        return tuple(one for one in odd if one is not None)[:1]
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each array holds of a record."""
@@ -88,6 +115,34 @@ class ZarrArrays(Store):
     def close(self) -> None:
         """Lets go of what is held."""
         self._held = {}
+
+
+def _missing(path: str, key: str, one: Any) -> Odd | None:
+    """Compares the chunks of an array with the files in its folder. Zarr leaves out chunks of nothing but the fill value, by default.
+
+    Raises:
+        StoreError: Where a missing chunk cannot be meant.
+    """
+    if not math.prod(one.shape):
+        return None
+    per = one.shards or one.chunks
+    grid = [range(-(-side // chunk)) for side, chunk in zip(one.shape, per, strict=True)]
+    due = {one.metadata.encode_chunk_key(at): at[0] for at in product(*grid)}
+    folder = os.path.join(path, one.path)
+    there = {os.path.relpath(os.path.join(inside, name), folder) for inside, _, names in os.walk(folder) for name in names}
+    outside = sorted(name for name in there if _CHUNK.match(name) and name not in due)
+    if outside:
+        raise StoreError(f"`{key}` has the shape {one.shape}, and {len(outside):,} of its chunks lie outside of it, such as {outside[0]!r}")
+    lacking = [name for name in due if name not in there]
+    if not lacking:
+        return None
+    blocks = sorted({due[name] for name in lacking})
+    rows = sum(min(per[0], one.shape[0] - block * per[0]) for block in blocks)
+    of = f"{len(lacking):,} of the {len(due):,} chunks of `{key}`"
+    if one.dtype.kind not in "biuf" or (len(lacking) == len(due) and one.ndim > 2):
+        raise StoreError(f"{of} do not exist, such as {lacking[0]!r}: {rows:,} records would be empty")
+    message = f"lacks {of}, such as {lacking[0]!r}: {rows:,} of its {one.shape[0]:,} records hold the fill value {one.fill_value}"
+    return Odd("PG641", message, _WRITTEN)
 
 
 def _small(one: Any) -> bool:
