@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.kept import INDEXES, keep, open_kept
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.paths import Found
 
-FORMAT = 2
+FORMAT = 1
 _EVERY = 5.0
 """Seconds between two writes of what has been indexed: so much is lost where indexing is interrupted."""
 _THREADS = 16
@@ -32,20 +32,6 @@ _ALIGNED = 64
 _MAGIC = b"pipegen index\n"
 LONGEST = 2**31 - 1
 """Bytes of the longest part of a record: TensorFlow counts the bytes of a text with 31 bits."""
-
-
-class Odd(NamedTuple):
-    """A remark about a shard whose records can be read.
-
-    Attributes:
-        code: The code of the finding.
-        message: What is said of the shard, behind its name.
-        help: What to do about it.
-    """
-
-    code: str
-    message: str
-    help: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +42,11 @@ class ShardRecords:
         offsets: Where each part of each record begins, int64 `(n, parts)`.
         lengths: Bytes of each, int32 `(n, parts)`.
         damage: What is wrong with the shard behind those records, as `at byte N, record M: WHY`; empty where nothing is.
-        odd: What may be wrong with it: a code, and what is said of the shard behind its name.
     """
 
     offsets: Ints
     lengths: Ints
     damage: str = ""
-    odd: tuple[Odd, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +59,6 @@ class RecordIndex:
         lengths: int32 `(n, parts)`.
         damage: What is wrong with each shard; mostly nothing.
         digests: What identifies the layout of each shard, in hexadecimal.
-        odd: What may be wrong with each shard; mostly nothing.
     """
 
     first: Ints
@@ -83,7 +66,6 @@ class RecordIndex:
     lengths: Ints
     damage: tuple[str, ...]
     digests: tuple[str, ...]
-    odd: tuple[tuple[Odd, ...], ...] = ()
 
     @property
     def rows(self) -> Ints:
@@ -105,7 +87,6 @@ class _Entry:
     mtime: int
     rows: int
     damage: str
-    odd: tuple[Odd, ...]
     digest: str
 
 
@@ -148,7 +129,7 @@ def build_index(
     try:
         for place, records in pool.map(of, missing):
             shard = shards[place]
-            entry = _Entry(shard.key, shard.size, shard.mtime, len(records.offsets), records.damage, records.odd, _digest(records))
+            entry = _Entry(shard.key, shard.size, shard.mtime, len(records.offsets), records.damage, _digest(records))
             found[place] = entry, records
             fresh.append(found[place])
             if progress is not None:
@@ -192,8 +173,7 @@ def _together(every: Sequence[tuple[_Entry, ShardRecords]], parts: int, whole: t
         lengths = np.concatenate([records.lengths for _, records in every] or [np.zeros((0, parts), np.int32)])
         whole = offsets, lengths
     entries = [entry for entry, _ in every]
-    damage, odd, digests = (tuple(getattr(entry, name) for entry in entries) for name in ("damage", "digest", "odd"))
-    return RecordIndex(first, *whole, damage, digests, odd)
+    return RecordIndex(first, *whole, tuple(entry.damage for entry in entries), tuple(entry.digest for entry in entries))
 
 
 class _Kept:
@@ -223,7 +203,7 @@ class _Kept:
                 at = 0
                 for entry in entries:
                     own = slice(at, at + entry.rows)
-                    found[entry.key, entry.size, entry.mtime] = entry, ShardRecords(offsets[own], lengths[own], entry.damage, entry.odd)
+                    found[entry.key, entry.size, entry.mtime] = entry, ShardRecords(offsets[own], lengths[own], entry.damage)
                     at += entry.rows
                 self._whole = [(e.key, e.size, e.mtime) for e in entries], offsets, lengths
         return found
@@ -246,9 +226,7 @@ class _Kept:
             size = os.fstat(stream.fileno()).st_size
             if length > size:
                 raise ValueError(name)
-            entries = [
-                _Entry(*about, tuple(Odd(*one) for one in odd), digest) for *about, odd, digest in json.loads(stream.read(length))
-            ]
+            entries = [_Entry(*entry) for entry in json.loads(stream.read(length))]
             rows, start = sum(entry.rows for entry in entries), _up(len(_MAGIC) + 8 + length)
             second = start + _up(8 * rows * self._parts)
             if size != second + 4 * rows * self._parts:
@@ -305,8 +283,8 @@ def _up(size: int) -> int:
     return -(-size // _ALIGNED) * _ALIGNED
 
 
-def counted(rows: int, damage: str = "", odd: Sequence[Odd] = ()) -> ShardRecords:
+def counted(rows: int) -> ShardRecords:
     """Returns what an index knows of a shard whose library finds its records by their numbers."""
     import numpy as np
 
-    return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32), damage, tuple(odd))
+    return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32))

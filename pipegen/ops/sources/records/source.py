@@ -15,7 +15,6 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.shards import Shards
-from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.index import RecordIndex, ShardRecords, build_index
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import Odd
 
 Path_ = Annotated[str, Field(min_length=1)]
 
@@ -117,13 +115,12 @@ class RecordSource(DescribedRecords):
             progress=progress,
         )
         notes = [_damaged(shard, damage) for shard, damage in zip(shards, index.damage, strict=True) if damage]
-        remarks = _remarks(shards, index)
         if not int(index.first[-1]):
             if notes:
                 raise OpError(notes[0].code, notes[0].message, field=notes[0].field, help=notes[0].help)
             raise OpError("PG402", f"there is no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path")
         self.examine(shards, index)
-        return Indexed(root, shards, index, (*notes, *remarks))
+        return Indexed(root, shards, index, tuple(notes))
 
     def listed(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards whose labels are taken as they are stored.
@@ -222,19 +219,6 @@ class RecordSource(DescribedRecords):
 def _damaged(shard: Found, damage: str) -> Note:
     help_ = ("write the file again", "`errors: {exclude: FILE}` leaves out whole shards that FILE names")
     return Note("PG430", f"{shard.path!r} is damaged {damage}", help_, "path", "error")
-
-
-def _remarks(shards: Sequence[Found], index: RecordIndex) -> list[Note]:
-    """What may be wrong with shards: a note for each kind, about the first of them."""
-    found: dict[str, list[tuple[Found, Odd]]] = {}
-    for shard, remarks in zip(shards, index.odd, strict=True):
-        for odd in remarks:
-            found.setdefault(odd.code, []).append((shard, odd))
-    notes = []
-    for code, ((shard, odd), *others) in found.items():
-        more = f"; so it is with {count(len(others), 'other shard')}" if others else ""
-        notes.append(Note(code, f"{shard.path!r} {odd.message}{more}", odd.help, "path"))
-    return notes
 
 
 def _others(n: int) -> str:
