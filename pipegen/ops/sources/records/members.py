@@ -20,12 +20,14 @@ class Members:
         lengths: How many are stored, int64 `(n,)`.
         checks: What is known of the bytes that are to come out, int64 `(n,)`: their CRC-32 and, above its 32 bits, how many they are; of
             a member that is stored as it is, the complement of that (`~`). `None` where the archive knows nothing.
+        seen: What else was found, such as links that lead nowhere: the kind, see `findings`, and the name.
     """
 
     names: Strings
     offsets: Ints
     lengths: Ints
     checks: Ints | None = None
+    seen: tuple[tuple[str, str], ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
