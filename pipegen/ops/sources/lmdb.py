@@ -10,7 +10,8 @@ from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.by_library import check_pickled
-from pipegen.ops.sources.records.index import Odd, ShardRecords
+from pipegen.ops.sources.records.findings import tallied
+from pipegen.ops.sources.records.index import ShardRecords
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
 from pipegen.ops.sources.records.stored_reader import StoredReader
@@ -41,6 +42,7 @@ class Lmdb(RecordSource):
     """
 
     op: ClassVar[str] = "lmdb"
+    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".mdb", ".lmdb")
 
     @field_validator("features")
@@ -84,12 +86,8 @@ class Lmdb(RecordSource):
         rows = np.array(self._matched(path, values.keys), np.int64).reshape(-1, parts)
         used = set(rows.ravel().tolist())
         unused = [key for place, key in enumerate(values.keys) if place not in used]
-        odd = ()
-        if unused:
-            first = unused[0].decode("utf-8", "backslashreplace")
-            message = f"has {count(len(unused), 'key')} that the `key` of no feature matches, such as {first!r}"
-            odd = (Odd("PG411", message, "a feature whose `key` matches them reads them"),)
-        return ShardRecords(values.offsets[rows], values.lengths[rows].astype(np.int32), odd=odd)
+        findings = tallied(("unmatched", key.decode("utf-8", "backslashreplace")) for key in unused)
+        return ShardRecords(values.offsets[rows], values.lengths[rows].astype(np.int32), findings=findings)
 
     def _matched(self, path: str, keys: Sequence[bytes]) -> builtins.list[builtins.list[int]]:
         """The places of the keys of each record, in the order of what stands for `*`."""

@@ -74,7 +74,7 @@ class StoreSource(RecordSource):
         store: Store | None = None
         try:
             store = self.store()(path, *self.store_arguments())
-            return counted(store.rows, odd=store.check())
+            return counted(store.rows, findings=store.check())
         except Unsuitable as error:
             raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
         except StoreError as error:

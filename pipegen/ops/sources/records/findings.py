@@ -76,6 +76,13 @@ KINDS: Mapping[str, Kind] = {
         "PG431",
         "error",
     ),
+    "unwritten": Kind(
+        "record holds the fill value, since a chunk of it does not exist",
+        "records hold the fill value, since a chunk of them does not exist",
+        "where a chunk was lost, write it again; `write_empty_chunks=True` lets Zarr store also chunks of nothing else",
+        "PG641",
+        "warning",
+    ),
     "zeros": Kind(
         "archive ends in more zeros than its padding needs, as where a file system crashed while it was written",
         "archives end in more zeros than their padding needs, as where a file system crashed while they were written",
@@ -89,7 +96,15 @@ KINDS: Mapping[str, Kind] = {
         "records have none of the keys and are ignored",
         "where they are meant, give their keys as well, such as `key: jpg;png`",
     ),
-    "unnamed": Kind("member has no key in its name and is ignored", "members have no key in their names and are ignored", "", severity="info"),
+    "unmatched": Kind(
+        "key matches the `key` of no feature and is ignored",
+        "keys match the `key` of no feature and are ignored",
+        "a feature whose `key` matches them reads them",
+        severity="info",
+    ),
+    "unnamed": Kind(
+        "member has no key in its name and is ignored", "members have no key in their names and are ignored", "", severity="info"
+    ),
     "system": Kind("file of the system is ignored", "files of the system are ignored", "", severity="info"),
     "link": Kind(
         "link leads to no file of its archive and is ignored",

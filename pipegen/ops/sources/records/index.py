@@ -211,7 +211,10 @@ class _Kept:
                 at = 0
                 for entry in entries:
                     own = slice(at, at + entry.rows)
-                    found[entry.key, entry.size, entry.mtime] = entry, ShardRecords(offsets[own], lengths[own], entry.damage, findings=entry.findings)
+                    found[entry.key, entry.size, entry.mtime] = (
+                        entry,
+                        ShardRecords(offsets[own], lengths[own], entry.damage, findings=entry.findings),
+                    )
                     at += entry.rows
                 self._whole = [(e.key, e.size, e.mtime) for e in entries], offsets, lengths
         return found
@@ -291,8 +294,8 @@ def _up(size: int) -> int:
     return -(-size // _ALIGNED) * _ALIGNED
 
 
-def counted(rows: int) -> ShardRecords:
+def counted(rows: int, damage: str = "", findings: Findings | None = None) -> ShardRecords:
     """Returns what an index knows of a shard whose library finds its records by their numbers."""
     import numpy as np
 
-    return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32))
+    return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32), damage, findings or {})

@@ -12,7 +12,7 @@ from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.records.index import Odd
+    from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 _FILE = b"ARROW1"
@@ -54,12 +54,14 @@ class ArrowTables(Store):
             if column is None:
                 self._columns[key] = self._listed(key)
 
-    def check(self) -> Sequence[Odd]:
+    def check(self) -> Findings:
         """Follows the messages from one to the next: PyArrow takes a stream that stops between two of them for a whole one."""
         start, end = _inside(self._whole) if self._has_footer else (0, self._whole.size)
         found, at, marked = _batches_in(self._whole, start, end)
         if not marked and not self._has_footer:
-            message = f"it ends behind {found:,} batches, {self.rows:,} records, without the end-of-stream marker: it may have been cut short"
+            message = (
+                f"it ends behind {found:,} batches, {self.rows:,} records, without the end-of-stream marker: it may have been cut short"
+            )
             raise StoreError(message if at == end else f"no message begins at byte {at:,}, behind {found:,} batches, and {_left(end - at)}")
         if found != len(self._batches) and self._has_footer:
             raise StoreError(f"its footer lists {len(self._batches):,} batches, and it holds {found:,}")
@@ -67,7 +69,7 @@ class ArrowTables(Store):
             raise StoreError(f"its end is at byte {at:,}, behind {found:,} batches and {self.rows:,} records, and {_left(end - at)}")
         for number, batch in enumerate(self._batches):
             _check_apart(number, batch)
-        return ()
+        return {}
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each column holds, as far as its type can be read."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import TypeAlias
 
-    from pipegen.ops.sources.records.index import Odd
+    from pipegen.ops.sources.records.findings import Findings
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -93,16 +93,16 @@ class Store:
     def __init__(self, path: str) -> None:
         raise NotImplementedError
 
-    def check(self) -> Sequence[Odd]:
+    def check(self) -> Findings:
         """Proves, when the file is indexed, that all of it is there, as far as its format can tell: records are counted, not read.
 
         Returns:
-            What may be wrong with it.
+            What may be wrong with it; see `findings`.
 
         Raises:
             StoreError: When something is missing, or follows the end.
         """
-        return ()
+        return {}
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each record holds, by key; a format whose records are single byte strings has the key `""`."""

@@ -20,7 +20,7 @@ from pipegen.ops.sources.stores.hdf5_whole import check_beside, check_end, check
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipegen.ops.sources.records.index import Odd
+    from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 _ELEMENT = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])
@@ -73,7 +73,7 @@ class Hdf5Sets(Store):
             raise Unsuitable(message, "row number i of each is one example", "features")
         self.at_once = max((held.at_once for held in self._sets.values()), default=1)
 
-    def check(self) -> Sequence[Odd]:
+    def check(self) -> Findings:
         """Compares the end of the file, and the chunks of the data sets that records are made of, with what they should be."""
         import h5py
 
@@ -89,7 +89,7 @@ class Hdf5Sets(Store):
                 raise
             except (OSError, RuntimeError, ValueError, KeyError) as error:
                 raise StoreError(str(error).splitlines()[0]) from None
-        return ()
+        return {}
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each data set holds of a record."""

@@ -147,13 +147,18 @@ def check_found(one: Any, first: int, values: Array) -> None:
     own = first - first % one.chunks[0]
     sides = (range(own, first + len(values), one.chunks[0]), *map(range, repeat(0), one.shape[1:], one.chunks[1:]))
     for corner in product(*sides):
-        inside = (slice(max(corner[0] - first, 0), corner[0] + one.chunks[0] - first), *map(slice, corner[1:], map(add, corner[1:], one.chunks[1:])))
+        inside = (
+            slice(max(corner[0] - first, 0), corner[0] + one.chunks[0] - first),
+            *map(slice, corner[1:], map(add, corner[1:], one.chunks[1:])),
+        )
         part = values[inside]
         if part[(0,) * part.ndim] == one.fillvalue and (part == one.fillvalue).all():
             try:
                 one.id.read_direct_chunk(corner)
             except (OSError, RuntimeError, ValueError) as error:
-                raise StoreError(f"the file is damaged: the chunk of row {corner[0]:,} cannot be found: {str(error).splitlines()[0]}") from None
+                raise StoreError(
+                    f"the file is damaged: the chunk of row {corner[0]:,} cannot be found: {str(error).splitlines()[0]}"
+                ) from None
 
 
 def _check_sources(key: str, one: Any, seen: frozenset[tuple[str, str]]) -> None:

@@ -133,7 +133,9 @@ def _check_snapshots(file: str) -> int:
         other = stream.read(_META.size)
     numbers = [_META.unpack_from(head, _PAGE_HEAD)[-1], _META.unpack(other)[-1] if len(other) == _META.size else -1]
     if abs(numbers[0] - numbers[1]) != 1 and numbers != [0, 0]:
-        raise StoreError(f"the file is damaged: its two states have the numbers {numbers[0]:,} and {numbers[1]:,}, which should follow each other")
+        raise StoreError(
+            f"the file is damaged: its two states have the numbers {numbers[0]:,} and {numbers[1]:,}, which should follow each other"
+        )
     return int(flags)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from pipegen.ops.sources.records.index import Odd
+    from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 _MOST = 500
@@ -55,7 +55,7 @@ class SqliteRows(Store):
         except sqlite3.Error as error:
             raise StoreError(str(error)) from None
 
-    def check(self) -> Sequence[Odd]:
+    def check(self) -> Findings:
         """Compares the size of the file with its header, and lets SQLite go through all pages of a file that is not too large for that."""
         size = _check_size(self._path)
         with self._lock:
@@ -65,7 +65,7 @@ class SqliteRows(Store):
                 raise StoreError(str(error)) from None
         if said != b"ok":
             raise StoreError(" ".join(said.decode(errors="replace").split()))
-        return ()
+        return {}
 
     def _declared(self) -> dict[str, Stored]:
         """The columns; one whose type is not declared, or any, is what its first value is."""

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pipegen.ops.sources.records.index import Odd
 from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, Stored, StoreError, Unsuitable, byte_strings, known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 SMALL = 2**26
 """Bytes up to which an array is read once and held: labels and numbers have chunks of other lengths than pictures."""
 _CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*\Z")
-_WRITTEN = "where a chunk was lost, write it again; `write_empty_chunks=True` lets Zarr store also those that hold nothing else"
 _CODECS = ("codecs", "filters", "compressor")
 
 
@@ -67,7 +66,7 @@ class ZarrArrays(Store):
             (int(one.chunks[0]) for key, one in self._sets.items() if (not keys or key in keys) and not _small(one)), default=1
         )
 
-    def check(self) -> Sequence[Odd]:
+    def check(self) -> Findings:
         """Compares the chunks that are stored with those that the arrays need, and metadata in one file with that of each array."""
         import zarr
 
@@ -83,8 +82,8 @@ class ZarrArrays(Store):
             raise
         except Exception as error:  # each version of the library has its own kinds
             raise StoreError(_said(error)) from None
-        odd = (_missing(self._path, key, self._sets[key]) for key in self._keys if key in self._sets)
-        return tuple(one for one in odd if one is not None)[:1]
+        found = [one for key in self._keys if key in self._sets for one in _missing(self._path, key, self._sets[key])]
+        return {"unwritten": (len(dict(found)), found[0][1])} if found else {}
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each array holds of a record."""
@@ -117,14 +116,17 @@ class ZarrArrays(Store):
         self._held = {}
 
 
-def _missing(path: str, key: str, one: Any) -> Odd | None:
+def _missing(path: str, key: str, one: Any) -> Sequence[tuple[int, str]]:
     """Compares the chunks of an array with the files in its folder. Zarr leaves out chunks of nothing but the fill value, by default.
+
+    Returns:
+        The records that hold the fill value, each with a chunk of it that does not exist.
 
     Raises:
         StoreError: Where a missing chunk cannot be meant.
     """
     if not math.prod(one.shape):
-        return None
+        return ()
     per = one.shards or one.chunks
     grid = [range(-(-side // chunk)) for side, chunk in zip(one.shape, per, strict=True)]
     due = {one.metadata.encode_chunk_key(at): at[0] for at in product(*grid)}
@@ -133,16 +135,15 @@ def _missing(path: str, key: str, one: Any) -> Odd | None:
     outside = sorted(name for name in there if _CHUNK.match(name) and name not in due)
     if outside:
         raise StoreError(f"`{key}` has the shape {one.shape}, and {len(outside):,} of its chunks lie outside of it, such as {outside[0]!r}")
-    lacking = [name for name in due if name not in there]
-    if not lacking:
-        return None
-    blocks = sorted({due[name] for name in lacking})
-    rows = sum(min(per[0], one.shape[0] - block * per[0]) for block in blocks)
-    of = f"{len(lacking):,} of the {len(due):,} chunks of `{key}`"
-    if one.dtype.kind not in "biuf" or (len(lacking) == len(due) and one.ndim > 2):
-        raise StoreError(f"{of} do not exist, such as {lacking[0]!r}: {rows:,} records would be empty")
-    message = f"lacks {of}, such as {lacking[0]!r}: {rows:,} of its {one.shape[0]:,} records hold the fill value {one.fill_value}"
-    return Odd("PG641", message, _WRITTEN)
+    lacking = {due[name]: name for name in reversed(due) if name not in there}
+    if lacking and (one.dtype.kind not in "biuf" or (one.ndim > 2 and not any(name in there for name in due))):
+        gone = sum(name not in there for name in due)
+        first = next(name for name in due if name not in there)
+        raise StoreError(f"{gone:,} of the {len(due):,} chunks of `{key}` do not exist, such as {first!r}: its records would be empty")
+    rows = (
+        (row, name) for block, name in sorted(lacking.items()) for row in range(block * per[0], min((block + 1) * per[0], one.shape[0]))
+    )
+    return [(row, f"{one.path}/{name}") for row, name in rows]
 
 
 def _small(one: Any) -> bool:
