@@ -113,7 +113,9 @@ class StoreSource(RecordSource):
 
         shard = shards[int((index.rows > 0).argmax())]
         try:
-            return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+            store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+            store.check_beside()
+            return store
         except StoreError as error:
             self._check_library(error)
             raise OpError("PG430", f"{shard.path!r} cannot be read: {error}", field="path") from None

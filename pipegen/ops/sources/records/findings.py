@@ -80,7 +80,7 @@ KINDS: Mapping[str, Kind] = {
         "record holds the fill value, since a chunk of it does not exist",
         "records hold the fill value, since a chunk of them does not exist",
         "where a chunk was lost, write it again; `write_empty_chunks=True` lets Zarr store also chunks of nothing else",
-        "PG641",
+        "PG430",
         "warning",
     ),
     "zeros": Kind(

@@ -43,12 +43,12 @@ class ArrowTables(Store):
             self._batches = _all_of(reader)
             for batch in self._batches:
                 batch.validate()
+            self._columns = dict(_columns(self.schema))
         except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(one_line(error)) from None
         _check_mapped(self._batches, whole)
         self._starts = np.cumsum([0, *(len(batch) for batch in self._batches)])
         self.rows = int(self._starts[-1])
-        self._columns = dict(_columns(self.schema))
         self._leaves: dict[tuple[str, int], _Leaf] = {}
         for key, column in self._columns.items():  # the shape of lists is that of the first
             if column is None:
@@ -60,7 +60,7 @@ class ArrowTables(Store):
         found, at, marked = _batches_in(self._whole, start, end)
         if not marked and not self._has_footer:
             message = (
-                f"it ends behind {found:,} batches, {self.rows:,} records, without the end-of-stream marker: it may have been cut short"
+                f"behind {found:,} batches and {self.rows:,} records it ends without an end-of-stream marker, as where it was cut short"
             )
             raise StoreError(message if at == end else f"no message begins at byte {at:,}, behind {found:,} batches, and {_left(end - at)}")
         if found != len(self._batches) and self._has_footer:

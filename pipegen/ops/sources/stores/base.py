@@ -104,6 +104,13 @@ class Store:
         """
         return {}
 
+    def check_beside(self) -> None:
+        """Checks, whenever the records are listed, that other files which hold values are there: the index is of this file alone.
+
+        Raises:
+            StoreError: When one is missing.
+        """
+
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each record holds, by key; a format whose records are single byte strings has the key `""`."""
         raise NotImplementedError

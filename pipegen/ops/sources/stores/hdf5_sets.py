@@ -18,7 +18,7 @@ from pipegen.ops.sources.stores.base import BYTES, TEXT, Extents, MissingLibrary
 from pipegen.ops.sources.stores.hdf5_whole import check_beside, check_end, check_found, check_set
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
@@ -54,18 +54,15 @@ class Hdf5Sets(Store):
                     found |= _every(file)
                 sets = {key: one for key, one in found.items() if isinstance(one, h5py.Dataset) and one.shape}
                 lengths = {key: len(one) for key, one in sets.items()}
-                for key in keys:
-                    if key in sets:  # what lies in other files may be gone at any time, and would be read as the fill value
-                        check_beside(key, sets[key])
                 self._extents, base = Extents(path), int(file.userblock_size)
                 self._sets = {key: _set(one, path, self._extents, base) for key, one in sets.items() if _readable(one)}
-            except StoreError:
-                raise
             except (OSError, RuntimeError, ValueError, KeyError) as error:
                 raise StoreError(str(error).splitlines()[0]) from None
+            self._path, self._keys = path, keys
+            self._spread = tuple(key for key in keys if key in sets and (sets[key].external or sets[key].is_virtual))
             # The library takes a file that is written anew for the one that it has open.
             self._file = file if any(isinstance(held, _ByLibrary) for held in self._sets.values()) else file.close()
-        self._path, self._keys = path, keys
+        self.check_beside()
         self.rows = next(iter(lengths.values()), 0)
         asked = {key: n for key, n in lengths.items() if key in keys}
         if len(set(asked.values())) > 1:
@@ -75,21 +72,30 @@ class Hdf5Sets(Store):
 
     def check(self) -> Findings:
         """Compares the end of the file, and the chunks of the data sets that records are made of, with what they should be."""
+        check_end(self._path)
+        self._each(self._keys, check_set)
+        return {}
+
+    def check_beside(self) -> None:
+        """Checks that the sources of virtual data sets, and files of raw values, are there: of one that is gone, fill values are read."""
+        if self._spread:
+            self._each(self._spread, check_beside)
+
+    def _each(self, keys: Sequence[str], check: Callable[[str, Any], None]) -> None:
+        """Opens the file anew, and checks some of its data sets."""
         import h5py
 
         with _lock:
             try:
-                check_end(self._path)
                 with h5py.File(self._path, "r") as file:
-                    for key in self._keys:
+                    for key in keys:
                         one = file.get(key)
                         if isinstance(one, h5py.Dataset) and one.shape:
-                            check_set(key, one)
+                            check(key, one)
             except StoreError:
                 raise
             except (OSError, RuntimeError, ValueError, KeyError) as error:
                 raise StoreError(str(error).splitlines()[0]) from None
-        return {}
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each data set holds of a record."""

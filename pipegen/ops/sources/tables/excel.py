@@ -155,7 +155,7 @@ class SheetTable(Table):
         which = f"{count(len(self.others), 'other sheet')} with rows, {quoted(self.others)}"
         message = f"{self.file!r} has {which}, and the first alone is read, {self.sheet!r}"
         help_ = "`sheet` names the one that is meant; rows of several are read where they stand on one, or by a source for each"
-        return (Note("PG640", message, help_, "path"),)
+        return (Note("PG411", message, help_, "path", "warning"),)
 
     def place(self, row: int) -> str:
         """Says the file, the sheet and the row as Excel shows it."""

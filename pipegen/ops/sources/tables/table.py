@@ -390,7 +390,7 @@ def _swallowed(
         return ()
     more = f"; so it is with {count(len(perhaps) - 1, 'other row')}" if len(perhaps) > 1 else ""
     message = f"a cell of {file}:{lines[perhaps[0]]} spans lines, each of which has as many cells as a row{more}"
-    return (Note("PG642", message, _DOUBLED, "path"),)
+    return (Note("PG421", message, _DOUBLED, "path", "warning"),)
 
 
 def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, int, Sequence[str]]]:
