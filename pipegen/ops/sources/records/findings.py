@@ -1,4 +1,4 @@
-"""What indexing finds in a file of records beside the records: members that none uses, and files that are not what they should be."""
+"""Findings about a file of records beside its records: members that none uses, and bytes that should not be there."""
 
 from __future__ import annotations
 
@@ -52,6 +52,13 @@ KINDS: Mapping[str, Kind] = {
         "archive has another archive in front of it, which is not read",
         "archives have another archive in front of them, which is not read",
         "write one archive of both: `cat` does not join ZIP archives",
+        "PG430",
+        "error",
+    ),
+    "unlisted": Kind(
+        "member lies in the archive and is not in its table of contents",
+        "members lie in archives and are not in their tables of contents",
+        "write the archive again: a member that was removed from the table alone, or a damaged table, leaves such",
         "PG430",
         "error",
     ),
@@ -135,8 +142,8 @@ KINDS: Mapping[str, Kind] = {
 """All kinds, the gravest first."""
 
 _MAGICS = {
-    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x04\x22\x4d\x18": "lz4", b"\x1f\x9d": "compress",
-    b"\xff\x06\0\0sNaPpY": "snappy", b"7z\xbc\xaf\x27\x1c": "7z",
+    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x04\x22\x4d\x18": "lz4",
+    b"\x1f\x9d": "compress", b"\xff\x06\0\0sNaPpY": "snappy", b"7z\xbc\xaf\x27\x1c": "7z",
 }  # fmt: skip
 
 

@@ -211,10 +211,8 @@ class _Kept:
                 at = 0
                 for entry in entries:
                     own = slice(at, at + entry.rows)
-                    found[entry.key, entry.size, entry.mtime] = (
-                        entry,
-                        ShardRecords(offsets[own], lengths[own], entry.damage, findings=entry.findings),
-                    )
+                    records = ShardRecords(offsets[own], lengths[own], entry.damage, findings=entry.findings)
+                    found[entry.key, entry.size, entry.mtime] = entry, records
                     at += entry.rows
                 self._whole = [(e.key, e.size, e.mtime) for e in entries], offsets, lengths
         return found

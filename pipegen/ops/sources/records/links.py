@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import posixpath
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.records.members import Members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.records.members import Members
 
 _MOST = 40
 """Links that lead to each other, up to which Linux follows."""
@@ -33,9 +34,7 @@ class Link(NamedTuple):
     hard: bool
 
 
-def linked(
-    members: Members, places: Ints, links: Sequence[Link], folders: Iterable[bytes] = ()
-) -> tuple[Members, list[tuple[str, str]]]:
+def linked(members: Members, places: Ints, links: Sequence[Link], folders: Iterable[bytes] = ()) -> tuple[Members, list[tuple[str, str]]]:
     """Adds links to files as members with the bytes of these, each where it stands.
 
     Args:
@@ -54,9 +53,8 @@ def linked(
     names = list(members.names)
     inside = dict.fromkeys(name.rpartition("/")[0] for name in names)
     for folder in map(posixpath.normpath, inside):
-        while folder and folder not in known:
-            known.add(folder)
-            folder = folder.rpartition("/")[0]
+        parts = folder.split("/")
+        known.update("/".join(parts[: i + 1]) for i in range(len(parts)))
     rows, at = places.tolist(), 0
     for link in links:
         while at < len(rows) and rows[at] < link.at:
@@ -82,8 +80,7 @@ def linked(
     order = np.argsort(np.concatenate([places, np.array([one for one, _, _ in found], np.int64)]), kind="stable")
     whose = np.concatenate([np.arange(len(names)), np.array([number for _, _, number in found], np.int64)])[order]
     every = Strings.join([members.names, Strings.hold(name for _, name, _ in found)]).take(order).packed()
-    checks = members.checks[whose] if members.checks is not None else None
-    return Members(every, members.offsets[whose], members.lengths[whose], checks, members.seen), unresolved
+    return replace(members.take(whose), names=every), unresolved
 
 
 def _text(name: bytes) -> str:
@@ -95,7 +92,7 @@ def _normal(path: str) -> str:
 
 
 def _resolved(path: str, tree: dict[str, int | str]) -> int | str:
-    """Follows links: returns the number of the file that a path leads to, or the path where it ends; empty where that is outside, or nowhere."""
+    """Follows links to the number of a file, or else to the path where they end; that is empty where it lies outside, or nowhere."""
     followed = 0
     parts, done = path.split("/")[::-1], list[str]()
     while parts:

@@ -32,6 +32,11 @@ class Members:
     def __len__(self) -> int:
         return len(self.names)
 
+    def take(self, places: Ints) -> Members:
+        """Returns some of them."""
+        checks = self.checks[places] if self.checks is not None else None
+        return Members(self.names.take(places).packed(), self.offsets[places], self.lengths[places], checks, self.seen)
+
     @property
     def sizes(self) -> Ints:
         """Returns the bytes that come out of each, int64 `(n,)`."""

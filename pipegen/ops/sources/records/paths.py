@@ -5,30 +5,23 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from glob import glob, has_magic
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.scan import is_hidden
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import close_names, count, nearest_folder, quoted
-from pipegen.ops.sources.records.findings import finding_notes
+from pipegen.ops.sources.listing.wording import close_names, nearest_folder, quoted
+from pipegen.ops.sources.records.shard_folders import check_links, is_file, shards_below
+from pipegen.ops.sources.records.shard_sets import check_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
+
+    from pipegen.ops.sources.listing.base import Note
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)\Z")
-_LOCK = "lock.mdb"
-"""What LMDB keeps beside the records of a folder."""
-_OF = re.compile(r"(?P<head>.*?)(?<!\d)(?P<number>\d+)(?P<of>[-_.]of[-_.])(?P<total>\d+)(?!\d)(?P<tail>.*)", re.DOTALL)
-"""The name of a shard that says its number, and how many there are."""
-_FINGERPRINT = re.compile(r"[-_][0-9a-f]{16}(?![0-9a-f])")
-"""What Hugging Face once put behind that, another for each shard."""
-_PACKED = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".snappy", ".Z"})
-"""What programs that compress files put behind their names."""
 _TIMES = 2**62
 MOST = 1_000_000
 """The most paths that braces stand for."""
@@ -167,7 +160,7 @@ def _matched(
         return [whole], None
     if os.path.isdir(whole):
         stores = _stores(whole, marks)
-        return stores or _shards_below(whole, field, suffixes, notes), "*"
+        return stores or shards_below(whole, field, suffixes, notes), "*"
     if os.path.isfile(whole):
         return [whole], None
     if not has_magic(pattern):
@@ -179,122 +172,11 @@ def _matched(
             help_ = nearest_folder(folder)
         raise OpError("PG401", f"there is no file {whole!r}", field=field, help=help_)
     found = glob(whole, recursive=True)
-    matching = [path for path in found if _is_file(path) or _is_store(path, marks)]
-    _check_links((path for path in found if os.path.islink(path)), field)
+    matching = [path for path in found if is_file(path) or _is_store(path, marks)]
+    check_links(found, field)
     if not matching:
         raise OpError("PG402", f"no file matches {whole!r}", field=field, help=_near(whole))
     return matching, os.path.basename(whole)
-
-
-def _shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list[Note]) -> list[str]:
-    """The files below a folder that are shards by their names; the others are told of.
-
-    Raises:
-        OpError: `PG401` for a link that leads nowhere, `PG402` where there is no shard, `PG406` for a folder that cannot be read.
-    """
-
-    def unread(error: OSError) -> None:
-        message = f"the folder {error.filename!r} cannot be read: {error.strerror or error}"
-        raise OpError("PG406", message, field=field, help="give this process the right to read it") from error
-
-    found, packed, others, hidden, linked = list[str](), list[str](), list[str](), list[str](), list[str]()
-    for inside, folders, names in os.walk(folder, onerror=unread):
-        for name in list(folders):
-            if is_hidden(name) or os.path.islink(os.path.join(inside, name)):
-                (hidden if is_hidden(name) else linked).append(os.path.relpath(os.path.join(inside, name), folder))
-                folders.remove(name)
-        for name in names:
-            path = os.path.join(inside, name)
-            if is_hidden(name) or name == _LOCK:
-                hidden.append(os.path.relpath(path, folder))
-            elif name.endswith(suffixes):
-                found.append(path)
-            elif name.removesuffix(os.path.splitext(name)[1]).endswith(suffixes) and os.path.splitext(name)[1] in _PACKED:
-                packed.append(path)
-            else:
-                others.append(os.path.relpath(path, folder))
-    _check_links((path for path in found if os.path.islink(path)), field)
-    matching = [path for path in found if _is_file(path)]
-    packed = [path for path in packed if os.path.splitext(path)[0] not in matching]
-    if packed:
-        (note,) = finding_notes(((path, {"compressed": (1, "")}) for path in packed), field)
-        if not matching:
-            raise OpError(note.code, note.message, field=field, help=note.help)
-        notes.append(replace(note, help=f"{note.help}; a pattern such as `*{suffixes[0]}` leaves them out"))
-    if not matching:
-        below = len(others) + len(hidden)
-        message = f"{count(below, 'file')} below {folder!r}, of which none ends in {' or '.join(suffixes)}" if below else f"{folder!r} is empty"
-        raise OpError("PG402", message, field=field, help="give a pattern such as `data/train-*`, for files of other names" if below else None)
-    passed = []
-    if others:
-        passed.append(f"{count(len(others), 'file')} whose names do not end in {' or '.join(suffixes)} ({quoted(sorted(others))})")
-    if hidden:
-        passed.append(f"{count(len(hidden), 'hidden entry', 'hidden entries')} ({quoted(sorted(hidden))})")
-    if passed:
-        notes.append(Note("PG411", f"ignored: {', '.join(passed)}", field=field))
-    if linked:
-        message = f"{count(len(linked), 'linked folder')} below {folder!r} {'is' if len(linked) == 1 else 'are'} not entered: {quoted(linked)}"
-        notes.append(Note("PG411", message, "list such folders in `path`", field, "warning"))
-    return matching
-
-
-def _check_links(links: Iterable[str], field: str) -> None:
-    """Raises `PG401` for a link that leads nowhere."""
-    lost = [path for path in links if not os.path.exists(path)]
-    if lost:
-        message = f"{count(len(lost), 'link')} to {'a shard leads' if len(lost) == 1 else 'shards lead'} nowhere: {quoted(lost)}"
-        raise OpError("PG401", message, field=field, help="restore what they lead to, or remove them")
-
-
-def check_sets(paths: Iterable[str], matched: Mapping[str, str]) -> None:
-    """Checks that shards whose names say how many there are, such as `train-00002-of-00004`, are all there, once each.
-
-    Args:
-        paths: All of them.
-        matched: Those that a folder or a pattern gave, with the pattern of their names. Whoever names some files means just these.
-
-    Raises:
-        OpError: `PG401` where some are missing that would have been matched, `PG630` where there are two of a number, or two totals.
-    """
-    sets: dict[tuple[str, str, str], dict[int, dict[int, list[str]]]] = {}
-    for path in paths:
-        folder, name = os.path.split(path)
-        parts = _OF.match(name)
-        if parts is not None:
-            key = folder, parts["head"], _FINGERPRINT.sub("", parts["tail"])
-            sets.setdefault(key, {}).setdefault(int(parts["total"]), {}).setdefault(int(parts["number"]), []).append(path)
-    for totals in sets.values():
-        every = [path for numbers in totals.values() for these in numbers.values() for path in these]
-        found = [path for path in every if path in matched]
-        if not found:
-            continue
-        twice = next((these for numbers in totals.values() for these in numbers.values() if len(these) > 1), None)
-        several = [min(numbers.items())[1][0] for _, numbers in sorted(totals.items())]
-        if twice is not None or len(several) > 1:
-            what = f"say different numbers of shards: {quoted(several)}" if twice is None else f"have one number: {quoted(twice)}"
-            message = f"shards of one name in {os.path.dirname(found[0])!r} {what}"
-            raise OpError("PG630", message, field="path", help="remove what an earlier run left, or list the files that are meant in `path`")
-        ((total, numbers),) = totals.items()
-        first = 1 if 0 not in numbers and max(numbers) == total else 0
-        missing = [_numbered(found[0], number) for number in range(first, first + total) if number not in numbers]
-        lost = [name for name in missing if any(fnmatchcase(name, matched[path]) for path in found)]
-        above = [these[0] for number, these in numbers.items() if number >= first + total]
-        if above:
-            message = f"{above[0]!r} has a number above that of the last of {total} shards"
-            raise OpError("PG630", message, field="path", help="remove it, or list the files that are meant in `path`")
-        if lost:
-            verb = "is" if len(lost) == 1 else "are"
-            message = f"{len(lost):,} of {total:,} shards {verb} missing in {os.path.dirname(found[0])!r}: {quoted(lost)}"
-            help_ = "copy or download what is missing; to read only the others, list the files in `path`, or give a range such as `{00000..00003}`"
-            raise OpError("PG401", message, field="path", help=help_)
-
-
-def _numbered(path: str, number: int) -> str:
-    """The name of a shard of the same set."""
-    parts = _OF.match(os.path.basename(path))
-    assert parts is not None  # noqa: S101 - only such are asked about
-    width = len(parts["number"]) if parts["number"].startswith("0") or len(parts["number"]) == len(parts["total"]) else 0
-    return f"{parts['head']}{number:0{width}d}{parts['of']}{parts['total']}{parts['tail']}"
 
 
 def _is_store(folder: str, marks: tuple[str, ...]) -> bool:
@@ -321,10 +203,3 @@ def _near(pattern: str) -> str:
         return nearest_folder(folder)
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     return f"{folder!r} holds {quoted(names)}" if names else f"{folder!r} is empty"
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False

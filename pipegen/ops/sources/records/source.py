@@ -24,7 +24,7 @@ from pipegen.ops.sources.records.paths import Found, expand, find_shards
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
@@ -120,7 +120,7 @@ class RecordSource(DescribedRecords):
         found = [(shard.path, findings) for shard, findings in zip(shards, index.findings, strict=True)]
         empty = {place for place, rows in enumerate(index.rows) if not rows and not index.damage[place] and not found[place][1]}
         notes += finding_notes((path, {"empty": (1, "")} if place in empty else own) for place, (path, own) in enumerate(found))
-        notes += beside
+        notes += [*self.noted(shards, index), *beside]
         if not int(index.first[-1]):
             grave = next((note for note in notes if note.severity == "error"), None)
             if grave is not None:
@@ -197,6 +197,14 @@ class RecordSource(DescribedRecords):
             OpError: Where it is something else altogether.
         """
         raise NotImplementedError
+
+    def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterable[Note]:
+        """Reports what is odd about the shards, where the format writes down which there are; by default nothing.
+
+        Raises:
+            OpError: `PG401` where one is missing.
+        """
+        return ()
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         """Looks into the first record.

@@ -8,6 +8,7 @@ empty blocks (or one, at the very end of the file), and behind them nothing but 
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.mounts import Opened
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 512
 _AFTER_DIGITS = b" \0"
-_FILES, _FOLDERS = b"\0" b"07", b"5D"
+_FILES, _FOLDERS = b"07\0", b"5D"
 """Types of members: files, by three names for them, and folders, by two."""
 _LINKS, _HARD = b"12", ord("1")
 _BESIDE = b"xgXLK"
@@ -53,7 +54,7 @@ _CHECKSUM = "the checksum of its header is wrong"
 
 
 class _About(NamedTuple):
-    """What other headers say of a member, or of its own what NumPy does not read.
+    """Description of a member by other headers than its own.
 
     Attributes:
         name: Its path; `None` for that in its header.
@@ -71,67 +72,87 @@ def tar_members(path: str, size: int) -> tuple[Members, str]:
 
     A link to a file of the archive is a member with the bytes of that file.
     """
-    import numpy as np
-
-    walk, count, damage = _Walk(size), 0, ""
-    found: list[tuple[Ints, Ints, Ints, Ints, Ints]] = []
-    links, seen, folders = list[Link](), list[tuple[str, str]](), list[bytes]()
+    walk, found, damage = _Walk(size), _Collected(), ""
     with Opened(path) as file:
         for headers, starts, lengths in walk.headers(file):
-            table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
-            posix = (table[:, 257:262] == _USTAR).all(1)
-            wrong = _wrong_sums(table)
-            sound = int(wrong.argmax()) if wrong.any() else len(table) - walk.within
-            told = [walk.about.get(start) for start in starts[:sound]] if walk.about else []
-            walk.about = {}
-            kinds, content = table[:sound, 156], np.array(lengths, np.int64)[:sound]
-            names, widths = _names(table[:sound], posix[:sound])
-            if told:
-                names, widths = _renamed(names, widths, told)
-            ends = np.cumsum(widths)
-            begins = ends - widths
-            slashed = np.append(names, 0)[ends - 1] == ord("/")
-            files = np.isin(kinds, [*_FILES]) & ~(slashed & (content == 0))
-            for place in [i for i, about in enumerate(told) if about is not None and about.sparse]:
-                files[place] = False
-            for place in np.flatnonzero(~files & ~np.isin(kinds, [*_BESIDE, _VOLUME])).tolist():
-                name, about = names[begins[place] : ends[place]].tobytes(), told[place] if told else None
-                if about is not None and about.sparse:
-                    seen.append(("sparse", _text(name)))
-                elif kinds[place] in _LINKS:
-                    given = about.target if about is not None else None
-                    target = given if given is not None else bytes(table[place, 157:257]).partition(b"\0")[0]
-                    links.append(Link(starts[place], name, target, hard=kinds[place] == _HARD))
-                elif kinds[place] in _FOLDERS or kinds[place] in _FILES:
-                    folders.append(name)
-                else:
-                    seen.append(("special", _text(name)))
-            own = np.array(starts, np.int64)[:sound][files]
-            found.append((names[np.repeat(files, widths)], widths[files], own + _BLOCK, content[files], own))
-            count += sound - int(np.isin(kinds, [*_BESIDE]).sum())
-            if wrong.any():
+            sound = found.add(headers, starts, lengths, walk)
+            if sound < len(starts) - walk.within:
                 damage, walk.at = _CHECKSUM, starts[sound]
                 break
-        if not damage:
-            seen += walk.behind
-    damage = damage or walk.damage
-    where = f"at byte {min(walk.at, size):,}, member {count:,}: " if damage else ""
-    if damage and not count:
-        with Opened(path) as file:
-            packed = compression(file.pread(16, 0))
-        if packed:
-            damage, where, seen = "", "", [("compressed", packed)]
-        else:
-            damage = f"{damage}; it is not a tar archive"
-    none: Ints = np.zeros(0, np.int64)
-    blob, widths, offsets, sizes, headers_at = (
-        np.concatenate(part) for part in zip((none.view(np.uint8), none, none, none, none), *found, strict=True)
-    )
-    members = Members(Strings.of_bytes(blob, widths), offsets, sizes)
-    if links:
-        members, unresolved = linked(members, headers_at, links, folders)
-        seen += unresolved
-    return Members(members.names, members.offsets, members.lengths, None, tuple(seen)), where + damage
+        damage = damage or walk.damage
+        packed = compression(file.pread(16, 0)) if damage and not found.count else ""
+    if packed:
+        found.seen, damage = [("compressed", packed)], ""
+    elif damage:
+        not_one = "" if found.count else "; it is not a tar archive"
+        damage = f"at byte {min(walk.at, size):,}, member {found.count:,}: {damage}{not_one}"
+    else:
+        found.seen += walk.behind
+    return found.members(), damage
+
+
+class _Collected:
+    """Collects the members of an archive.
+
+    Attributes:
+        count: How many there are, of every type.
+        seen: Those that are not listed; see `findings`.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seen: list[tuple[str, str]] = []
+        self._files: list[tuple[Ints, Ints, Ints, Ints]] = []
+        self._links: list[Link] = []
+        self._folders: list[bytes] = []
+
+    def add(self, headers: bytearray, starts: array[int], lengths: array[int], walk: _Walk) -> int:
+        """Adds members up to the first whose header is damaged; returns how many."""
+        import numpy as np
+
+        table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
+        wrong = _wrong_sums(table)
+        sound = int(wrong.argmax()) if wrong.any() else len(table) - walk.within
+        table, told, walk.about = table[:sound], [walk.about.get(start) for start in starts[:sound]] if walk.about else [], {}
+        kinds, content = table[:, 156], np.array(lengths, np.int64)[:sound]
+        names, widths = _names(table, (table[:, 257:262] == _USTAR).all(1))
+        if told:
+            names, widths = _renamed(names, widths, told)
+        ends = np.cumsum(widths)
+        begins = ends - widths
+        slashed = np.append(names, 0)[ends - 1] == ord("/")
+        files = np.isin(kinds, [*_FILES]) & ~(slashed & (content == 0))
+        for place in [i for i, about in enumerate(told) if about is not None and about.sparse]:
+            files[place] = False
+        for place in np.flatnonzero(~files & ~np.isin(kinds, [*_BESIDE, _VOLUME])).tolist():
+            name, about = names[begins[place] : ends[place]].tobytes(), told[place] if told else None
+            if about is not None and about.sparse:
+                self.seen.append(("sparse", _text(name)))
+            elif kinds[place] in _LINKS:
+                given = about.target if about is not None else None
+                target = given if given is not None else table[place, 157:257].tobytes().partition(b"\0")[0]
+                self._links.append(Link(starts[place], name, target, hard=bool(kinds[place] == _HARD)))
+            elif kinds[place] in _FOLDERS or kinds[place] in _FILES:
+                self._folders.append(name)
+            else:
+                self.seen.append(("special", _text(name)))
+        self._files.append((names[np.repeat(files, widths)], widths[files], np.array(starts, np.int64)[:sound][files], content[files]))
+        self.count += sound - int(np.isin(kinds, [*_BESIDE]).sum())
+        return sound
+
+    def members(self) -> Members:
+        """Returns the files, those that links lead to among them."""
+        import numpy as np
+
+        none: Ints = np.zeros(0, np.int64)
+        blob, widths, starts, sizes = (
+            np.concatenate(part) for part in zip((none.view(np.uint8), none, none, none), *self._files, strict=True)
+        )
+        found, seen = Members(Strings.of_bytes(blob, widths), starts + _BLOCK, sizes), self.seen
+        if self._links:
+            found, unresolved = linked(found, starts, self._links, self._folders)
+            seen = seen + unresolved
+        return replace(found, seen=tuple(seen))
 
 
 class _Walk:
@@ -292,8 +313,7 @@ class _Walk:
 
 
 def _plain_lengths(block: bytes) -> Ints:
-    """Reads each 512 bytes as if they were the header of a file: the length in it, -1 where that is not written as eleven octal digits and an
-    end."""
+    """Reads each 512 bytes as if they were the header of a file: the length in it, or -1 unless that is eleven octal digits and an end."""
     import numpy as np
 
     table = np.frombuffer(block, np.uint8, len(block) // _BLOCK * _BLOCK).reshape(-1, _BLOCK)
