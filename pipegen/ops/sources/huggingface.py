@@ -72,8 +72,8 @@ class Huggingface(Arrow):
         """Find the folder and list its files; see `StoreSource.list`.
 
         Raises:
-            OpError: `PG401` without the folder, or one of its numbered files, `PG443` for one that holds something else, or for a split that
-                is not there, `PG430` where a split holds another number of records than its metadata says; as `RecordSource.list`.
+            OpError: `PG401` without the folder, or one of its numbered files, `PG443` for one that holds something else, or for a split
+                that is not there, `PG430` where a split holds another number of records than its metadata says; as `RecordSource.list`.
         """
         saved = find_saved(str(base), self.path)
         splits = {"": self.split} if isinstance(self.split, str) else self.split
