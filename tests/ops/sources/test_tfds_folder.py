@@ -121,7 +121,7 @@ def test_a_list_of_classes_that_does_not_fit_is_told(tmp_path: Path, listed: byt
     Path(prepared.folder, "label.labels.txt").write_bytes(b"cat\ndog\n")
     assert class_names(prepared, "label") == ("cat", "dog")
     Path(prepared.folder, "label.labels.txt").write_bytes(listed)
-    with pytest.raises(OpError, match="classes|UTF-8") as error:
+    with pytest.raises(OpError, match=r"classes|UTF-8") as error:
         class_names(prepared, "label")
     assert error.value.code == "PG447"
 
