@@ -25,6 +25,8 @@ _PART = re.compile(r"(?P<split>[\w-]+)(?:\[(?P<inside>[^\[\]]*)\])?\Z")
 _BOUND = re.compile(r"(?:(?P<value>-?[\d_]+(?:\.\d*)?)(?P<unit>%|shard)?)?\Z")
 _MOST = 1 << 24
 """Bytes of a file of metadata."""
+_FIELD = re.compile(r"\{(\w+)\}")
+_FIELDS = frozenset({"DATASET", "SPLIT", "FILEFORMAT", "SHARD_INDEX", "NUM_SHARDS", "SHARD_X_OF_Y"})
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 
 
@@ -150,7 +152,7 @@ class Prepared:
             "DATASET": self.name, "SPLIT": split, "FILEFORMAT": self.file_format, "SHARD_INDEX": index, "NUM_SHARDS": of,
             "SHARD_X_OF_Y": f"{index}-of-{of}",
         }  # fmt: skip
-        return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), self.templates[split])
+        return _FIELD.sub(lambda found: values[found[1]], self.templates[split])
 
     def pieces(self, slices: Sequence[Slice]) -> Iterator[tuple[str, int, int, int]]:
         """Yields the parts of files that slices of splits name, in their order: the split, the shard, the first record of it, and how many.
@@ -247,6 +249,10 @@ def _read(folder: str, name: str) -> Prepared:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"the metadata in {folder!r} cannot be understood: {type(error).__name__}: {error}"
         raise OpError("PG447", message, field="name", help="prepare the data set with a newer TensorFlow Datasets") from None
+    odd = next((one for one in templates.values() if not set(_FIELD.findall(one)) <= _FIELDS or "{" in _FIELD.sub("", one)), None)
+    if odd is not None:
+        message = f"{INFO} in {folder!r} names files by {odd!r}, which has a field that is not known"
+        raise OpError("PG447", message, field="name", help=f"the fields are {quoted(sorted(_FIELDS))}")
     if any(rows < 0 for split in splits.values() for rows in split):
         raise OpError("PG447", f"{INFO} in {folder!r} says that a file has less than no records", field="name")
     return Prepared(folder, str(about.get("name") or name), os.path.basename(folder), file_format, splits, templates, features)
@@ -281,14 +287,25 @@ def _flat(feature: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[s
 
 
 def class_names(prepared: Prepared, key: str) -> tuple[str, ...]:
-    """Returns the classes of a label, by the file that lists them, or else by their number; none where it is no label with classes."""
+    """Returns the classes of a label, by the file that lists them, or else by their number; none where it is no label with classes.
+
+    Raises:
+        OpError: `PG447` for a file that lists another number of them.
+    """
     feature = prepared.features[key]
     while "sequence" in feature:
         feature = feature["sequence"]["feature"]
     count = int(feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0)
+    file = os.path.join(prepared.folder, f"{key.replace('/', '-')}.labels.txt")
     try:
-        with open(os.path.join(prepared.folder, f"{key.replace('/', '-')}.labels.txt"), encoding="utf-8") as stream:
+        with open(file, encoding="utf-8") as stream:
             names = tuple(line.strip() for line in stream.read(_MOST).splitlines() if line.strip())
     except OSError:
-        names = ()
-    return names if len(names) == count else tuple(map(str, range(count)))
+        return tuple(map(str, range(count)))
+    except UnicodeDecodeError as error:
+        message = f"{file!r} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
+        raise OpError("PG447", message, field="name", help="prepare the data set again") from None
+    if count and len(names) != count:
+        message = f"{file!r} lists {len(names):,} classes, and {FEATURES} beside it says {count:,}"
+        raise OpError("PG447", message, field="name", help="prepare the data set again")
+    return names if count else ()
