@@ -375,7 +375,7 @@ def test_a_column_means_the_same_in_every_source(form: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("form", BY_DAY)
 def test_classes_that_are_odd_are_found_in_every_source(form: str, tmp_path: Path) -> None:
-    cases = [(TWINS, {"PG651"}), (ORDER, {"PG650"}), (IN_ORDER, set())]
+    cases = [(TWINS, {"PG665"}), (ORDER, {"PG664"}), (IN_ORDER, set())]
     for number, (values, codes) in enumerate((values, codes) for group, codes in cases for values in group.values()):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -490,7 +490,7 @@ def test_whole_numbers_of_columns_are_checked_where_they_are_listed() -> None:
     for cells, first in ((["1", "16777217"], 1), (["16777217.0", "2"], 0), (["1", str(2**70 + 1)], 1)):
         with pytest.raises(OpError, match=f"row {first} holds") as caught:
             check_cells(cells, place, "features.x")
-        assert caught.value.code == "PG652"
+        assert caught.value.code == "PG666"
     for cells in (["1", "16777216"], ["16777217", "0.5"], [str(2**70)], ["-16777216.0"]):
         check_cells(cells, place, "features.x")
     for cell in ("0.5", "1e3", " ", "nan", str(2**63), "1_000", "²"):
@@ -546,7 +546,7 @@ def test_class_folders_that_are_numbers_keep_the_order_of_text(folders: list[str
         (tmp_path / "d" / name / "a.png").write_bytes(png(1, 2, 3))
     found = sources()["image_folder"](path="d").list(tmp_path)
     assert found.class_names == tuple(sorted(folders))
-    assert [note.severity or "warning" for note in found.notes if note.code == "PG650"] == ([severity] if severity else [])
+    assert [note.severity or "warning" for note in found.notes if note.code == "PG664"] == ([severity] if severity else [])
     listed = sources()["image_folder"](path="d", classes=tuple(folders)).list(tmp_path)
     assert (listed.class_names, listed.notes) == (tuple(folders), ())
 

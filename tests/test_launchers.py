@@ -120,7 +120,7 @@ def test_a_pipeline_says_which_share_it_takes(
 
 @pytest.mark.parametrize(("batch", "hosts", "code", "said", "mended"), [
     ({"size": 4, "remainder": "keep"}, 4, "PG412", "split `train` has 3 examples, fewer than the 4 hosts", {"remainder": {"train": "pad"}}),
-    ({"size": 4, "remainder": "keep"}, 2, "PG610", "the last batch of split `train`, 3 examples, does not divide among 2 hosts",
+    ({"size": 4, "remainder": "keep"}, 2, "PG667", "the last batch of split `train`, 3 examples, does not divide among 2 hosts",
      {"remainder": {"train": "drop"}}),
     ({"size": 16}, 3, "PG412", "a global batch of 16 does not divide among 3 hosts", {"size": 15}),
     ({"size": 2}, 3, "PG412", "a global batch of 2 has less than one example for each of 3 hosts", {"size": 3}),
@@ -141,7 +141,7 @@ def test_shares_that_do_not_come_out_even_are_told_before_a_step(
         found = list(looked.diagnostics.sorted())
         if looked.spec is not None:
             found += collect(looked.spec.model, locate=looked.loaded.locate.label, base=looked.loaded.base).diagnostics.sorted()
-        return [finding for finding in found if finding.code in ("PG412", "PG610")]
+        return [finding for finding in found if finding.code in ("PG412", "PG667")]
 
     found = findings(batch)
     assert [finding.code for finding in found] == [code]
@@ -169,7 +169,7 @@ def test_uneven_shares_are_the_batch(photo_folder: Path, caplog: pytest.LogCaptu
         even.dataset("train", shard=(0, 3))
     with pytest.raises(ValueError, match="no share 3 of 3"):
         pipe.dataset("train", shard=(3, 3))
-    assert "PG610" not in caplog.text
+    assert "PG667" not in caplog.text
     pipeline(photo_folder, {"shard": {"index": 1, "count": 2}}, transforms=[RESIZE], batch={"size": 4, "remainder": "keep"},
              splits={"parts": {"train": 35, "validation": 8}})  # fmt: skip
-    assert "PG610" in caplog.text
+    assert "PG667" in caplog.text

@@ -26,8 +26,8 @@ def rule(
 ) -> None:
     """List the findings, or explain one.
 
-    A page says what the finding is and why it matters, and shows a spec with it and the same spec mended. The codes from PG601
-    on are about Python code, for `pipegen migrate`, and their pages show code.
+    A page says what the finding is and why it matters, and shows a spec with it and the same spec mended. The codes of
+    `pipegen migrate`, from PG601 to PG658 with gaps, are about Python code, and their pages show code.
 
     Examples:
       pipegen rule            every code in one table

@@ -73,7 +73,7 @@ def unequal_parts(spec: PipelineSpec, split: str, examples: int, count: int, who
     else:
         return
     weighed = "or weigh each host's gradients by its examples" if who == "hosts" else "or compile with `pipegen.WeightedMean(loss)`"
-    yield make("PG610", f"{message}, and the mean of each counts the same", locate(("batch",)), help=(*help_, weighed))
+    yield make("PG667", f"{message}, and the mean of each counts the same", locate(("batch",)), help=(*help_, weighed))
 
 
 def _ends_short(spec: PipelineSpec, split: str) -> bool:

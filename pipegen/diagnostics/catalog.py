@@ -250,20 +250,20 @@ _TABLE = (
     Code("PG580", "fill-repeats-objects", _W, "A fill shows objects a second time, of which the boxes know nothing"),
     Code("PG590", "no-boxes-to-crop-by", _W, "A crop chooses its window by boxes, and there are none"),
     Code("PG596", "paste-without-mask", _E, "A step pastes by a mask, and it is not clear by which"),
-    # Several hosts and devices.
-    Code("PG610", "unequal-parts", _W, "The parts of a batch that hosts or replicas take are not of one size, and count the same"),
     # Parts and features that are other than they seem.
     Code("PG626", "counts-of-100", _W, "The parts are counts of examples that read as per cent"),
     Code("PG627", "parts-far-from-asked", _W, "The parts have other shares of the records than the spec asks for"),
     Code("PG628", "array-stays", _W, "An array has the form of an image that a step moves, and keeps its place"),
-    Code("PG630", "mixed-shard-sets", _E, "Shards that name their number belong to different sets"),
-    # Classes that the data names.
-    Code("PG650", "numbers-as-names", _W, "The names of classes are numbers, and their order is that of text"),
-    Code("PG651", "classes-alike", _W, "Two classes differ only in case, in blanks or in how a number is written"),
-    Code("PG652", "rounded-number", _E, "A whole number of a tensor cannot be float32 without becoming another one"),
     # Which way images lie.
     Code("PG660", "annotations-turned", _I, "Annotations are turned with images, since their size says how they were drawn"),
     Code("PG661", "unknown-orientation", _W, "Images are turned by their EXIF, and no size tells how their annotations were drawn"),
+    # Sets of shards, and classes and numbers that the data names.
+    Code("PG663", "mixed-shard-sets", _E, "Shards that name their number belong to different sets"),
+    Code("PG664", "numbers-as-names", _W, "The names of classes are numbers, and their order is that of text"),
+    Code("PG665", "classes-alike", _W, "Two classes differ only in case, in blanks or in how a number is written"),
+    Code("PG666", "rounded-number", _E, "A whole number of a tensor cannot be float32 without becoming another one"),
+    # Several hosts and devices.
+    Code("PG667", "unequal-parts", _W, "The parts of a batch that hosts or replicas take are not of one size, and count the same"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

@@ -28,6 +28,7 @@ def test_codes_are_in_order_and_have_names_of_their_own() -> None:
     assert all(key == rule.code and re.fullmatch(r"PG6\d\d", key) for key, rule in RULES.items())
     names = [rule.name for rule in (*RULES.values(), *CODES.values())]
     assert len(set(names)) == len(names)
+    assert not RULES.keys() & CODES.keys()
     assert not any(rule.title.endswith(".") for rule in RULES.values())
 
 

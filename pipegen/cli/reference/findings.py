@@ -16,7 +16,7 @@ _GROUPS = {
     "PG3": "Splits",
     "PG4": "The data",
     "PG5": "Legal, and probably not meant",
-    "PG6": "More machines, more devices",
+    "PG6": "Images, classes and parts that are other than they seem, and several machines",
     "PG7": "Tests of the data, and its pictures",
 }
 _HEAD = """# Findings

@@ -474,7 +474,7 @@ def test_shards_of_different_sets_do_not_go_together(tmp_path: Path, names: list
         write(tmp_path / f"{name}.tfrecord", "tfrecord")
     with pytest.raises(OpError) as error:
         listed_codes(tmp_path, ".")
-    assert error.value.code == "PG630"
+    assert error.value.code == "PG663"
     assert listed_codes(tmp_path, [f"{name}.tfrecord" for name in names]) == []
 
 

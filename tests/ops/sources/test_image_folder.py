@@ -40,7 +40,7 @@ def test_classes_are_the_sub_folders_sorted_and_records_stand_by_class_and_path(
     assert listing.class_names == ("Cat", "cat", "dog")
     assert listing.keys == ("Cat/z.gif", "cat/deep.jpg", "cat/deep/er/y.webp", "cat/x.bmp", "dog/a.png", "dog/b.jpg")
     assert tuple(listing.labels) == (0, 1, 1, 1, 2, 2)
-    assert [(note.code, note.message.split(" differ")[0]) for note in listing.notes] == [("PG651", "the classes 'Cat' and 'cat'")]
+    assert [(note.code, note.message.split(" differ")[0]) for note in listing.notes] == [("PG665", "the classes 'Cat' and 'cat'")]
     assert [os.path.getsize(listing.path(i)) for i in range(6)] == list(listing.sizes)
 
 

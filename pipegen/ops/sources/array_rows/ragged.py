@@ -23,7 +23,7 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: Num
         dtype: That of numbers; see `as_numbers`.
 
     Raises:
-        OpError: `PG402` for no records, `PG204` for a wrong shape, `PG419` for what is no number, `PG652` for a whole number that float32
+        OpError: `PG402` for no records, `PG204` for a wrong shape, `PG419` for what is no number, `PG666` for a whole number that float32
             cannot hold.
     """
     import numpy as np

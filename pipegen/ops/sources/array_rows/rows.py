@@ -244,7 +244,7 @@ def read_values(name: str, given: Any, dtype: NumberType | None = None, *, weigh
     """Numbers as float32 or int64 `(n, ...)`; weights as `(n,)`, also where they come as `(n, 1)`.
 
     Raises:
-        OpError: `PG402` for no rows, `PG418` for objects, `PG419` for what is no finite number, or no weight, `PG652` for a whole number
+        OpError: `PG402` for no rows, `PG418` for objects, `PG419` for what is no finite number, or no weight, `PG666` for a whole number
             that float32 cannot hold.
     """
     import numpy as np

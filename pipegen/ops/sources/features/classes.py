@@ -233,16 +233,16 @@ def class_notes(names: Sequence[str], field: str, *, folders: bool = False) -> I
         one = max(group, key=lambda name: (name[:1].isupper(), name))
         written = ", ".join(f"{other!r}: {one!r}" for other in group if other != one)
         mended = "put the files of one class into one folder" if folders else f"`map: {{{written}}}` makes them one class"
-        yield Note("PG651", message, (mended, "list both in `classes` if they are two"), field)
+        yield Note("PG665", message, (mended, "list both in `classes` if they are two"), field)
     apart = order_of_numbers(names)
     if apart is None:
         return
     if apart[0] != apart[1]:
         message = f"the classes are numbers in the order of text: {apart[0]!r} comes before {apart[1]!r}"
-        yield Note("PG650", message, ("to give them another order, list `classes`", _WIDTH), field)
+        yield Note("PG664", message, ("to give them another order, list `classes`", _WIDTH), field)
     else:
         message = f"the classes are numbers and not their own indices: {apart[0]!r} has the index {list(names).index(apart[0])}"
-        yield Note("PG650", message, "`classes` lists them in the order of their indices", field, "info")
+        yield Note("PG664", message, "`classes` lists them in the order of their indices", field, "info")
 
 
 _WIDTH = "numbers of one width, such as `007`, have the same order as numbers and as text"
@@ -255,5 +255,5 @@ def _spellings(name: str, indices: Mapping[str, int]) -> Iterator[Note]:
         other = first.setdefault(number, text)
         if other != text:
             message = f"the labels {other!r} and {text!r} are one class: both are the number {number}"
-            yield Note("PG651", message, "write whole numbers in one way", f"features.{name}")
+            yield Note("PG665", message, "write whole numbers in one way", f"features.{name}")
             return

@@ -46,7 +46,7 @@ def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, 
         weights: Whether a number below 0 is an error.
 
     Raises:
-        OpError: `PG423` where a cell is no finite number, or no whole one for int64; `PG652` for a whole number that float32 cannot hold.
+        OpError: `PG423` where a cell is no finite number, or no whole one for int64; `PG666` for a whole number that float32 cannot hold.
     """
     import numpy as np
 

@@ -47,7 +47,7 @@ def check_cells(cells: Sequence[str], place: Callable[[int], str], field: str) -
     """Checks that a column of whole numbers can be float32; a column with other numbers is one of floats, which are rounded.
 
     Raises:
-        OpError: `PG652`.
+        OpError: `PG666`.
     """
     found = [_WHOLE.fullmatch(cell) for cell in cells]
     if None in found:
@@ -71,7 +71,7 @@ def as_numbers(values: Any, dtype: NumberType | None, row: Callable[[int], OpErr
         field: The argument that errors are about.
 
     Raises:
-        OpError: What `row` makes; `PG652`.
+        OpError: What `row` makes; `PG666`.
     """
     import numpy as np
 
@@ -117,12 +117,12 @@ def changed_whole(values: Any, found: Any) -> Any:
 
 
 def rounded(where: str, number: int, field: str | None) -> OpError:
-    """Returns the error of a whole number that would be rounded: `PG652`."""
+    """Returns the error of a whole number that would be rounded: `PG666`."""
     import numpy as np
 
     near = int(np.float32(number))
     message = f"{where} holds {number}, which float32 would round to {near}"
-    return OpError("PG652", message, field=field, help=keep_whole())
+    return OpError("PG666", message, field=field, help=keep_whole())
 
 
 def keep_whole() -> tuple[Advice, Advice]:

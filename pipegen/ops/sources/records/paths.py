@@ -110,7 +110,7 @@ def find_shards(
 
     Raises:
         OpError: `PG401` for a path that does not exist, and for a set of shards of which one is missing, `PG402` where there is no shard,
-            `PG630` for shards that belong to different sets.
+            `PG663` for shards that belong to different sets.
     """
     several = not isinstance(given, str)
     paths: dict[str, None] = {}

@@ -31,7 +31,7 @@ def check_sets(paths: Iterable[str], matched: Mapping[str, str]) -> None:
         matched: Those that a folder or a pattern gave, with the pattern of their names. Whoever names some files means just these.
 
     Raises:
-        OpError: `PG401` where some are missing that would have been matched, `PG630` where there are two of a number, or two totals.
+        OpError: `PG401` where some are missing that would have been matched, `PG663` where there are two of a number, or two totals.
     """
     sets: dict[tuple[str, str, str], dict[int, dict[int, list[str]]]] = {}
     for path in paths:
@@ -51,7 +51,7 @@ def check_sets(paths: Iterable[str], matched: Mapping[str, str]) -> None:
             what = f"say different numbers of shards: {quoted(several)}" if twice is None else f"have one number: {quoted(twice)}"
             message = f"shards of one name in {os.path.dirname(found[0])!r} {what}"
             raise OpError(
-                "PG630", message, field="path", help="remove what an earlier run left, or list the files that are meant in `path`"
+                "PG663", message, field="path", help="remove what an earlier run left, or list the files that are meant in `path`"
             )
         ((total, numbers),) = totals.items()
         first = 1 if 0 not in numbers and max(numbers) == total else 0
@@ -62,7 +62,7 @@ def check_sets(paths: Iterable[str], matched: Mapping[str, str]) -> None:
         above = [these[0] for number, these in numbers.items() if number >= first + total]
         if above:
             message = f"{above[0]!r} has a number above that of the last of {total} shards"
-            raise OpError("PG630", message, field="path", help="remove it, or list the files that are meant in `path`")
+            raise OpError("PG663", message, field="path", help="remove it, or list the files that are meant in `path`")
         if lost:
             number = len(missing) if len(lost) == _NAMED else len(lost)
             verb = "is" if number == 1 else "are"

@@ -79,7 +79,7 @@ def checked(
         dtype: What they are to be; see `as_numbers`.
 
     Raises:
-        OpError: `PG449` where a cell is no array of the shape, `PG423` where it holds what is no finite number, `PG652` for a whole number
+        OpError: `PG449` where a cell is no array of the shape, `PG423` where it holds what is no finite number, `PG666` for a whole number
             that float32 cannot hold.
     """
     if values is None:

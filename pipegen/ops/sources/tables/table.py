@@ -63,7 +63,7 @@ class Table:
         """Reads a column of arrays of one shape, float32 or int64 `(n, *shape)`.
 
         Raises:
-            OpError: As `column`; `PG410` where they do not fit in memory, `PG423`, `PG449` and `PG652` as `nested.checked`.
+            OpError: As `column`; `PG410` where they do not fit in memory, `PG423`, `PG449` and `PG666` as `nested.checked`.
         """
         import numpy as np
 
