@@ -27,6 +27,15 @@ STATISTICS = "statistics"
 """The folder of what steps have learned from a training split; how a file ends says what it is."""
 
 
+MARKER = ".pipegen-folder"
+"""The file that says that a folder is pipegen's own."""
+_MARK = b"This folder belongs to pipegen, which writes and deletes files in it.\n"
+
+
+class ForeignFolderError(Exception):
+    """A folder holds files that are not pipegen's; the argument is the name of one."""
+
+
 class Caching(Protocol):
     """Says where caches lie: the section `runtime` of a spec."""
 
@@ -50,6 +59,49 @@ def user_folder(name: str) -> Path | None:
     return caches / "pipegen" / name
 
 
+def claim(folder: Path) -> None:
+    """Marks a folder that a spec names as pipegen's own: one that does not exist yet, or that is empty.
+
+    Where it can be neither read nor made, nothing is done: what is to be written then fails, and says why.
+
+    Raises:
+        ForeignFolderError: When it holds something, and no mark.
+    """
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        held = [name for name in sorted(os.listdir(folder)) if not name.startswith(MARKER)]
+        if is_claimed(folder):  # looked at after the list: another process may just have marked it, and then written
+            return
+        if held:
+            raise ForeignFolderError(held[0])
+        with Inside(folder) as inside:
+            inside.put(MARKER, [_MARK])
+
+
+def is_claimed(folder: Path) -> bool:
+    """Tells whether a folder has the mark."""
+    try:
+        number = os.open(folder / MARKER, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return False
+    try:
+        return os.read(number, len(_MARK) + 1) == _MARK
+    except OSError:
+        return False
+    finally:
+        os.close(number)
+
+
+def below(root: Path, path: str | os.PathLike[str]) -> bool:
+    """Tells whether no link stands on the way from a folder to what lies below it, so that whoever writes there writes nowhere else."""
+    at = os.fspath(root)
+    for name in os.path.relpath(path, root).split(os.sep):
+        at = os.path.join(at, name)
+        if os.path.islink(at):
+            return False
+    return True
+
+
 class Inside:
     """Opens files of a folder that others may write to: none through a link, and only those of this user or of the folder's owner."""
 
@@ -59,7 +111,9 @@ class Inside:
         self._owners = {0, _owner(folder.parent)}
 
     def __enter__(self) -> Inside:
-        self._number = open_folder(self._folder, self._owners)
+        # The folder of the caches may be a link of its user, and what lies in it may not: a spec can bring a folder along.
+        linked = not is_claimed(self._folder.parent)
+        self._number = open_folder(self._folder, self._owners, linked=linked)
         self._owners |= {os.fstat(self._number).st_uid}
         return self
 

@@ -10,7 +10,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR
-from pipegen.spec.locate import Locator
+from pipegen.spec.locate import Filled, Locator
 from pipegen.spec.params import Value
 from pipegen.spec.source_map import KeyPath, Tree
 from pipegen.spec.words import one_of, shorten
@@ -130,7 +130,8 @@ class Substitution:
         if not value.ok or value.value is None:
             self.spoiled.add(path)
             return None
-        self.locate.from_param(path, name, value.origin, outside=value.outside, at_start=match.start() == 0)
+        filled = Filled(name, value.env, value.by_caller, match[0] == match.string, value.is_text)
+        self.locate.from_param(path, filled, value.origin, outside=value.outside, at_start=match.start() == 0)
         return value
 
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:

@@ -200,7 +200,7 @@ URL = f"postgresql://bob:{SECRET}@nowhere.invalid:5432/db?sslpassword={SECRET}x"
     [
         (f"see {URL} !", "see postgresql://bob:***@nowhere.invalid:5432/db?sslpassword=*** !"),
         ("mysql://u:a@b:c@h/d", "mysql://u:***@h/d"),
-        ("mssql+pyodbc:///?odbc_connect=UID%3Dsa%3BPWD%3Dtop%3BX%3D1", "mssql+pyodbc:///?odbc_connect=UID%3Dsa%3BPWD%3D***%3BX%3D1"),
+        ("mssql+pyodbc:///?odbc_connect=UID%3Dsa%3BPWD%3Dtop%3BX%3D1", "mssql+pyodbc:///?odbc_connect=***"),
         ("postgresql://u@h:5432/db and https://x/y:z", "postgresql://u@h:5432/db and https://x/y:z"),
     ],
 )
