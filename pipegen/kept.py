@@ -32,6 +32,10 @@ MARKER = ".pipegen-folder"
 _MARK = b"This folder belongs to pipegen, which writes and deletes files in it.\n"
 
 
+_claimed: set[str] = set()
+"""Folders that specs name, and that this process found to be its own, or free."""
+
+
 class ForeignFolderError(Exception):
     """A folder holds files that are not pipegen's; the argument is the name of one."""
 
@@ -60,22 +64,37 @@ def user_folder(name: str) -> Path | None:
 
 
 def claim(folder: Path) -> None:
-    """Marks a folder that a spec names as pipegen's own: one that does not exist yet, or that is empty.
-
-    Where it can be neither read nor made, nothing is done: what is to be written then fails, and says why.
+    """Claims a folder that a spec names: one that is marked, does not exist yet, or is empty. It is marked once something is kept in it.
 
     Raises:
         ForeignFolderError: When it holds something, and no mark.
     """
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        held = [name for name in sorted(os.listdir(folder)) if not name.startswith(MARKER)]
-        if is_claimed(folder):  # looked at after the list: another process may just have marked it, and then written
-            return
-        if held:
-            raise ForeignFolderError(held[0])
-        with Inside(folder) as inside:
-            inside.put(MARKER, [_MARK])
+    held = _held(folder)
+    if held and not is_claimed(folder):  # looked at after the list: another process may just have marked it, and then written
+        raise ForeignFolderError(held[0])
+    _claimed.add(os.path.abspath(folder))
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder, and marks the claimed one that it is or lies in.
+
+    Raises:
+        OSError: When that does not work.
+    """
+    for root in (folder, *folder.parents):
+        if os.path.abspath(root) in _claimed and not is_claimed(root) and not _held(root):
+            root.mkdir(parents=True, exist_ok=True)
+            with Inside(root) as inside:
+                inside.put(MARKER, [_MARK])
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _held(folder: Path) -> list[str]:
+    """What a folder holds besides a mark; nothing where it cannot be read: what is to be written there then fails, and says why."""
+    try:
+        return [name for name in sorted(os.listdir(folder)) if not name.startswith(MARKER)]
+    except OSError:
+        return []
 
 
 def is_claimed(folder: Path) -> bool:
@@ -156,7 +175,7 @@ def keep(folder: Path, name: str, content: Iterable[bytes | memoryview]) -> None
     Raises:
         OSError: When it cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with Inside(folder) as inside:
         inside.put(name, content, 0o600)
 

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipegen.data.remote.blocks import patiently
+from pipegen.kept import make_folder
 from pipegen.regular import open_lock
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ class BlockCache:
     def _locked(self, name: str) -> Iterator[None]:
         """Waits until no other thread and no other process holds this name, or one of its stripe."""
         stripe = "room" if name == "room" else str(int(hashlib.blake2b(name.encode(), digest_size=4).hexdigest(), 16) % _STRIPES)
-        self._locks.mkdir(parents=True, exist_ok=True)
+        make_folder(self._locks)
         with os.fdopen(open_lock(self._locks / f"blocks-{stripe}"), "r+") as stream:
             if fcntl is not None:
                 fcntl.flock(stream, fcntl.LOCK_EX)

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from pipegen.data.remote.block_cache import BlockCache
 from pipegen.data.remote.blocks import Remote, fetch
-from pipegen.kept import below
+from pipegen.kept import below, make_folder
 from pipegen.regular import open_lock
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class RemoteCache:
 
     def _claim(self, place: Sequence[str]) -> None:
         """Says to other processes that this one reads an address, until it ends."""
-        self._locks.mkdir(parents=True, exist_ok=True)
+        make_folder(self._locks)
         path = self._locks / f"{hashlib.sha256('/'.join(place).encode()).hexdigest()[:32]}.read"
         if path not in _HELD and fcntl is not None:
             stream = os.fdopen(open_lock(path), "r+")  # open for as long as the process lives
@@ -178,7 +178,7 @@ class RemoteCache:
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
         """Waits until no other process holds this name; the system lets go of it when a process ends, however that happens."""
-        self._locks.mkdir(parents=True, exist_ok=True)
+        make_folder(self._locks)
         with os.fdopen(open_lock(self._locks / hashlib.sha256(name.encode()).hexdigest()[:32]), "r+") as stream:
             if fcntl is not None:
                 fcntl.flock(stream, fcntl.LOCK_EX)
