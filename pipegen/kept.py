@@ -93,7 +93,7 @@ def _held(folder: Path) -> list[str]:
     """What a folder holds besides a mark; nothing where it cannot be read: what is to be written there then fails, and says why."""
     try:
         return [name for name in sorted(os.listdir(folder)) if not name.startswith(MARKER)]
-    except OSError:
+    except (OSError, ValueError):
         return []
 
 
@@ -101,7 +101,7 @@ def is_claimed(folder: Path) -> bool:
     """Tells whether a folder has the mark."""
     try:
         number = os.open(folder / MARKER, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
+    except (OSError, ValueError):
         return False
     try:
         return os.read(number, len(_MARK) + 1) == _MARK

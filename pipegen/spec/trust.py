@@ -164,9 +164,9 @@ def _check_written(path: KeyPath, file: str, place: Place, base: Path, allowed: 
     if locate.is_callers(path) and not locate.from_env(path):
         return
     own = [] if locate.in_shared_base(path) else [str(locate.folder(path))]
-    if "://" not in file and "\0" not in file and lies_below(file, [str(base), str(Path.cwd()), *own, *allowed.write]):
+    if "://" not in file and lies_below(file, [str(base), str(Path.cwd()), *own, *allowed.write]):
         return
-    folder = os.path.dirname(os.path.realpath(file)) if "\0" not in file else "FOLDER"
+    folder = os.path.dirname(file)
     message = f"`{format_path(path)}` names {file!r}, which is neither below the spec's folder nor below the working directory"
     help_ = (
         f"name a file below one of them, such as `{path[-1]}: {os.path.basename(file) or 'damaged.jsonl'}`",
@@ -177,5 +177,8 @@ def _check_written(path: KeyPath, file: str, place: Place, base: Path, allowed: 
 
 def lies_below(file: str, folders: list[str]) -> bool:
     """Tells whether a file lies below one of these folders, once every link is followed."""
-    real = os.path.realpath(file)
+    try:
+        real = os.path.realpath(file)
+    except ValueError:  # no file can have that name
+        return False
     return any(real.startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)

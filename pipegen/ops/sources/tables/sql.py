@@ -45,12 +45,13 @@ class SqlTable(TableReading):
 
     url: Annotated[str, Field(min_length=3), AfterValidator(Secretive), PlainSerializer(masked_address, return_type=str)]
     """The database, as an address of SQLAlchemy: `postgresql+psycopg://user@host/db`, `sqlite:///scans.db` (relative to the spec's
-    file). Take one with a password from outside, by a param with `env`; no output shows it."""
+    file). Take one with a password from outside, by a param with `env`; no output shows it. In a spec it has only arguments that load
+    nothing, which the page on security lists."""
     query: Annotated[str, Field(min_length=6)]
     """One statement that reads. It runs read-only; give it `order by`, since rows have their order from it."""
     snapshot: Annotated[str, Field(min_length=1)] | None = None
-    """The file that keeps the rows, relative to the spec's file; by default one below `.pipegen/` that is named by the address and the
-    query. As long as it is there, the database is not asked."""
+    """The file that keeps the rows, relative to the spec's file and below its folder or the working directory; by default one below
+    `.pipegen/` that is named by the address and the query. As long as it is there, the database is not asked."""
     time_limit: Annotated[float, Field(gt=0, le=86400)] = 600
     """Seconds that the database may take until all rows are there."""
 
@@ -96,8 +97,9 @@ class SqlTable(TableReading):
                 with _result(self.url, self.query, str(base), self.time_limit) as (columns, rows):
                     keep_snapshot(file, *asked, columns, rows)
                 found = read_snapshot(file, *asked)
-        except OSError as error:
-            message = f"the rows of the query cannot be kept in {file!r}: {(error.strerror or str(error)).lower()}"
+        except (OSError, RecursionError) as error:  # the latter of folders within folders
+            reason = getattr(error, "strerror", None) or str(error)
+            message = f"the rows of the query cannot be kept in {file!r}: {reason.lower()}"
             raise OpError("PG454", message, field=field, help="`snapshot: FILE` names another place") from None
         except (ValueError, KeyError, TypeError) as error:
             message = f"the snapshot {file!r} cannot be used: {error}"
