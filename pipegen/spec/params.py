@@ -54,6 +54,7 @@ class Value:
         env: The variable of the environment that it came from, or a part of it; empty where the caller allows its use for anything.
         by_caller: Whether the caller or the environment gave it.
         is_text: Whether it may be any text.
+        mixed: Whether it is a text around such a value, as one that a stage gives may be.
     """
 
     value: Any
@@ -63,6 +64,7 @@ class Value:
     env: str = ""
     by_caller: bool = False
     is_text: bool = False
+    mixed: bool = False
 
 
 _WRONG = Value(None, "default", outside=False, ok=False)
@@ -188,7 +190,8 @@ class Params:
         origin = format_path(path) if origin == "given" else origin
         try:
             fitted = self._fit(param, value, self.locate.folder(path))
-            return Value(fitted, origin, outside=True, env=self.locate.from_env(path), is_text=param.type in ("str", "path"))
+            env, is_text = self.locate.from_env(path), param.type in ("str", "path")
+            return Value(fitted, origin, outside=True, env=env, is_text=is_text, mixed=bool(env) and not self.locate.is_param(path))
         except _WrongError as wrong:
             return self._wrong(f"`{name}` is {wrong}, but this stage gives {show(value)}", (), self.locate.label(path))
 

@@ -130,7 +130,7 @@ class Substitution:
         if not value.ok or value.value is None:
             self.spoiled.add(path)
             return None
-        filled = Filled(name, value.env, value.by_caller, match[0] == match.string, value.is_text)
+        filled = Filled(name, value.env, value.by_caller, match[0] == match.string and not value.mixed, value.is_text)
         self.locate.from_param(path, filled, value.origin, outside=value.outside, at_start=match.start() == 0)
         return value
 

@@ -74,10 +74,10 @@ def _database(value: str, path: KeyPath, place: Place, env: Set[str]) -> None:
 
 def _files(value: str, path: KeyPath, place: Place) -> None:
     address = Address.of(value)
-    if address is None:
+    if "://" not in value or (address is None and value.lower().startswith("file://") and "::" not in value):
         return
-    if "::" in value:
-        message = f"`{address}` is a chain of addresses"
+    if address is None or "::" in value:
+        message = f"{masked_address(value)!r} is a chain of addresses, or not an address"
         help_ = f"write one address; {_way_out('path')}"
         place.at(*path).add(make("PG670", message, place.locate.label(path), help=help_))
     elif address.scheme not in KNOWN:

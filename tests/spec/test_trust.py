@@ -6,6 +6,7 @@ import re
 import typing
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -81,6 +82,8 @@ def test_an_address_has_only_the_arguments_of_its_driver(driver: str) -> None:
         "mssql+pyodbc://u@h/d;DRIVER=evil",
         "duckdb:///d.duckdb?allow_unsigned_extensions=true&extension_directory=/x&autoload_known_extensions=true",
         "duckdb:///md:mine",
+        "duckdb:///md%3Amine",
+        "mssql+pyodbc://u@h/d%3BDRIVER%3D%2Fevil.so",
         "duckdb:///s3://bucket/d.duckdb",
         "mysql+mysqldb://h/db?read_default_file=/x/my.cnf",
         "sqlite:///s.db?vfs=x",
@@ -127,10 +130,11 @@ def test_an_address_is_taken_apart_as_sqlalchemy_does(user: str, password: str, 
         return
     ours = _ADDRESS.match(text)
     assert ours is not None
-    assert (ours["name"], ours["ipv6"] or ours["host"], ours["database"]) == (theirs.drivername, theirs.host, theirs.database)
+    assert (ours["name"], ours["ipv6"] or ours["host"]) == (theirs.drivername, theirs.host)
+    assert theirs.database in (ours["database"], unquote(ours["database"] or "")), "some versions decode it"
     if not [*unsafe(text)]:
         assert {key.lower() for key in theirs.query} <= ARGUMENTS["mssql"]["pyodbc"]
-        assert all(isinstance(value, (str, tuple)) for value in theirs.query.values())
+        assert not set(";{}=") & set(f"{theirs.host}{theirs.database}")
 
 
 def test_every_scheme_that_fsspec_knows_is_known_or_refused() -> None:
@@ -141,7 +145,17 @@ def test_every_scheme_that_fsspec_knows_is_known_or_refused() -> None:
         assert "PG670" not in found(photos("$d", params={"d": {"type": "path", "env": "D"}}), env={"D": address}), scheme
 
 
-@pytest.mark.parametrize("address", ["zip://a.zip::http://h/x", "http://h/x::zip://y", "s3://b/x::reference://y", "memory://a::b"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "zip://a.zip::http://h/x",
+        "http://h/x::zip://y",
+        "s3://b/x::reference://y",
+        "memory://a::b",
+        "simplecache::http://h/x",
+        " http://h/x",
+    ],
+)
 def test_chains_of_addresses_are_refused(address: str) -> None:
     assert found(photos(address)) == ["PG670"]
     assert found(photos([address, "here/"])) in (["PG670"], ["PG670", "PG104"], ["PG104", "PG670"])
@@ -208,9 +222,11 @@ def test_the_environment_gives_no_leave_to_write() -> None:
 # What is sent away
 
 
-SECRETS = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "HF_TOKEN", "GITHUB_TOKEN", "API_KEY", "APIKEY", "MY_API_KEY_2", "DB_PASSWORD",
-           "PGPASSWORD", "MYSQL_PWD", "DJANGO_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "SECRET_VALUE", "GH_PAT", "NPM_AUTH",
-           "AZURE_STORAGE_CONNECTION_STRING", "SSH_PASSPHRASE", "openai_api_key", "TOKEN"]  # fmt: skip
+SECRETS = [
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "HF_TOKEN", "GITHUB_TOKEN", "API_KEY", "APIKEY", "MY_API_KEY_2",
+    "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "DJANGO_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "SECRET_VALUE", "GH_PAT", "NPM_AUTH",
+    "AZURE_STORAGE_CONNECTION_STRING", "SSH_PASSPHRASE", "openai_api_key", "TOKEN",
+]  # fmt: skip
 OPEN = ["AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "HOME", "DATA", "FLOWERS", "DATABASE_URL", "PATH_TO_DATA", "PWD", "SIZE"]
 
 
@@ -353,7 +369,8 @@ def test_a_spec_that_was_loaded_keeps_what_it_was_allowed(tmp_path: Path) -> Non
     import pipegen
 
     file = tmp_path / "s.pipegen.yaml"
-    file.write_text("pipegen: 1\nparams: {k: {type: str, default: x, env: MY_TOKEN}}\nsource: {image_folder: {path: $k}}\n")
+    params = "params: {k: {type: str, default: x, env: MY_TOKEN}}"
+    file.write_text(f"pipegen: 1\n{params}\nsource: {{image_folder: {{path: $k}}}}\ntransforms: [{{resize: {{size: 8}}}}]\n")
     spec = pipegen.load(file, allow_env=["MY_TOKEN"])
     assert pipegen.load(spec, overrides={"batch.size": 4}).model.batch.size == 4
     with pytest.raises(pipegen.SpecError, match="PG672"):
@@ -392,7 +409,7 @@ NO_PLACES = {
     "PipelineSpec.name", "Splits.parts", "Splits.group", "PathGroup.path", "ArrayFeature.key", "Files.key", "Yolo.split", "Accepted.key",
     "Accepted.path", "Disjoint.key", "Disjoint.path", "Present.key", "Present.path", "Unique.key", "Unique.path", "ImageFolder.classes",
     "ImageFolder.pattern", "Mix.parts", "Csv.features", "DataFrame.features", "Excel.features", "Files.features", "JsonLines.features",
-    "Parquet.features", "Sql.features",
+    "Parquet.features", "Sql.features", "GeoTiff.window",
 }  # fmt: skip
 """Texts whose documentation speaks of files, and that name none: columns, patterns within a folder, features by name."""
 ABOUT_PLACES = re.compile(r"\b(?:file|folder|address|variable of the env|environment variable|module:function|TensorFlow device)\b", re.I)
@@ -435,7 +452,7 @@ def test_a_value_of_the_environment_never_reaches_a_server_in_part(address: str,
     """However a value is put together: what is accepted holds the token only where it is not sent."""
     token = "t0ken"
     params = {"a": {"type": "str", "default": "d", "env": "A"}, "b": {"type": "str", "default": "e"}}
-    text = address.format("".join(parts))
+    text = address.format("-".join(parts))
     used = {name: param for name, param in params.items() if f"${name}" in text or f"${{{name}}}" in text}
     spec = sql(text, params=used) if address.startswith("postgres") else photos(text, **({"params": used} if used else {}))
     codes = found(spec, env={"A": token})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 _ADDRESS = re.compile(
     r"""(?P<name>[\w+]+)://
@@ -66,7 +66,7 @@ def unsafe(address: str) -> Iterator[str]:
     if drivers is None or driver not in drivers:
         yield f"names the driver `{found['name']}`, which pipegen does not know"
         return
-    host, database = found["ipv6"] or found["host"] or "", found["database"] or ""
+    host, database = (unquote(part or "") for part in (found["ipv6"] or found["host"], found["database"]))
     if _HOST.fullmatch(host) is None:
         yield f"has the host {host!r}, which holds more than a name"
     if dialect not in ("sqlite", "duckdb") and _DATABASE.fullmatch(database) is None:
