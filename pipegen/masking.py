@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -38,7 +38,7 @@ _START = re.compile(r"[A-Za-z0-9+.-]://(?P<user>[^\n/:]*):(?!\*+@)")
 _WEB_USER = re.compile(r"[^\s/:@?#'\"]*")
 _BARE_USER = re.compile(r"[A-Za-z0-9+.-]://(?P<secret>[^\s/:@?#'\"*]+)@")
 _QUERY = r"[?&](?P<key>[\w.%~+-]{1,64})="
-_QUERY_IN_TEXT = re.compile(_QUERY + r"(?P<secret>[^\s&'\"]*[^\s&'\",.;:)\]}])")
+_QUERY_IN_TEXT = re.compile(_QUERY + r"(?P<secret>[^\s&'\"]*[^\s&'\",.;:!?)>\]}])")
 _QUERY_IN_SOURCE = re.compile(_QUERY + r"(?P<secret>[^&\n]+)")
 _NAMES = "pass(?:word|wd|phrase)?|pwd|secret|token|api_?key"
 _ARGUMENT = re.compile(rf"(?:{_NAMES})(?:=|%3[dD])(?P<secret>(?:(?!%3[bB])[^\s&;'\"])+)", re.IGNORECASE)
@@ -67,6 +67,15 @@ def masked_address(address: str) -> str:
 def masked_value(text: str) -> str:
     """Gives a whole value, such as one of a spec, without the secrets of the address that it may be."""
     return masked_address(text) if _ADDRESS.match(text) is not None else masked(text)
+
+
+def masked_values(value: Any) -> Any:
+    """Gives nested plain values without secrets; of a text that they are written as, the ends of its addresses would not be known."""
+    if isinstance(value, Mapping):
+        return {masked_value(key) if isinstance(key, str) else key: masked_values(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(masked_values, value)) if type(value) in (list, tuple) else [*map(masked_values, value)]
+    return masked_value(value) if isinstance(value, str) else value
 
 
 def secrets_in(address: str) -> list[str]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TextIO
 
-from pipegen.masking import masked, masked_value
+from pipegen.masking import masked, masked_values
 
 ODD = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -51,17 +51,8 @@ def json_text(value: object) -> str:
     """Gives a value as indented JSON that a terminal can show, with what it would obey as escapes."""
     import json
 
-    text = json.dumps(_without_secrets(value), indent=2, ensure_ascii=False)
+    text = json.dumps(masked_values(value), indent=2, ensure_ascii=False)
     return _ODD_IN_LINES.sub(lambda m: json.dumps(m[0])[1:-1], text)
-
-
-def _without_secrets(value: Any) -> Any:
-    """A value of JSON with each text masked before it is quoted: afterwards the end of an address is not known."""
-    if isinstance(value, Mapping):
-        return {masked_value(key) if isinstance(key, str) else key: _without_secrets(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_secrets(inner) for inner in value]
-    return masked_value(value) if isinstance(value, str) else value
 
 
 def say(text: str = "") -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix
 from pipegen.diagnostics.suggest import closest
+from pipegen.masking import masked_value
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR
 from pipegen.spec.locate import Filled, Locator
 from pipegen.spec.params import Value
@@ -136,6 +137,12 @@ class Substitution:
 
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:
         at = self.locate.label(path)
+        if match[0] not in masked_value(match.string):
+            help_ = ("a dollar itself is written `$$`; or take the whole address from outside, by a param with `env`",)
+            self.out.add(
+                make("PG106", "a `$` in the secret of an address is read as the name of a param, which is not declared", at, help=help_)
+            )
+            return
         dollar = "a dollar itself is written `$$`"
         if match[4] or (match[3] is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
             shown = shorten(match[0])
