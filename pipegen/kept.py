@@ -37,7 +37,7 @@ _claimed: set[str] = set()
 
 
 class ForeignFolderError(Exception):
-    """A folder holds files that are not pipegen's; the argument is the name of one."""
+    """A folder holds what is not pipegen's; the argument names it."""
 
 
 class Caching(Protocol):
@@ -67,11 +67,15 @@ def claim(folder: Path) -> None:
     """Claims a folder that a spec names: one that is marked, does not exist yet, or is empty. It is marked once something is kept in it.
 
     Raises:
-        ForeignFolderError: When it holds something, and no mark.
+        ForeignFolderError: When it holds something, and no mark; or a link, which would lead out of it: a spec can bring a marked folder
+            along.
     """
     held = _held(folder)
     if held and not is_claimed(folder):  # looked at after the list: another process may just have marked it, and then written
-        raise ForeignFolderError(held[0])
+        raise ForeignFolderError(f"{held[0]!r}, and no {MARKER!r}")
+    for name in held:
+        if os.path.islink(folder / name):
+            raise ForeignFolderError(f"the link {name!r}")
     _claimed.add(os.path.abspath(folder))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.json_lines import is_foreign
-from pipegen.kept import MARKER, ForeignFolderError, claim
+from pipegen.kept import ForeignFolderError, claim
 from pipegen.spec.addresses import replaced
 from pipegen.spec.models import DiskCache
 from pipegen.spec.trust import REPORT
@@ -31,7 +31,7 @@ def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         try:
             claim(Path(folder))
         except ForeignFolderError as foreign:
-            message = f"{folder!r} is not a folder of pipegen: it holds {str(foreign)!r}, and no {MARKER!r}"
+            message = f"{folder!r} is not a folder of pipegen: it holds {foreign}"
             help_ = ("name a folder that does not exist yet, or an empty one; pipegen writes to it and deletes from it",)
             yield make("PG674", message, locate(path), help=help_)
     skip = spec.errors.skip

@@ -186,6 +186,8 @@ class BlockCache:
                 path = self._path(name, number)
                 begun = f"{path}.{os.getpid()}.part"
                 os.makedirs(os.path.dirname(path), exist_ok=True)
+                if os.path.islink(os.path.dirname(path)):
+                    continue  # it leads out of the cache
                 with open(begun, "wb") as stream:
                     stream.write(block)
                 os.replace(begun, path)
