@@ -94,7 +94,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _held(folder: Path) -> list[str]:
-    """What a folder holds besides a mark; nothing where it cannot be read: what is to be written there then fails, and says why."""
+    """Names in a folder besides the mark; none where it cannot be read: what is to be written there then fails, and says why."""
     try:
         return [name for name in sorted(os.listdir(folder)) if not name.startswith(MARKER)]
     except (OSError, ValueError):

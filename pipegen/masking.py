@@ -155,7 +155,7 @@ def _secrets_of(address: str) -> list[Span]:
 
 
 def _secrets_in_text(text: str, query: re.Pattern[str]) -> list[Span]:
-    """What may be secrets in a text: of an address in it only the beginning is known."""
+    """Places in a text that may be secrets: of an address in it only the beginning is known."""
     spans: list[Span] = []
     for match in _START.finditer(text):
         end = text.find("\n", match.end())

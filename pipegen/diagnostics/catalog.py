@@ -252,6 +252,12 @@ _TABLE = (
     Code("PG596", "paste-without-mask", _E, "A step pastes by a mask, and it is not clear by which"),
     # Several hosts and devices.
     Code("PG610", "unequal-parts", _W, "The parts of a batch that hosts or replicas take are not of one size, and count the same"),
+    # What a spec may do.
+    Code("PG670", "unsafe-address", _E, "An address in a spec could load code or read files by what it says"),
+    Code("PG671", "written-elsewhere", _E, "A spec names a file to write that is neither below its folder nor below the working directory"),
+    Code("PG672", "secret-param", _E, "A param takes its value from a variable of the environment that holds a secret"),
+    Code("PG673", "sent-away", _E, "A value from the environment is sent to a server that the spec names"),
+    Code("PG674", "not-ours", _E, "What stands at a place that pipegen is to write to comes from something else"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),
@@ -279,11 +285,6 @@ _TABLE = (
     Code("PG737", "odd-size", _I, "Pictures have a size or an aspect far from that of the others"),
     Code("PG738", "nearly-empty-class", _I, "A class has far fewer examples than the others"),
     Code("PG739", "uneven-classes", _I, "Few classes have most of the examples"),
-    Code("PG670", "unsafe-address", _E, "An address in a spec could load code or read files by what it says"),
-    Code("PG671", "written-elsewhere", _E, "A spec names a file to write that is neither below its folder nor below the working directory"),
-    Code("PG672", "secret-param", _E, "A param takes its value from a variable of the environment that holds a secret"),
-    Code("PG673", "sent-away", _E, "A value from the environment is sent to a server that the spec names"),
-    Code("PG674", "not-ours", _E, "What stands at a place that pipegen is to write to comes from something else"),
     Code("PG740", "several-classes", _I, "One picture is stored under several classes"),
     Code("PG741", "repeated-picture", _I, "A split holds the same picture several times"),
     Code("PG742", "not-looked-at", _W, "Records could not be looked at, or not be compared"),

@@ -64,7 +64,7 @@ def inspect(
     from the file that `source` names; `git` gives the texts of bases from git, instead of the nearest lock; `allowed` is what the caller
     allows it.
     """
-    given = {"params": params or {}, "overrides": overrides or {}, "overrides_from": overrides_from}
+    given: dict[str, Any] = {"params": params or {}, "overrides": overrides or {}, "overrides_from": overrides_from}
     loaded = load_spec(source, **given, runtime=runtime, text=text, git=git, allowed=allowed)
     looked = _look(loaded)
     diagnostics, stages = looked.diagnostics, []

@@ -1,4 +1,4 @@
-"""What the caller allows a spec beyond what every spec may do: folders to write to, and variables of the environment."""
+"""Allowances of the caller, beyond what every spec may do: folders to write to, and variables of the environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What one caller allows.
+    """Allowances of one caller.
 
     Attributes:
         write: Folders that a spec may name files to write in, absolute and without links.

@@ -138,10 +138,9 @@ class Substitution:
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:
         at = self.locate.label(path)
         if match[0] not in masked_value(match.string):
-            help_ = ("a dollar itself is written `$$`; or take the whole address from outside, by a param with `env`",)
-            self.out.add(
-                make("PG106", "a `$` in the secret of an address is read as the name of a param, which is not declared", at, help=help_)
-            )
+            message = "a `$` in the secret of an address is read as the name of a param, which is not declared"
+            outside = "a dollar itself is written `$$`; or take the whole address from outside, by a param with `env`"
+            self.out.add(make("PG106", message, at, help=outside))
             return
         dollar = "a dollar itself is written `$$`"
         if match[4] or (match[3] is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):

@@ -144,7 +144,7 @@ def _source_of(path: KeyPath) -> KeyPath:
 def _is_place(path: KeyPath) -> bool:
     names = [key for key in path if isinstance(key, str)]
     key, of = names[-1], _source_of(path)
-    return key in PLACES or key in own_places({of[-1]: None}, str(of[-1]))
+    return key in PLACES or key in own_places({str(of[-1]): None}, str(of[-1]))
 
 
 def _written(raw: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:

@@ -173,9 +173,9 @@ def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tup
     try:
         yield running.columns(), running.rows()
     except LateError:
-        help_ = (f"ask for less, or give it longer: `time_limit: {min(86400, limit * 6):g}`",)
+        longer = (f"ask for less, or give it longer: `time_limit: {min(86400, limit * 6):g}`",)
         message = f"the database has not answered within {limit:g} seconds, its `time_limit`"
-        raise OpError("PG453", message, field=field, help=help_) from None
+        raise OpError("PG453", message, field=field, help=longer) from None
     except sqlalchemy.exc.SQLAlchemyError as error:
         cause = getattr(error, "orig", None) or error
         what = "cannot be reached" if field == "url" else "refuses the query"
