@@ -97,15 +97,16 @@ def _sent(raw: Mapping[str, Any], place: Place) -> None:
     tainted = {path for path, filled in locate.filled.items() if any(each.env for each in filled)}
     if not tainted:
         return
-    asked: dict[KeyPath, KeyPath] = {}
+    asked, reported = dict[KeyPath, KeyPath](), set[KeyPath]()
     for path, value in _texts(raw, ()):
         if path[0] in ("params", "stages", "extends") or not names_server(value) or locate.is_callers(path):
             continue
         if path in tainted and not locate.is_param(path):
             _report_sent(path, path, place)
-        elif path[0] == "source":
+            reported.add(path)
+        if path[0] == "source":
             asked.setdefault(_source_of(path), path)
-    for path in sorted(tainted - asked.keys(), key=str):
+    for path in sorted(tainted - reported, key=str):
         address = asked.get(_source_of(path)) if path[0] == "source" else None
         is_own_place = locate.is_param(path) and _is_place(path)
         if address is not None and not is_own_place and any(each.env and each.is_text for each in locate.filled[path]):
