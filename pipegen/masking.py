@@ -7,7 +7,6 @@ not known: there more is hidden rather than less.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -98,6 +97,8 @@ def without_secrets(address: str) -> Callable[[object], str]:
 
 def _forms(secret: str) -> Iterator[str]:
     """Yields a secret as drivers write it: as it is, decoded, quoted, on one line. One that is only stars was hidden before."""
+    import html  # for errors alone
+
     for plain in (secret, unquote(secret), unquote_plus(secret)):
         quoted = (repr(plain)[1:-1], json.dumps(plain)[1:-1], html.escape(plain), plain.replace("'", "''"))
         for form in (plain, *quoted, " ".join(plain.split())):
