@@ -19,7 +19,7 @@ ODD = st.text(alphabet="aZ09/'\" ;#%&?=:{}[]\\$é~^`|<>,.\t", max_size=6)
 DATABASES = st.sampled_from(["postgresql", "mysql+pymysql", "mssql+pyodbc", "oracle", "duckdb", "x"])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @example("postgresql", "bob", "s3cr/et", "pw", "h/db")
 @example("postgresql", "bob", "s3'cr", "et pw", "h/db")
 @example("mssql+pyodbc", "", "a;b", "#%", "h/db?driver=x")
@@ -39,7 +39,7 @@ def test_everything_between_the_user_and_the_last_at_is_hidden(scheme: str, user
     assert len(masked(address, aligned=True)) == len(address)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(DATABASES, st.text(alphabet="abcXYZ_%2d-", min_size=1, max_size=12), ODD, ODD)
 @example("mssql+pyodbc", "odbc_connect", "PWD={s3;", "cretpw}")
 @example("snowflake", "private_key", "", "")

@@ -52,7 +52,7 @@ def build(folder: Path, kind: str, cache: Any) -> pipegen.Pipeline:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed by Linux")
-@pytest.mark.parametrize("kind", ["folder", "arrays", pytest.param("mix", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kind", ["folder", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("arrays", "mix"))])
 def test_files_of_a_cache_are_closed_with_the_pipeline(folder: Path, tmp_path: Path, kind: str) -> None:
     for epoch in range(2):
         pipe = build(folder, kind, {"disk": str(tmp_path / "cache")})
@@ -66,7 +66,7 @@ def test_files_of_a_cache_are_closed_with_the_pipeline(folder: Path, tmp_path: P
         assert opened(tmp_path) + opened(folder) == []
 
 
-@pytest.mark.parametrize("use", ["iterator", "derived", *(pytest.param(use, marks=pytest.mark.nightly) for use in ("dataset", "train"))])
+@pytest.mark.parametrize("use", ["iterator", *(pytest.param(use, marks=pytest.mark.nightly) for use in ("dataset", "derived", "train"))])
 def test_what_was_made_of_a_pipeline_goes_on_without_it(folder: Path, tmp_path: Path, use: str) -> None:
     expected = stream(build(folder, "folder", "none").dataset("train", epoch=0))
     pipe = build(folder, "folder", {"disk": str(tmp_path / "cache")})

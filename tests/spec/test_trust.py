@@ -118,7 +118,7 @@ def test_installed_drivers_go_by_their_names() -> None:
 _PART = st.text(alphabet="abAB09%+.-_~:@/?#&=;{}[]'\" \\é\n", max_size=12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(_PART, _PART, _PART, _PART, _PART)
 def test_an_address_is_taken_apart_as_sqlalchemy_does(user: str, password: str, host: str, database: str, query: str) -> None:
     """What is looked at here is what the driver gets later."""
