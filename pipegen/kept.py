@@ -27,6 +27,19 @@ STATISTICS = "statistics"
 """The folder of what steps have learned from a training split; how a file ends says what it is."""
 
 
+MARKER = ".pipegen-folder"
+"""The file that says that a folder is pipegen's own."""
+_MARK = b"This folder belongs to pipegen, which writes and deletes files in it.\n"
+
+
+_claimed: set[str] = set()
+"""Folders that specs name, and that this process found to be its own, or free."""
+
+
+class ForeignFolderError(Exception):
+    """A folder holds what is not pipegen's; the argument names it."""
+
+
 class Caching(Protocol):
     """Says where caches lie: the section `runtime` of a spec."""
 
@@ -50,6 +63,68 @@ def user_folder(name: str) -> Path | None:
     return caches / "pipegen" / name
 
 
+def claim(folder: Path) -> None:
+    """Claims a folder that a spec names: one that is marked, does not exist yet, or is empty. It is marked once something is kept in it.
+
+    Raises:
+        ForeignFolderError: When it holds something, and no mark; or a link, which would lead out of it: a spec can bring a marked folder
+            along.
+    """
+    held = _held(folder)
+    if held and not is_claimed(folder):  # looked at after the list: another process may just have marked it, and then written
+        raise ForeignFolderError(f"{held[0]!r}, and no {MARKER!r}")
+    for name in held:
+        if os.path.islink(folder / name):
+            raise ForeignFolderError(f"the link {name!r}")
+    _claimed.add(os.path.abspath(folder))
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder, and marks the claimed one that it is or lies in.
+
+    Raises:
+        OSError: When that does not work.
+    """
+    for root in (folder, *folder.parents):
+        if os.path.abspath(root) in _claimed and not is_claimed(root) and not _held(root):
+            root.mkdir(parents=True, exist_ok=True)
+            with Inside(root) as inside:
+                inside.put(MARKER, [_MARK])
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _held(folder: Path) -> list[str]:
+    """Names in a folder besides the mark; none where it cannot be read: what is to be written there then fails, and says why."""
+    try:
+        return [name for name in sorted(os.listdir(folder)) if not name.startswith(MARKER)]
+    except (OSError, ValueError):
+        return []
+
+
+def is_claimed(folder: Path) -> bool:
+    """Tells whether a folder has the mark."""
+    try:
+        number = os.open(folder / MARKER, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError):
+        return False
+    try:
+        return os.read(number, len(_MARK) + 1) == _MARK
+    except OSError:
+        return False
+    finally:
+        os.close(number)
+
+
+def below(root: Path, path: str | os.PathLike[str]) -> bool:
+    """Tells whether no link stands on the way from a folder to what lies below it, so that whoever writes there writes nowhere else."""
+    at = os.fspath(root)
+    for name in os.path.relpath(path, root).split(os.sep):
+        at = os.path.join(at, name)
+        if os.path.islink(at):
+            return False
+    return True
+
+
 class Inside:
     """Opens files of a folder that others may write to: none through a link, and only those of this user or of the folder's owner."""
 
@@ -59,7 +134,9 @@ class Inside:
         self._owners = {0, _owner(folder.parent)}
 
     def __enter__(self) -> Inside:
-        self._number = open_folder(self._folder, self._owners)
+        # The folder of the caches may be a link of its user, and what lies in it may not: a spec can bring a folder along.
+        linked = not is_claimed(self._folder.parent)
+        self._number = open_folder(self._folder, self._owners, linked=linked)
         self._owners |= {os.fstat(self._number).st_uid}
         return self
 
@@ -102,7 +179,7 @@ def keep(folder: Path, name: str, content: Iterable[bytes | memoryview]) -> None
     Raises:
         OSError: When it cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with Inside(folder) as inside:
         inside.put(name, content, 0o600)
 

@@ -68,17 +68,27 @@ def open_owned(name: str, flags: int, *, within: int, owners: Iterable[int], mod
     return number
 
 
-def open_folder(path: Path, owners: Iterable[int] = ()) -> int:
-    """Opens a folder for `open_owned`; a link is followed where it belongs to this user or to one of `owners`.
+def open_folder(path: Path, owners: Iterable[int] = (), *, linked: bool = True) -> int:
+    """Opens a folder for `open_owned`; a link is followed where it belongs to this user or to one of `owners`, and `linked` allows it.
 
     Raises:
         OSError: When there is none, or a link of someone else stands in its place.
     """
     link = os.lstat(path)
     ours = link.st_uid in {os.geteuid(), *owners}
-    if stat.S_ISLNK(link.st_mode) and not ours:
-        raise NotRegularError(errno.EPERM, f"`{path.name}` is a link of another user", str(path))
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | (0 if ours else _NO_LINK))
+    if stat.S_ISLNK(link.st_mode) and not (ours and linked):
+        what = "a link of another user" if not ours else "a link, and leads out of the folder of the caches"
+        raise NotRegularError(errno.EPERM, f"`{path.name}` is {what}", str(path))
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | (0 if ours and linked else _NO_LINK))
+
+
+def open_lock(path: str | os.PathLike[str]) -> int:
+    """Opens a file for the system to lock, made if needed; nothing of it is changed, and no link is followed.
+
+    Raises:
+        OSError: When it cannot be opened, or a link stands in its place.
+    """
+    return os.open(path, os.O_RDWR | os.O_CREAT | _NO_WAIT | _NO_LINK, 0o666)
 
 
 def is_irregular(path: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from pipegen.masking import masked
+from pipegen.masking import masked, masked_values
 
 ODD = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -51,7 +51,7 @@ def json_text(value: object) -> str:
     """Gives a value as indented JSON that a terminal can show, with what it would obey as escapes."""
     import json
 
-    text = masked(json.dumps(value, indent=2, ensure_ascii=False))
+    text = json.dumps(masked_values(value), indent=2, ensure_ascii=False)
     return _ODD_IN_LINES.sub(lambda m: json.dumps(m[0])[1:-1], text)
 
 

@@ -78,7 +78,7 @@ def pipeline(folder: Path, runtime: Mapping[str, Any] | None = None, **own: Any)
     """A running pipeline; plain TensorFlow kernels and no cache unless told otherwise, so that tests are quick."""
     import pipegen
 
-    return pipegen.build(sections(folder, **own), runtime={"jit": "never", "cache": "none", **(runtime or {})})
+    return pipegen.build(sections(folder, **own), runtime={"jit": "never", "cache": "none", **(runtime or {})}, allow_write=["/"])
 
 
 def shared(folder: Path, runtime: Mapping[str, Any] | None = None, **own: Any) -> Pipeline:

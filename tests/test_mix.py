@@ -179,7 +179,7 @@ def test_a_cache_changes_no_pixel(cache: str, root: Path, tmp_path: Path) -> Non
     spec = mixed(root, 24)
     for own in spec["source"]["mix"]["parts"].values():
         own["transforms"] = []
-    plain, cached = build(spec), build(spec, cache="memory" if cache == "memory" else {"disk": str(tmp_path)})
+    plain, cached = build(spec), build(spec, cache="memory" if cache == "memory" else {"disk": str(tmp_path / "cache")})
     for epoch in range(2):
         same(pixels(cached.dataset("train", epoch=epoch)), pixels(plain.dataset("train", epoch=epoch)))
 

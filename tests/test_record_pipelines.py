@@ -42,7 +42,7 @@ def _source(form: str) -> str:
 def build(folder: Path, features: dict[str, Any] = FEATURES, form: str = "tfrecord", **own: Any) -> pipegen.Pipeline:
     source = {_source(form): {"path": str(folder), "features": features}}
     spec = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": 2}}], "output": {"dtype": "uint8"}}
-    return pipegen.build(spec | {"batch": {"size": 3, "remainder": "keep"}, "runtime": {"cache": "none"}} | own)
+    return pipegen.build(spec | {"batch": {"size": 3, "remainder": "keep"}, "runtime": {"cache": "none"}} | own, allow_write=["/"])
 
 
 def seen(batches: Any) -> list[tuple[int, ...]]:
@@ -113,7 +113,7 @@ def test_a_damaged_record_is_named_or_skipped(tmp_path: Path, form: str) -> None
     pipe = build(folder, form=form, errors={"decode": {"skip": {"max_fraction": 0.2, "report": str(report)}}})
     found = seen(pipe.dataset("train"))
     assert (len(found), len(set(found))) == (22, 21), "another one took its place"
-    assert json.loads(report.read_text())["file"] == f"{folder}/1.{SUFFIX[form]}#2"
+    assert json.loads(report.read_text().splitlines()[1])["file"] == f"{folder}/1.{SUFFIX[form]}#2"
 
 
 @pytest.mark.nightly

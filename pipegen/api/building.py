@@ -38,6 +38,8 @@ def build(
     runtime: Mapping[str, object] | None = None,
     data: Mapping[str, object] | None = None,
     allow_code: Sequence[str] = (),
+    allow_write: Sequence[str | os.PathLike[str]] = (),
+    allow_env: Sequence[str] = (),
     locked: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Pipeline:
@@ -50,6 +52,8 @@ def build(
         runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
         data: For the source `arrays`, its arrays by name: `{"image": x, "label": y}`; under `by_split`, such a map for each split.
         allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`; a package stands for the modules below it.
+        allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
+        allow_env: Variables of the environment that the spec may use for anything, secrets among them.
         locked: Refuse what the nearest `pipegen.lock` does not know: another meaning, other data, other code or other learned numbers.
         progress: Called with the number of files listed so far, now and then; then of images that a step was fitted on.
 
@@ -63,7 +67,7 @@ def build(
     called_with_count("progress", progress)
     allowed = allowed_modules(allow_code)
     with uncollected():  # the first spec brings the modules of every step
-        loaded = load(_given(spec), params=params, overrides=overrides, runtime=runtime)
+        loaded = load(_given(spec), params=params, overrides=overrides, runtime=runtime, allow_write=allow_write, allow_env=allow_env)
     check = None
     if locked:
         from pipegen.api.lock_check import LockCheck  # here, since most builds have no lock

@@ -33,6 +33,8 @@ def prepare(
     overrides: Mapping[str, object] | None = None,
     data: Mapping[str, object] | None = None,
     allow_code: Sequence[str] = (),
+    allow_write: Sequence[str | os.PathLike[str]] = (),
+    allow_env: Sequence[str] = (),
     runner: Literal["local", "beam"] = "local",
     beam_options: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
@@ -56,6 +58,8 @@ def prepare(
         overrides: Values for anything by its path.
         data: For the source `arrays`, its arrays by name.
         allow_code: Modules whose functions the spec may call.
+        allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
+        allow_env: Variables of the environment that the spec may use for anything, secrets among them.
         runner: `beam` shares the shards out to the workers of Apache Beam, which see the data and `out` under the same paths; it takes
             `pip install 'pipegen[beam]'`.
         beam_options: What Beam and its runners are told, such as `["--runner=FlinkRunner", "--parallelism=8"]`.
@@ -71,7 +75,8 @@ def prepare(
     options = _options(format, at, shorter_side, quality, encoding)
     folder = _folder(out)
     _check_runner(runner, beam_options, handed=data is not None)
-    loaded = load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides)
+    given = Path(spec) if isinstance(spec, str) else spec
+    loaded = load(given, params=params, overrides=overrides, allow_write=allow_write, allow_env=allow_env)
     from pipegen.preparing.beam import Beam
     from pipegen.preparing.prepare import prepare as run
     from pipegen.preparing.work import listed

@@ -18,7 +18,7 @@ from pipegen.terminal import progress as bar
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -83,6 +83,8 @@ def report(
     overrides: Mapping[str, object] | None = None,
     runtime: Mapping[str, object] | None = None,
     data: Mapping[str, object] | None = None,
+    allow_write: Sequence[str | os.PathLike[str]] = (),
+    allow_env: Sequence[str] = (),
 ) -> DataReport:
     """Looks at every picture of a spec: what two splits share, what is repeated, odd, or of uneven classes.
 
@@ -94,11 +96,13 @@ def report(
         overrides: Likewise.
         runtime: Likewise.
         data: The arrays of a source that takes them from Python.
+        allow_write: See `load`.
+        allow_env: Likewise.
 
     Raises:
         SpecError: When the spec is wrong, or its data cannot be listed.
     """
-    loaded = load(spec, params=params, overrides=overrides, runtime=runtime)
+    loaded = load(spec, params=params, overrides=overrides, runtime=runtime, allow_write=allow_write, allow_env=allow_env)
     return look(loaded, data=data)
 
 

@@ -40,6 +40,8 @@ def test(
     overrides: Mapping[str, object] | None = None,
     data: Mapping[str, object] | None = None,
     allow_code: Sequence[str] = (),
+    allow_write: Sequence[str | os.PathLike[str]] = (),
+    allow_env: Sequence[str] = (),
     select: Sequence[str] = (),
     sample: int | Literal["all"] | None = None,
     progress: Callable[[int], None] | None = None,
@@ -52,6 +54,8 @@ def test(
         overrides: Values for anything by its path: `{"tests.examples.min": 10}`.
         data: For the source `arrays`, its arrays by name, as for `build`.
         allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`.
+        allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
+        allow_env: Variables of the environment that the spec may use for anything, secrets among them.
         select: Tests to run, by their ids or kinds, with `*` for any letters: `["balance", "im*"]`; by default all.
         sample: How many examples of each split tests of values look at, or `all`, in place of what the spec says.
         progress: Called with the number of files listed so far, now and then; then of examples that were looked at.
@@ -69,7 +73,8 @@ def test(
         raise TypeError(f'`select` is a list of tests, such as ["balance"], got {got(select)}')
     if sample is not None and sample != "all" and (not isinstance(sample, int) or isinstance(sample, bool) or sample < 1):
         raise ValueError(f"`sample` is a number of examples of 1 or more, or 'all', got {got(sample)}")
-    loaded = load(Path(spec) if isinstance(spec, str) else spec, params=params, overrides=overrides)
+    given = Path(spec) if isinstance(spec, str) else spec
+    loaded = load(given, params=params, overrides=overrides, allow_write=allow_write, allow_env=allow_env)
     allowed = allowed_modules(allow_code)
     chosen = with_test_functions(loaded, choose(loaded.model, select), allowed)
     tick = progress or (lambda _done: None)

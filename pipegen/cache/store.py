@@ -28,7 +28,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipegen.kept import Inside
+from pipegen.kept import Inside, make_folder
 from pipegen.regular import NotRegularError
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def open_store(folder: Path, about: About) -> Store:
     """
     own, files = folder / about.key, list[int]()
     try:
-        own.mkdir(parents=True, exist_ok=True)
+        make_folder(own)
         with Inside(own) as inside:
             for name, size in _sizes(about).items():
                 files.append(inside.open(name, os.O_RDWR | os.O_CREAT))

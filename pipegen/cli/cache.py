@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pipegen.cli.allowing import with_allowances
 from pipegen.cli.common import Sets, is_terminal, json_text, load_spec, progress, say
 from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.cli.files import SUFFIX, spec_files
@@ -175,4 +176,4 @@ app = typer.Typer(
     help=f"Look after caches on disk.\n\nSpecs (*{SUFFIX}) ask for them with `runtime: {{cache: {{disk: FOLDER}}}}`.",
 )
 for command in (ls, clear, verify):
-    app.command(cls=OptionalValues, help=help_text(command))(command)
+    app.command(cls=OptionalValues, help=help_text(command))(with_allowances(command))

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pipegen.cli import cache, service
+from pipegen.cli.allowing import with_allowances
 from pipegen.cli.bench import bench
 from pipegen.cli.diff import diff
 from pipegen.cli.doctor import doctor
@@ -123,8 +124,8 @@ for command in (
     schema,
     version,
 ):
-    app.command(cls=OptionalValues, help=help_text(command))(command)
-app.command(cls=OptionalValues, help=help_text(doctor))(doctor)
+    app.command(cls=OptionalValues, help=help_text(command))(with_allowances(command))
+app.command(cls=OptionalValues, help=help_text(doctor))(with_allowances(doctor))
 # What stands behind the command to watch is that command's.
 app.command(cls=TyperCommand, help=help_text(monitor), context_settings={"allow_interspersed_args": False})(monitor)
 app.command("help", cls=OptionalValues, help=help_text(help_))(help_)

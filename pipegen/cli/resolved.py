@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pipegen.cli.reference.op_docs import argument_names
+from pipegen.masking import masked_value
 from pipegen.spec.params import NAME
 from pipegen.spec.scalars import double_quoted, flow_scalar, needs_quotes, quoted
 from pipegen.spec.source_map import ABSENT, format_path, lookup
@@ -222,5 +223,6 @@ def _inline(value: Any) -> str:
     if isinstance(value, _Reference):
         return str(value) if NAME.fullmatch(value[1:]) else json.dumps(value)
     if isinstance(value, str):
+        value = masked_value(value)
         return double_quoted(value.replace("$", "$$")) if "\\" in value else flow_scalar(value)
     return json.dumps(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipegen.comparing.changes import GONE, Change
 from pipegen.diagnostics.paths import relative_path
-from pipegen.masking import masked
+from pipegen.masking import masked_value
 from pipegen.spec.rebase import ADDRESS, places, settings
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.spec_hash import alike, differences, in_words
@@ -119,7 +119,7 @@ def _shown(path: Any) -> str:
 def _paths(spec: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
     for node, key, path in places(spec.get("source"), ("source",)):
         value = node[key]
-        yield path, masked(value) if isinstance(value, str) else value
+        yield path, masked_value(value) if isinstance(value, str) else value
     for path in settings(spec):
         at: Any = spec
         for part in path:

@@ -11,6 +11,7 @@ from pipegen.data.exclude import excluded_keys
 from pipegen.data.mix.collect import collect_mixed
 from pipegen.data.one_source import Collected as Collected
 from pipegen.data.one_source import chosen, collect_part, collected, list_part
+from pipegen.data.ownership import claim_places
 from pipegen.data.places import path_only
 from pipegen.data.sides import with_sides
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
@@ -44,6 +45,7 @@ def collect(
     """
     base = base or Path.cwd()
     diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])
+    diagnostics.extend(claim_places(spec, locate))
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
     if spec.source.mixed():

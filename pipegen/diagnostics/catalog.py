@@ -264,6 +264,12 @@ _TABLE = (
     Code("PG666", "rounded-number", _E, "A whole number of a tensor cannot be float32 without becoming another one"),
     # Several hosts and devices.
     Code("PG667", "unequal-parts", _W, "The parts of a batch that hosts or replicas take are not of one size, and count the same"),
+    # What a spec may do.
+    Code("PG670", "unsafe-address", _E, "An address in a spec could load code or read files by what it says"),
+    Code("PG671", "written-elsewhere", _E, "A spec names a file to write that is neither below its folder nor below the working directory"),
+    Code("PG672", "secret-param", _E, "A param takes its value from a variable of the environment that holds a secret"),
+    Code("PG673", "sent-away", _E, "A value from the environment is sent to a server that the spec names"),
+    Code("PG674", "not-ours", _E, "What stands at a place that pipegen is to write to comes from something else"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

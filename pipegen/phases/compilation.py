@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Cache, Shuffle
 from pipegen.plan.recipe import step_path
 from pipegen.plan.stage_checks import check_stages
+from pipegen.spec.allowed import CHECKED, NOTHING, Allowed
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import load as load_spec
 from pipegen.spec.stages import of_stage
@@ -55,15 +56,16 @@ def inspect(
     runtime: Mapping[str, object] | None = None,
     text: str | bytes | None = None,
     git: Callable[[GitFile, int], bytes] | None = None,
+    allowed: Allowed = NOTHING,
 ) -> Inspection:
     """Loads and checks a spec as `load` does, without touching its data; it raises nothing for a wrong spec.
 
     Findings call the `overrides` what `overrides_from` says: `overrides=` or `--set`. `text` is that of the spec, when it does not come
-    from the file that `source` names; `git` gives the texts of bases from git, instead of the nearest lock.
+    from the file that `source` names; `git` gives the texts of bases from git, instead of the nearest lock; `allowed` is what the caller
+    allows it.
     """
-    loaded = load_spec(
-        source, params=params or {}, overrides=overrides or {}, overrides_from=overrides_from, runtime=runtime, text=text, git=git
-    )
+    given: dict[str, Any] = {"params": params or {}, "overrides": overrides or {}, "overrides_from": overrides_from}
+    loaded = load_spec(source, **given, runtime=runtime, text=text, git=git, allowed=allowed)
     looked = _look(loaded)
     diagnostics, stages = looked.diagnostics, []
     for number, stage in enumerate(loaded.stages):
@@ -105,6 +107,9 @@ def load(
     params: Mapping[str, object] | None = None,
     overrides: Mapping[str, object] | None = None,
     runtime: Mapping[str, object] | None = None,
+    allow_write: Sequence[str | os.PathLike[str]] = (),
+    allow_env: Sequence[str] = (),
+    allowed: Allowed = NOTHING,
 ) -> Spec:
     """Loads and checks a spec. It reads no data and does not import TensorFlow.
 
@@ -114,18 +119,27 @@ def load(
         overrides: Values for anything by its path: `{"batch.size": 64, "transforms.random_flip.axis": "both"}`; a param of that name
             comes first.
         runtime: Laid over the runtime section.
+        allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
+        allow_env: Variables of the environment that it may use for anything, although their names are those of secrets, or although
+            they are sent to a server that it names.
+        allowed: The same, for calls from within pipegen.
 
     Raises:
         SpecError: With every finding, when there are errors.
         TypeError: For an argument of another kind.
+        ValueError: For what cannot be allowed.
     """
     _check_arguments(source, params, overrides, runtime)
+    allowed = allowed | Allowed.by(allow_write, allow_env)
     earlier = source if isinstance(source, Spec) else None
     if isinstance(source, Spec):
         if not params and not overrides and not runtime:
             return source
+        # Its values were checked, and where they came from is no longer known of a map.
+        allowed = allowed | (source.loaded.allowed if source.loaded.file is not None else CHECKED)
         source = source.loaded.file if source.loaded.file is not None else source.loaded.raw
-    found = inspect(source if isinstance(source, (Mapping, str)) else Path(source), params=params, overrides=overrides, runtime=runtime)
+    path = source if isinstance(source, (Mapping, str)) else Path(source)
+    found = inspect(path, params=params, overrides=overrides, runtime=runtime, allowed=allowed)
     spec = found.spec
     if spec is None:
         raise SpecError(found.diagnostics.sorted())

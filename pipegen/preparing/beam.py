@@ -16,6 +16,7 @@ from pipegen.ops.sources.prepared_store.layout import SHARDS, put
 from pipegen.ops.sources.stores.base import MissingLibrary
 from pipegen.phases.compilation import load
 from pipegen.preparing.work import Work, listed
+from pipegen.spec.allowed import CHECKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -117,7 +118,7 @@ def _work(job: Job) -> Work:
     Raises:
         DataError: Where it is not the same here.
     """
-    work = Work(listed(load(job.sections), job.allow_code), Path(job.folder), job.options)
+    work = Work(listed(load(job.sections, allowed=CHECKED), job.allow_code), Path(job.folder), job.options)
     if work.key != job.key:
         raise DataError("the spec, its data, or pipegen itself is another on a worker than where it was started")
     return work

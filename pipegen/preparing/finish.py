@@ -77,6 +77,7 @@ def rest_values(work: Work) -> dict[str, Any]:
 
 def _write_spec(work: Work, source: str) -> None:
     from pipegen.phases.compilation import load
+    from pipegen.spec.allowed import CHECKED
 
     values = rest_values(work)
     changed = work.options.in_words()
@@ -87,7 +88,7 @@ def _write_spec(work: Work, source: str) -> None:
     )
     file = work.folder / SPEC
     put(file, as_text(values, about).encode())
-    same_meaning(work.model, load(file).model, work.done_steps)
+    same_meaning(work.model, load(file, allowed=CHECKED).model, work.done_steps)
 
 
 def _listed(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:

@@ -9,6 +9,7 @@ from pipegen.errors import InternalError, SpecError
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.wording import step_kwargs
 from pipegen.phases.compilation import load
+from pipegen.spec.allowed import CHECKED
 from pipegen.spec.steps import ids_of
 from pipegen.spec.writing import Dumper, to_yaml
 from pipegen.types import INTEGER_RANGES
@@ -72,7 +73,7 @@ def fitting(values: dict[str, Any]) -> dict[str, Any]:
         SpecError: When anything else in it is wrong.
     """
     try:
-        load(values)
+        load(values, allowed=CHECKED)
     except SpecError as error:
         places = [_OF_TEST.match(finding.labels[0].path) if finding.labels else None for finding in error.diagnostics]
         if None in places:

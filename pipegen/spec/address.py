@@ -6,11 +6,23 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from pipegen.masking import masked
+from pipegen.masking import masked_address
 
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.+)", re.DOTALL)
+OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "hf"})
+"""Schemes behind which a provider keeps data: no spec says which machine is asked."""
+KNOWN = OBJECT_STORES | {"file", "ftp", "hdfs", "http", "https", "local", "memory", "sftp", "ssh", "viewfs", "webhdfs"}
+"""Schemes that a spec may use: what reads them loads no code and no file of options that the address names."""
+_ON_THIS_MACHINE = frozenset({"duckdb", "file", "local", "memory", "sqlite"})
 _WILD = re.compile(r"[*?\[{]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=@+ -]")
+
+
+def names_server(text: str) -> bool:
+    """Tells whether a text is the address of a server, such as one of the web or a database, which its owner may watch."""
+    found = _ADDRESS.fullmatch(text)
+    scheme = found["scheme"].lower() if found is not None else "file"
+    return scheme not in OBJECT_STORES and scheme.partition("+")[0] not in _ON_THIS_MACHINE
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class Address:
         return tuple(_UNSAFE.sub("_", name) for name in names if name not in ("", ".", ".."))
 
     def __str__(self) -> str:
-        return masked(self.text)
+        return masked_address(self.text)
 
     def __repr__(self) -> str:
         return str(self)

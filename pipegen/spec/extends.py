@@ -150,7 +150,10 @@ class _Base:
     @property
     def identity(self) -> str | None:
         """The same for the same file, whichever way leads there."""
-        return os.path.realpath(self.path) if self.path is not None else self.name
+        try:
+            return os.path.realpath(self.path) if self.path is not None else self.name
+        except ValueError:  # no file can have that name, which is said when it is to be read
+            return str(self.path)
 
 
 def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagnostics) -> Tree:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
+from pipegen.spec.allowed import NOTHING, Allowed, granted
 from pipegen.spec.compose import decode
 from pipegen.spec.draft import Draft
 from pipegen.spec.extends import Files, follow, merge, read_file, read_text
@@ -23,6 +24,7 @@ from pipegen.spec.sections import build
 from pipegen.spec.source_map import SourceMap, Tree
 from pipegen.spec.stages import Written, beyond_reach, in_stage, of_stage, stretch_of, with_batch
 from pipegen.spec.substitute import Substitution
+from pipegen.spec.trust import check_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +51,7 @@ class Loaded:
         texts: The text of every file that was read, by the name that findings show.
         stages: The spec as it is in each stage of training, of a spec without errors.
         written: The plain values before params were put in, of a spec with stages.
+        allowed: What its caller allows it.
     """
 
     spec: PipelineSpec | None
@@ -61,6 +64,7 @@ class Loaded:
     texts: dict[str, str] = field(default_factory=dict)
     stages: tuple[Loaded, ...] = ()
     written: dict[str, Any] = field(default_factory=dict)
+    allowed: Allowed = NOTHING
 
 
 def load(
@@ -73,6 +77,7 @@ def load(
     env: Mapping[str, str] | None = None,
     text: str | bytes | None = None,
     git: Callable[[GitFile, int], bytes] | None = None,
+    allowed: Allowed = NOTHING,
 ) -> Loaded:
     """Load a spec.
 
@@ -85,6 +90,7 @@ def load(
         env: The environment; the process's own by default.
         text: The spec's text, for one that is not read from a file, such as standard input.
         git: What gives the texts of bases from git; by default the nearest lock.
+        allowed: What the caller allows it, beside what the command line does.
 
     Returns:
         The spec and every finding; it raises nothing for a wrong spec.
@@ -95,6 +101,7 @@ def load(
     file = None if isinstance(source, Mapping) else os.fspath(source)
     named = file is not None and file != "-" and not file.startswith("<")
     base = Path(os.path.abspath(file)).parent if file is not None and named else cwd
+    allowed = allowed | granted()
     nothing = Loaded(None, None, out, Locator(SourceMap(), files, cwd), base, file, {}, files.texts)
     try:
         tree = _read(source, file, text, base, files, out)
@@ -102,9 +109,11 @@ def load(
             return nothing
         tree = follow(tree, base, file if named else None, files, out)
         outside = _outside(tree, Outside(params, "params="), Outside(overrides, overrides_from))
-        done = _resolved(tree, outside, runtime, os.environ if env is None else env, Locator(tree.spans, files, cwd), out)
+        env = os.environ if env is None else env
+        done = _resolved(tree, outside, runtime, env, Locator(tree.spans, files, cwd), out, allowed)
         if done is None:
             return nothing
+        check_trust(done.tree.value, done.place, base, allowed, env)
         draft = build(done.tree, done.place, file, done.section.declared)
     except FullError:
         out.most = None
@@ -113,7 +122,7 @@ def load(
         )
         return nothing
     spec = draft.spec if draft is not None and not out.has_errors else None
-    found = Loaded(spec, None, out, done.locate, base, file, done.tree.value, files.texts)
+    found = Loaded(spec, None, out, done.locate, base, file, done.tree.value, files.texts, allowed=allowed)
     if spec is not None and done.written is not None:
         found.stages = _stages(spec, done.written, done.section, done.values, runtime, found)
         found.spec = spec = spec if not out.has_errors else None
@@ -150,11 +159,12 @@ def _resolved(
     env: Mapping[str, str],
     locate: Locator,
     out: Diagnostics,
+    allowed: Allowed,
 ) -> _Resolved | None:
     """Puts params and what comes from outside into a tree; `None` where nothing of it can be read."""
     given, values = outside
     lay_over(tree, values, locate, out)
-    section = Params(locate, Path.cwd(), given, env, out, tree.partial)
+    section = Params(locate, Path.cwd(), given, env, out, tree.partial, allowed)
     params = section.evaluate(tree.value.get("params"))
     written = Written.of(tree, locate) if "stages" in tree.value else None
     substitution = Substitution(params, locate, out)
@@ -187,6 +197,7 @@ def _stages(
         place = Place(locate, (), found, substitution.spoiled)
         make_absolute(tree.value, place)
         locate.raw = tree.value
+        check_trust(tree.value, place, whole.base, whole.allowed, section.env)
         draft = build(tree, place, whole.file, section.declared)
         whole.diagnostics.extend(beyond_reach(stage, number, locate))
         whole.diagnostics.extend(of_stage(found.items, whole.diagnostics.items, number, locate))
@@ -194,7 +205,7 @@ def _stages(
             if draft.spec is not None:
                 draft.spec._stretch, following = stretch_of(stage, draft.spec, following)
             stage._resolved = draft.spec
-            loaded.append(Loaded(draft.spec, None, found, locate, whole.base, whole.file, tree.value, whole.texts))
+            loaded.append(Loaded(draft.spec, None, found, locate, whole.base, whole.file, tree.value, whole.texts, allowed=whole.allowed))
     return tuple(loaded) if len(loaded) == len(spec.stages) else ()
 
 

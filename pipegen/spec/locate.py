@@ -16,6 +16,25 @@ Locate = Callable[..., Label]
 """From a key path (and a text, and whether the key itself is meant) to a label; see `Locator.label`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A param that a value holds.
+
+    Attributes:
+        name: The param.
+        env: The variable of the environment that gives its value; empty where none does, and where the caller allows its use.
+        by_caller: Whether its value comes from the caller or the environment, and not from a spec.
+        whole: Whether the value is the param's, and not a text around it.
+        is_text: Whether it may be any text.
+    """
+
+    name: str
+    env: str
+    by_caller: bool
+    whole: bool
+    is_text: bool
+
+
 @dataclass(slots=True)
 class Locator:
     """Knows where every value of a loaded spec stands, in whichever file it came from.
@@ -26,6 +45,7 @@ class Locator:
         base: What relative paths outside any file are relative to: the working directory.
         origins: The params that a value came from.
         params: The params that a value holds.
+        filled: The same, with where their values come from.
         outside: Values laid over the spec from outside (`--set`, `overrides=`, `runtime=`), which stand in no file.
         raw: The resolved plain values.
     """
@@ -35,6 +55,7 @@ class Locator:
     base: Path
     origins: dict[KeyPath, str] = field(default_factory=dict)
     params: dict[KeyPath, list[str]] = field(default_factory=dict)
+    filled: dict[KeyPath, list[Filled]] = field(default_factory=dict)
     outside: dict[KeyPath, str] = field(default_factory=dict)
     raw: dict[str, Any] = field(default_factory=dict)
     _folders: dict[KeyPath, Path] = field(default_factory=dict)
@@ -116,13 +137,27 @@ class Locator:
         span = self.span(path) if path not in self._folders else None
         return span is not None and span.file in self.files.shared
 
-    def from_param(self, path: KeyPath, name: str, origin: str, *, outside: bool, at_start: bool) -> None:
+    def from_param(self, path: KeyPath, filled: Filled, origin: str, *, outside: bool, at_start: bool) -> None:
         """Note that the value at `path` holds a param, whose own value came from `origin`."""
-        self.params.setdefault(path, []).append(name)
-        default = self.spans.values.get(("params", name, "default"))
+        self.params.setdefault(path, []).append(filled.name)
+        self.filled.setdefault(path, []).append(filled)
+        default = self.spans.values.get(("params", filled.name, "default"))
         self.origins[path] = origin if outside or default is None else str(default)
         if outside and at_start:
             self._folders[path] = self.base
+
+    def from_env(self, path: KeyPath) -> str:
+        """The variable of the environment that a value at `path` holds; empty for none."""
+        return next((filled.env for filled in self.filled.get(path, ()) if filled.env), "")
+
+    def is_param(self, path: KeyPath) -> bool:
+        """Returns whether the value at `path` is that of a param, all of it."""
+        filled = self.filled.get(path, ())
+        return len(filled) == 1 and filled[0].whole
+
+    def is_callers(self, path: KeyPath) -> bool:
+        """Returns whether the caller or the environment gives the value at `path`, all of it."""
+        return self.is_outside(path) or (self.is_param(path) and self.filled[path][0].by_caller)
 
     def lay_over(self, path: KeyPath, origin: str) -> None:
         """Note that the value at `path` came from outside."""

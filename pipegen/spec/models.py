@@ -54,7 +54,7 @@ class Param(Model):
     choices: list[str] | None = None
     """The allowed words, for `type: choice`."""
     env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
-    """An environment variable that gives the value when it is set."""
+    """An environment variable that gives the value when it is set; not that of a secret, unless the caller allows it."""
     description: str | None = None
     """The purpose, for people."""
 
@@ -131,7 +131,8 @@ class Skip(Model):
     max_fraction: Annotated[float, Field(ge=0, le=1)] = 0.01
     """The share of the split that may be damaged before the run stops."""
     report: str | None = None
-    """A file that collects the damaged records, one JSON object a line."""
+    """A file that collects the damaged records, one JSON object a line, below the spec's folder or the working directory; the first line
+    says what it is."""
 
 
 class SkipChoice(Model):
@@ -177,7 +178,8 @@ class DiskCache(Model):
     """A cache in a folder, which outlives the run."""
 
     disk: str
-    """The folder, made if needed; it may hold the caches of many specs. `pipegen cache` lists, checks and deletes them."""
+    """The folder: one that does not exist yet, is empty, or has caches of pipegen, of any number of specs. `pipegen cache` lists, checks
+    and deletes them."""
 
 
 class ShardIndex(Model):
@@ -210,7 +212,8 @@ class RemoteCache(Model):
     keeps nothing, and TensorFlow reads the addresses itself. `auto` is `none` for `gs://`, else `blocks`; and `whole` for sources that
     need whole files."""
     path: str | None = None
-    """The folder, made if needed, which processes may share; by default in the user's cache folder."""
+    """The folder, which processes may share: one that does not exist yet, is empty, or is such a cache; by default in the user's cache
+    folder."""
     size: ByteSize = 64 * 2**30
     """The most that they may take, such as `200GiB`; what was asked for the longest time ago goes first."""
 

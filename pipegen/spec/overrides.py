@@ -14,6 +14,7 @@ from typing import Any
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import closest
+from pipegen.masking import masked_values
 from pipegen.spec.compose import compose
 from pipegen.spec.edits import FORMS, STEPS, edit_steps, is_edit
 from pipegen.spec.extends import CHOICES
@@ -43,7 +44,7 @@ class Outside:
 
     def origin(self, name: str) -> str:
         """Returns one of them as it was given: `--set batch.size=64`."""
-        value = self.values[name]
+        value = masked_values(self.values[name])
         return f"--set {name}={value}" if self.by == "--set" else f"{self.by.rstrip('=')}={{{name!r}: {value!r}}}"
 
 

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import closest
+from pipegen.spec.allowed import NOTHING, Allowed
 from pipegen.spec.bases.homeless import homeless
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.models import Param
@@ -31,6 +32,12 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "path": ((str,), "a path"),
 }
 
+_SECRET_WORD = re.compile(
+    r"\w*(?:KEYS?|SECRETS?|TOKENS?|PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?)|CREDS?|AUTH|PASS|PAT|COOKIES?|PWD", re.IGNORECASE
+)
+_SECRET_END = re.compile(r"(?:^|_)CONNECTION_?STRING$", re.IGNORECASE)
+_OPEN = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "PWD", "OLDPWD"})
+
 _LONGEST_VALUE = 80
 """What is longer is not repeated in advice."""
 
@@ -44,12 +51,20 @@ class Value:
         origin: `default`, `--set size=192`, `params={'size': 192}` or `$FLOWERS`.
         outside: Whether it came from outside the spec's files.
         ok: Whether it may be used.
+        env: The variable of the environment that it came from, or a part of it; empty where the caller allows its use for anything.
+        by_caller: Whether the caller or the environment gave it.
+        is_text: Whether it may be any text.
+        mixed: Whether it is a text around such a value, as one that a stage gives may be.
     """
 
     value: Any
     origin: str
     outside: bool
     ok: bool = True
+    env: str = ""
+    by_caller: bool = False
+    is_text: bool = False
+    mixed: bool = False
 
 
 _WRONG = Value(None, "default", outside=False, ok=False)
@@ -75,6 +90,7 @@ class Params:
     env: Mapping[str, str]
     out: Diagnostics
     partial: bool = False
+    allowed: Allowed = NOTHING
     declared: dict[str, Param] = field(default_factory=dict)
 
     def evaluate(self, section: Any) -> dict[str, Value]:
@@ -119,9 +135,23 @@ class Params:
         self.declared[name] = param
         if name in self.given:
             return self._outside(param, name, *self.given[name])
-        if param.env is not None and param.env in self.env:
-            return self._outside(param, name, self.env[param.env], f"${param.env}")
-        return self._default(param, name)
+        if param.env is not None and is_secret(param.env) and not self.allowed.everything and param.env not in self.allowed.env:
+            self._refuse_secret(param.env, name)
+            return _WRONG
+        if param.env is None:
+            return self._default(param, name)
+        is_set = param.env in self.env
+        value = self._outside(param, name, self.env[param.env], f"${param.env}") if is_set else self._default(param, name)
+        # What may be sent away is a finding whether or not the variable is set here.
+        return value if param.env in self.allowed.env else replace(value, env=param.env, is_text=param.type in ("str", "path"))
+
+    def _refuse_secret(self, variable: str, name: str) -> None:
+        message = f"the param `{name}` takes its value from `{variable}`, whose name is that of a secret"
+        help_ = (
+            "a spec does not read secrets: the clients of servers take credentials from the environment themselves",
+            f'if you trust the spec: `pipegen.build(…, allow_env=["{variable}"])`, or `--allow-env {variable}` on the command line',
+        )
+        self.out.add(make("PG672", message, self.locate.label(("params", name, "env")), help=help_))
 
     def _sound(self, param: Param, name: str) -> bool:
         wrong = None
@@ -141,7 +171,8 @@ class Params:
 
     def _outside(self, param: Param, name: str, value: Any, origin: str) -> Value:
         try:
-            return Value(self._fit(param, _convert(param, value), self.folder), origin, outside=True)
+            fitted = self._fit(param, _convert(param, value), self.folder)
+            return Value(fitted, origin, outside=True, by_caller=True, is_text=param.type in ("str", "path"))
         except _WrongError as wrong:
             at = self.locate.label(("params", name), "declared here", key=True)
             self._wrong(f"`{name}` is {wrong}, but {origin} gives {show(value)}", (), at)
@@ -158,7 +189,9 @@ class Params:
         origin = self.locate.origin(path)
         origin = format_path(path) if origin == "given" else origin
         try:
-            return Value(self._fit(param, value, self.locate.folder(path)), origin, outside=True)
+            fitted = self._fit(param, value, self.locate.folder(path))
+            env, is_text = self.locate.from_env(path), param.type in ("str", "path")
+            return Value(fitted, origin, outside=True, env=env, is_text=is_text, mixed=bool(env) and not self.locate.is_param(path))
         except _WrongError as wrong:
             return self._wrong(f"`{name}` is {wrong}, but this stage gives {show(value)}", (), self.locate.label(path))
 
@@ -191,6 +224,15 @@ class Params:
         if (low is not None and value < low) or (high is not None and value > high):
             raise _WrongError(f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"from {low:g} to {high:g}")
         return absolute(value, folder) if param.type == "path" else value
+
+
+def is_secret(variable: str) -> bool:
+    """Tells whether the name of a variable is that of a secret, such as `DB_PASSWORD`."""
+    if variable.upper() in _OPEN:
+        return False
+    words = (word.strip("0123456789") for word in variable.split("_"))
+    is_named = any(_SECRET_WORD.fullmatch(word) for word in words) or _SECRET_END.search(variable) is not None
+    return is_named or variable.upper().startswith("AWS_")
 
 
 def _declaration(value: Any) -> str:

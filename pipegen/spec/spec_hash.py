@@ -15,7 +15,7 @@ from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.steps import ids_of
 
 _SECTIONS = ("pipegen", "splits", "seed", "shuffle", "epoch", "batch", "output")
-_UNMEANT = PLACES | {"verify"}
+_UNMEANT = PLACES | {"time_limit", "verify"}
 """Arguments of sources that change no number."""
 _ABSENT = "nothing"
 _SHOWN_LONGEST = 60

@@ -29,7 +29,7 @@ class Written:
     def of(cls, tree: Tree, locate: Locator) -> Written:
         """Keeps a tree as it is now."""
         spans = SourceMap(dict(tree.spans.values), dict(tree.spans.keys))
-        known = Locator(spans, locate.files, locate.base, dict(locate.origins), dict(locate.params), dict(locate.outside))
+        known = Locator(spans, locate.files, locate.base, dict(locate.origins), dict(locate.params), outside=dict(locate.outside))
         return cls(Tree(deepcopy(tree.value), spans, dict(tree.odd_keys), tree.partial), known)
 
     def copy(self) -> tuple[Tree, Locator]:
@@ -37,7 +37,7 @@ class Written:
         spans = SourceMap(dict(self.tree.spans.values), dict(self.tree.spans.keys))
         values = {key: deepcopy(value) for key, value in self.tree.value.items() if key != "stages"}
         known = self.locate
-        locate = Locator(spans, known.files, known.base, dict(known.origins), dict(known.params), dict(known.outside))
+        locate = Locator(spans, known.files, known.base, dict(known.origins), dict(known.params), outside=dict(known.outside))
         return Tree(values, spans, dict(self.tree.odd_keys), self.tree.partial), locate
 
 

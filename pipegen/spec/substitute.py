@@ -9,8 +9,9 @@ from typing import Any
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix
 from pipegen.diagnostics.suggest import closest
+from pipegen.masking import masked_value
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR
-from pipegen.spec.locate import Locator
+from pipegen.spec.locate import Filled, Locator
 from pipegen.spec.params import Value
 from pipegen.spec.source_map import KeyPath, Tree
 from pipegen.spec.words import one_of, shorten
@@ -130,11 +131,17 @@ class Substitution:
         if not value.ok or value.value is None:
             self.spoiled.add(path)
             return None
-        self.locate.from_param(path, name, value.origin, outside=value.outside, at_start=match.start() == 0)
+        filled = Filled(name, value.env, value.by_caller, match[0] == match.string and not value.mixed, value.is_text)
+        self.locate.from_param(path, filled, value.origin, outside=value.outside, at_start=match.start() == 0)
         return value
 
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:
         at = self.locate.label(path)
+        if match[0] not in masked_value(match.string):
+            message = "a `$` in the secret of an address is read as the name of a param, which is not declared"
+            outside = "a dollar itself is written `$$`; or take the whole address from outside, by a param with `env`"
+            self.out.add(make("PG106", message, at, help=outside))
+            return
         dollar = "a dollar itself is written `$$`"
         if match[4] or (match[3] is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
             shown = shorten(match[0])

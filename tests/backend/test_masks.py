@@ -106,7 +106,7 @@ def test_pasted_objects_bring_their_masks_whatever_the_batch_size(folder: Path) 
 def test_a_cache_keeps_both(folder: Path, tmp_path: Path, where: str) -> None:
     steps = [{"resize": {"size": 24}}, "random_flip"]
     wanted = stream(build(folder, steps, cache="none"))
-    pipe = build(folder, steps, cache="memory" if where == "memory" else {"disk": str(tmp_path)})
+    pipe = build(folder, steps, cache="memory" if where == "memory" else {"disk": str(tmp_path / "cache")})
     for _ in range(2):
         for given, due in zip(stream(pipe), wanted, strict=True):
             np.testing.assert_array_equal(given, due)

@@ -76,7 +76,7 @@ def test_skip_keeps_steps_and_reports_exactly_the_bad_ones(pipe: Any, hurt: Hurt
     pipe.seek(0, 0)
     for epoch in range(3):
         assert [len(x) for x, _ in pipe.numpy("train")] == [8] * 4, epoch
-    assert sorted(json.loads(line)["file"] for line in report.read_text().splitlines()) == sorted(hurt.bad)
+    assert sorted(json.loads(line)["file"] for line in report.read_text().splitlines()[1:]) == sorted(hurt.bad)
 
 
 def test_skip_leaves_the_good_ones_where_they_are(first: Any, hurt: Hurt, order: list[int], photo_folder: Path) -> None:

@@ -110,8 +110,8 @@ def test_a_server_without_ranges_is_asked_once(memory: Any, tmp_path: Path) -> N
 def test_it_keeps_to_its_size_and_what_is_read_is_right_all_the_same(memory: Any, tmp_path: Path) -> None:
     content, draw = random.Random(0).randbytes(40_000), random.Random(1)
     file, cache = put(memory, content), BlockCache(tmp_path, 8 * 1024)
-    (tmp_path / "blocks").mkdir()
-    left = tmp_path / "blocks" / "0-0.1.part"
+    (tmp_path / "blocks" / "000").mkdir(parents=True)
+    left = tmp_path / "blocks" / "000" / f"{'0' * 32}-0.1.part"
     left.write_bytes(b"killed")
     os.utime(left, (0, 0))
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 from pipegen.backend.process.variables import variable, write_row
 from pipegen.cache.store import file_stamp
 from pipegen.log import log
+from pipegen.ops.lowering.python_call import numpy_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,11 +49,11 @@ class DiskCache:
         """Make sure that one record is there and whole, as far as that can be; gives it back once it has been seen to."""
 
         def first_time() -> tf.Tensor:
-            state, stamp = tf.numpy_function(self._look, [record], (tf.int64, tf.int64))
+            state, stamp = numpy_function(self._look, [record], (tf.int64, tf.int64))
 
             def computed() -> tf.Tensor:
                 features = compute()
-                return tf.numpy_function(self._write, [record, stamp, *(features[name] for name in self.features)], tf.bool)
+                return numpy_function(self._write, [record, stamp, *(features[name] for name in self.features)], tf.bool)
 
             good = tf.cond(tf.equal(state, _COMPUTE), computed, lambda: tf.equal(state, _WHOLE))
             with tf.control_dependencies([write_row(self.ready, record, tf.ensure_shape(good, []))]):
@@ -90,7 +91,7 @@ class DiskCache:
     def _fetched(self, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The features of records `(n,)` that are there."""
         columns = self.store.about.columns
-        values = tf.numpy_function(self._fetch, [record], [tf.as_dtype(c.dtype) for c in columns])
+        values = numpy_function(self._fetch, [record], [tf.as_dtype(c.dtype) for c in columns])
         return tuple(tf.ensure_shape(value, [record.shape[0], *c.shape]) for value, c in zip(values, columns, strict=True))
 
     def _fetch(self, record: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:

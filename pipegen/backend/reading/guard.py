@@ -6,18 +6,17 @@ A failing op inside a map cannot be caught, but an inner dataset of one element 
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend.reading.records import files_of
 from pipegen.errors import DataError
+from pipegen.json_lines import add_line
 from pipegen.ops.lowering.target import called_in
 
 if TYPE_CHECKING:
@@ -76,8 +75,7 @@ class Quarantine:
             path = self.path(record)
             self.damaged[record] = path
             if self.report is not None:
-                with Path(self.report).open("a", encoding="utf-8") as out:
-                    out.write(json.dumps({"file": path, "record": record}) + "\n")
+                add_line(self.report, {"file": path, "record": record})
             limit = self.max_fraction * self.count
             if len(self.damaged) > limit:
                 shown = ", ".join(sorted(self.damaged.values())[:5])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipegen.data.remote.blocks import patiently
+from pipegen.kept import make_folder
+from pipegen.regular import open_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +46,9 @@ AHEAD = 1024
 FREED = 0.1
 """The part of the cache that is made free at a time."""
 _STRIPES = 1024
+_FOLDER = re.compile(r"[0-9a-f]{3}")
+_BLOCK = re.compile(r"\.?[0-9a-f]{32}-[0-9a-f]+(?P<begun>\.\S+)?")
+"""The name of a block, and of one that was begun: nothing else is removed."""
 _TOUCHED = 600
 """Seconds after which a block that is read counts as used anew."""
 _LEFT = 3600
@@ -180,6 +186,8 @@ class BlockCache:
                 path = self._path(name, number)
                 begun = f"{path}.{os.getpid()}.part"
                 os.makedirs(os.path.dirname(path), exist_ok=True)
+                if os.path.islink(os.path.dirname(path)):
+                    continue  # it leads out of the cache
                 with open(begun, "wb") as stream:
                     stream.write(block)
                 os.replace(begun, path)
@@ -210,16 +218,13 @@ class BlockCache:
     def _evict(self, limit: int) -> int:
         """Removes blocks until the rest takes `limit` bytes at most; returns what it takes."""
         found, now = [], time.time()
-        for folder, _, names in os.walk(self._folder):
-            for name in names:
-                path = os.path.join(folder, name)
-                with suppress(OSError):
-                    about = os.stat(path)
-                    if not name.endswith(".part"):
-                        found.append((about.st_mtime_ns, about.st_size, path))
-                    elif now - about.st_mtime > _LEFT:
-                        os.unlink(path)
-        found = [entry for entry in found if os.path.basename(entry[2]) != "used"]
+        for path, is_begun in self._blocks():
+            with suppress(OSError):
+                about = os.lstat(path)
+                if not is_begun:
+                    found.append((about.st_mtime_ns, about.st_size, path))
+                elif now - about.st_mtime > _LEFT:
+                    os.unlink(path)
         used = sum(size for _, size, _ in found)
         for _, size, path in sorted(found) if used > limit else ():
             if used <= limit:
@@ -228,6 +233,16 @@ class BlockCache:
                 os.unlink(path)
             used -= size
         return used
+
+    def _blocks(self) -> Iterator[tuple[str, bool]]:
+        """Yields the files that this cache made, and whether each was only begun; no link leads out of its folder."""
+        if os.path.islink(self._folder):
+            return
+        for folder, _, names in os.walk(self._folder):
+            if _FOLDER.fullmatch(os.path.relpath(folder, self._folder)):
+                for name in names:
+                    if (match := _BLOCK.fullmatch(name)) is not None:
+                        yield os.path.join(folder, name), match["begun"] is not None
 
     def _name(self, fs: AbstractFileSystem, file: Remote) -> str:
         known = f"{fs.protocol}\0{file.name}\0{file.version}\0{file.size}"
@@ -240,8 +255,8 @@ class BlockCache:
     def _locked(self, name: str) -> Iterator[None]:
         """Waits until no other thread and no other process holds this name, or one of its stripe."""
         stripe = "room" if name == "room" else str(int(hashlib.blake2b(name.encode(), digest_size=4).hexdigest(), 16) % _STRIPES)
-        self._locks.mkdir(parents=True, exist_ok=True)
-        with open(self._locks / f"blocks-{stripe}", "w") as stream:
+        make_folder(self._locks)
+        with os.fdopen(open_lock(self._locks / f"blocks-{stripe}"), "r+") as stream:
             if fcntl is not None:
                 fcntl.flock(stream, fcntl.LOCK_EX)
             yield

@@ -17,6 +17,8 @@ from typing import IO, TYPE_CHECKING
 
 from pipegen.data.remote.block_cache import BlockCache
 from pipegen.data.remote.blocks import Remote, fetch
+from pipegen.kept import below, make_folder
+from pipegen.regular import open_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +52,7 @@ class RemoteCache:
     """
 
     def __init__(self, folder: Path, size: int) -> None:
-        self._files, self._about = folder / "files", folder / "about"
+        self._folder, self._files, self._about = folder, folder / "files", folder / "about"
         self._locks = folder / "locks"
         self._size, self._blocks = size, BlockCache(folder, size)
 
@@ -94,6 +96,9 @@ class RemoteCache:
 
     def _fetch(self, place: Sequence[str], file: Remote, fs: AbstractFileSystem, more: Callable[[int], None]) -> None:
         about = self._about_of(place, file.key)
+        for path in (about, self._files.joinpath(*place, file.key)):
+            if not below(self._folder, path):
+                raise OSError(f"on the way to {path} is a link, which leads out of the cache")
         about.unlink(missing_ok=True)
         fetch(fs, file, self._files.joinpath(*place, file.key), more)
         about.parent.mkdir(parents=True, exist_ok=True)
@@ -116,10 +121,10 @@ class RemoteCache:
 
     def _claim(self, place: Sequence[str]) -> None:
         """Says to other processes that this one reads an address, until it ends."""
-        self._locks.mkdir(parents=True, exist_ok=True)
+        make_folder(self._locks)
         path = self._locks / f"{hashlib.sha256('/'.join(place).encode()).hexdigest()[:32]}.read"
         if path not in _HELD and fcntl is not None:
-            stream = open(path, "a+")  # noqa: SIM115 - open for as long as the process lives
+            stream = os.fdopen(open_lock(path), "r+")  # open for as long as the process lives
             fcntl.flock(stream, fcntl.LOCK_SH)
             stream.truncate(0)
             stream.write("/".join(place))
@@ -157,7 +162,8 @@ class RemoteCache:
         for _, size, path, about in sorted(known):
             if free >= 0:
                 break
-            if path not in kept and not str(path).startswith(in_use):
+            ours = below(self._folder, path.parent) and below(self._folder, about)
+            if path not in kept and not str(path).startswith(in_use) and ours:
                 about.unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
                 free += size
@@ -172,8 +178,8 @@ class RemoteCache:
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
         """Waits until no other process holds this name; the system lets go of it when a process ends, however that happens."""
-        self._locks.mkdir(parents=True, exist_ok=True)
-        with open(self._locks / hashlib.sha256(name.encode()).hexdigest()[:32], "w") as stream:
+        make_folder(self._locks)
+        with os.fdopen(open_lock(self._locks / hashlib.sha256(name.encode()).hexdigest()[:32]), "r+") as stream:
             if fcntl is not None:
                 fcntl.flock(stream, fcntl.LOCK_EX)
             yield

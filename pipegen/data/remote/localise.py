@@ -18,8 +18,8 @@ from pipegen.data.remote.cache import FullError, RemoteCache
 from pipegen.data.remote.listing import ACCESS, AGAIN, file_system, listed, matching
 from pipegen.data.remote.mounting import RemoteMount, stand_in
 from pipegen.errors import OpError
-from pipegen.kept import REMOTE, user_folder
-from pipegen.masking import masked, without_secrets
+from pipegen.kept import REMOTE, below, user_folder
+from pipegen.masking import masked_address, without_secrets
 from pipegen.mounts import mount
 from pipegen.ops.sources.listing.base import Files, Listing, Source
 from pipegen.ops.sources.listing.fetched_reader import FetchedFileReader
@@ -145,8 +145,10 @@ class _Place:
         self, fs: AbstractFileSystem, place: tuple[str, ...], files: list[Remote], mounts: dict[str, RemoteMount], *, single: bool
     ) -> Path:
         root = self._kept / "listed" / Path(*place)
-        at = masked(self.address.folder.partition("?")[0])
+        at = masked_address(self.address.folder.partition("?")[0])
         at = at.rpartition("/")[0] if single else at
+        if not below(self._kept, root):
+            raise OSError(f"on the way to {root} is a link, which leads out of the cache")
         with self._wholes.locked("listed", *place):
             stand_in(root, files, lambda key: not single and bool(matching(self.address.pattern, [key])))
         blocks = _block_cache(self._kept, self.runtime.remote_cache.size)

@@ -14,6 +14,7 @@ from pipegen.data.remote import block_cache
 from pipegen.data.remote.block_cache import AT_ONCE, RUN
 from pipegen.data.remote.blocks import DroppedError, Remote, patiently, version_of
 from pipegen.data.remote.cache import FullError, RemoteCache
+from pipegen.kept import below
 from pipegen.mounts import ChangedError
 
 if TYPE_CHECKING:
@@ -158,12 +159,14 @@ def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -
                 with suppress(OSError):
                     os.unlink(root / key)
             elif key in due:
-                here[key] = os.stat(root / key)
+                here[key] = os.lstat(root / key)
     for key, file in due.items():
         written = _written(file.version)
         if key in here and (here[key].st_size, here[key].st_mtime_ns) == (file.size, written):
             continue
         path = root / key
+        if not below(root, path):
+            raise OSError(f"on the way to {path} is a link, which leads out of the cache")
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "wb") as stream:
             stream.truncate(file.size)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.library import UnreadableError
+from pipegen.ops.lowering.python_call import numpy_function
 from pipegen.ops.lowering.target import target
 
 
@@ -25,7 +26,7 @@ def decode_array(
         with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[said])]):
             return tf.ensure_shape(tf.zeros(_least(shape), tf.as_dtype(dtype)), shape)
     call = partial(_read_or_say, format=format, options=dict(options), shape=tuple(shape), dtype=dtype)
-    values, problem = tf.numpy_function(call, [contents], [tf.as_dtype(dtype), tf.string], stateful=False)
+    values, problem = numpy_function(call, [contents], [tf.as_dtype(dtype), tf.string], stateful=False)
     sound = tf.raw_ops.Assert(condition=tf.equal(problem, ""), data=[problem])
     with tf.control_dependencies([] if sound is None else [sound]):
         array = tf.identity(values)

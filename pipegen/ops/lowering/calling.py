@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipegen.lazy import np, tf
+from pipegen.ops.lowering.python_call import numpy_function
 from pipegen.types import FLOATING, Dim, Interval, times
 
 _SLACK = 1e-6
@@ -58,7 +59,7 @@ def call(function: Callable[..., Any], declared: Declared, image: tf.Tensor, wor
     given = [image] if words is None else [image, words]
     dtype = tf.as_dtype(declared.dtype)
     try:
-        result = tf.numpy_function(lambda *arrays: _checked(function, declared, *arrays), given, dtype, stateful=False)
+        result = numpy_function(lambda *arrays: _checked(function, declared, *arrays), given, dtype, stateful=False)
     except CallFailed as failed:  # outside a graph it is called here and now
         raise tf.errors.UnknownError(None, None, str(failed)) from None
     result.set_shape(image.shape if declared.shape is None else declared.shape)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.lazy import np, tf
 from pipegen.mounts import content_of, mounted
 from pipegen.ops.lowering.mapped import MappedRecords
+from pipegen.ops.lowering.python_call import numpy_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +33,7 @@ class FetchedRecords(MappedRecords):
     def ahead(self, features: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
         """Begins to fetch records, whose places are int64 `(n,)` each, and gives an op that waits for nothing."""
         offsets, lengths, columns = self._places(self._parts_of(features), shard, row)
-        return tf.numpy_function(partial(self._begin, columns), [shard, offsets, lengths], tf.bool, stateful=True)
+        return numpy_function(partial(self._begin, columns), [shard, offsets, lengths], tf.bool, stateful=True)
 
     def _open(self, files: Sequence[tuple[str, int]]) -> None:
         """Nothing is mapped."""
@@ -43,7 +44,7 @@ class FetchedRecords(MappedRecords):
 
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
         columns = [self._parts.index(part) for part in wanted]
-        read = tf.numpy_function(partial(self._read, columns), [shard, offsets, lengths], tf.string, stateful=False)
+        read = numpy_function(partial(self._read, columns), [shard, offsets, lengths], tf.string, stateful=False)
         read.set_shape([shard.shape[0], len(columns)])
         return read
 
@@ -67,13 +68,13 @@ class FetchedFiles:
 
     def __call__(self, path: tf.Tensor) -> tf.Tensor:
         """Returns the bytes of files, stacked as their paths are."""
-        read = tf.numpy_function(_contents, [path], tf.string, stateful=False)
+        read = numpy_function(_contents, [path], tf.string, stateful=False)
         read.set_shape(path.shape)
         return read
 
     def ahead(self, paths: tf.Tensor) -> tf.Tensor:
         """Begins to fetch files `(n,)`, and gives an op that waits for nothing."""
-        return tf.numpy_function(_begin, [paths], tf.bool, stateful=True)
+        return numpy_function(_begin, [paths], tf.bool, stateful=True)
 
 
 def _contents(paths: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.exif import TURNS
 from pipegen.ops.lowering.plugins import PLUGINS, bits_of_head, is_readable, missing_plugin, plugin_format, register
+from pipegen.ops.lowering.python_call import numpy_function
 from pipegen.ops.lowering.target import target
 
 Exif = Literal["apply", "ignore"]
@@ -60,7 +61,7 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
         ):
             return tf.zeros([0, 0, channels], dtype)
     call = partial(_read_or_say, channels=channels, bits=bits, exif=exif)
-    pixels, problem = tf.numpy_function(call, [contents], [dtype, tf.string], stateful=False)
+    pixels, problem = numpy_function(call, [contents], [dtype, tf.string], stateful=False)
     sound = tf.raw_ops.Assert(condition=tf.equal(problem, ""), data=[problem])
     with tf.control_dependencies([] if sound is None else [sound]):
         image = tf.identity(pixels)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipegen.lazy import np, tf
+from pipegen.ops.lowering.python_call import numpy_function
 from pipegen.ops.lowering.sizes import PNG
 from pipegen.ops.lowering.target import target
 
@@ -46,7 +47,7 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
 
     def other() -> tf.Tensor:
         if target() == "process":
-            return tf.numpy_function(_by_pillow, [contents], tf.int32)
+            return numpy_function(_by_pillow, [contents], tf.int32)
         with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=["of masks only gray PNG is read"])]):
             return tf.zeros([0, 0, 1], tf.int32)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
+from pipegen.ops.lowering.python_call import numpy_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ def together(take: Callable[[Sequence[str], Any, Any], list[Any]], types: Mappin
 
     def read(names: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> dict[str, Any]:
         dtypes = [tf.as_dtype(types[name][0]) for name in names]
-        found = tf.numpy_function(lambda shards, rows: take(names, shards, rows), [shard, row], dtypes, stateful=False)
+        found = numpy_function(lambda shards, rows: take(names, shards, rows), [shard, row], dtypes, stateful=False)
         found = [found] if tf.is_tensor(found) else found  # outside a graph, of one feature
         for name, value in zip(names, found, strict=True):
             value.set_shape([shard.shape[0], *types[name][1]])

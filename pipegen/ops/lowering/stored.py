@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.lowering.python_call import numpy_function
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -27,7 +29,7 @@ class Mapped:
         """The rows of these numbers, stacked as these are."""
         import tensorflow as tf
 
-        taken = tf.numpy_function(self._take, [row], tf.as_dtype(self._array.dtype), stateful=False)
+        taken = numpy_function(self._take, [row], tf.as_dtype(self._array.dtype), stateful=False)
         taken.set_shape([*row.shape, *self._array.shape[1:]])
         return taken
 
@@ -50,7 +52,7 @@ def called(
 
     def read(names: Sequence[str], *place: tf.Tensor) -> dict[str, tf.Tensor]:
         dtypes = [tf.as_dtype(types[name][0]) for name in names]
-        found = tf.numpy_function(lambda *at: take(names, *at), list(place), dtypes, stateful=False)
+        found = numpy_function(lambda *at: take(names, *at), list(place), dtypes, stateful=False)
         found = [found] if tf.is_tensor(found) else found  # outside a graph, of one feature
         for name, value in zip(names, found, strict=True):
             value.set_shape([place[0].shape[0], *types[name][1]])

@@ -125,7 +125,7 @@ def test_what_a_fill_uncovers_is_ignored_and_stays_so() -> None:
 def test_caches_shares_resumes_and_views_keep_it(tmp_path: Any) -> None:
     steps = RECIPES["flip and crop"]
     whole = delivered(spec(steps))
-    for runtime in ({"cache": "memory"}, {"cache": {"disk": str(tmp_path)}}):
+    for runtime in ({"cache": "memory"}, {"cache": {"disk": str(tmp_path / "cache")}}):
         pipe = pipegen.build(spec(steps), data=scenes(), runtime={"jit": "never", **runtime})
         for _ in range(2):
             masks = np.concatenate([y["mask"].numpy() for _, y in pipe.dataset("train", epoch=0)])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
+import signal
 import sqlite3
 import stat
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -200,7 +204,7 @@ URL = f"postgresql://bob:{SECRET}@nowhere.invalid:5432/db?sslpassword={SECRET}x"
     [
         (f"see {URL} !", "see postgresql://bob:***@nowhere.invalid:5432/db?sslpassword=*** !"),
         ("mysql://u:a@b:c@h/d", "mysql://u:***@h/d"),
-        ("mssql+pyodbc:///?odbc_connect=UID%3Dsa%3BPWD%3Dtop%3BX%3D1", "mssql+pyodbc:///?odbc_connect=UID%3Dsa%3BPWD%3D***%3BX%3D1"),
+        ("mssql+pyodbc:///?odbc_connect=UID%3Dsa%3BPWD%3Dtop%3BX%3D1", "mssql+pyodbc:///?odbc_connect=***"),
         ("postgresql://u@h:5432/db and https://x/y:z", "postgresql://u@h:5432/db and https://x/y:z"),
     ],
 )
@@ -290,3 +294,103 @@ def test_snapshots_are_plain_files(folder: Path) -> None:
     sql().list(folder)
     assert stat.S_ISREG(snapshot(folder).lstat().st_mode)
     assert [p.name.endswith(".jsonl") for p in (folder / ".pipegen").iterdir()] == [True]
+
+
+ENDLESS = "with recursive r(i) as (select 1 union all select i+1 from r) select count(*) as n, 'a' as breed from r"
+ENDLESS_ROWS = "with recursive r(i) as (select 1 union all select i+1 from r) select i as n, 'a' as breed from r"
+
+
+@pytest.mark.parametrize("query", [ENDLESS, ENDLESS_ROWS])
+def test_a_query_has_a_time_limit(folder: Path, query: str) -> None:
+    threads = threading.active_count()
+    begun = time.monotonic()
+    late = refusal(sql(query, time_limit=0.4), folder)
+    assert (late.code, time.monotonic() - begun < 5) == ("PG453", True)
+    assert "0.4 seconds" in late.message
+    assert "`time_limit: " in late.lines[0]
+    assert threading.active_count() <= threads, "the thread that asked has ended"
+    assert not [p for p in (folder / ".pipegen").glob("*") if p.suffix == ".jsonl"], "nothing of it is kept"
+
+
+def test_a_query_is_ended_by_an_interrupt(folder: Path) -> None:
+    """As Ctrl-C does: a handler that raises gets its turn while the database works."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.4)
+    begun = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            sql(ENDLESS).list(folder)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - begun < 5
+
+
+def test_many_rows_come_in_their_order(folder: Path) -> None:
+    rows = "with recursive r(i) as (select 1 union all select i+1 from r where i < 7001) select i as n, 'a' as breed from r order by i"
+    listing = sql(rows).list(folder)
+    assert len(listing.keys) == 7001
+    lines = snapshot(folder).read_text().splitlines()
+    assert [int(json.loads(line)[0]) for line in lines[1:-1]] == [*range(1, 7002)]
+
+
+@pytest.mark.parametrize("arguments", ["?mode=rwc", "?timeout=3&check_same_thread=false", "?mode=ro&cache=shared"])
+def test_arguments_of_a_file_of_sqlite_have_no_effect_and_no_warning(
+    folder: Path, arguments: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    assert len(sql(url=f"sqlite:///dogs.db{arguments}").list(folder).keys) == 8
+    assert [w for w in recwarn if "SAWarning" in str(w.category)] == []
+    assert refusal(sql(url=f"sqlite:///fresh.db{arguments}"), folder).code == "PG401"
+    assert not (folder / "fresh.db").exists()
+
+
+@pytest.mark.parametrize("query", ["select load_extension('x.so') as n, 'a' as breed", "select fts3_tokenizer('x') as n, 'a' as breed"])
+def test_a_query_of_sqlite_loads_no_library(folder: Path, query: str) -> None:
+    assert refusal(sql(query), folder).code == "PG453"
+
+
+def test_sqlite_opens_no_other_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipegen.ops.sources.tables.sql.refuse_writing", lambda query: None)
+    wrong = refusal(sql("attach 'other.db' as other"), folder)
+    assert "not authorized" in wrong.message
+    assert not (folder / "other.db").exists()
+
+
+def test_the_snapshot_beside_the_spec_follows_no_link(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (folder / ".pipegen").symlink_to(outside)
+    assert refusal(sql(), folder).code == "PG671"
+    assert not list(outside.iterdir())
+
+
+@pytest.mark.parametrize("driver", ["pymysql", "mysqldb", "mysqlconnector", "mariadbconnector"])
+def test_drivers_of_mysql_send_no_file_that_a_server_asks_for(driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlalchemy
+
+    from pipegen.ops.sources.tables.sql import _engine
+
+    made: dict[str, Any] = {}
+    monkeypatch.setattr(sqlalchemy, "create_engine", lambda url, **options: made.update(options))
+    for dialect in ("mysql", "mariadb"):
+        url = SimpleNamespace(get_backend_name=lambda dialect=dialect: dialect, get_driver_name=lambda: driver, password=None)
+        _engine(sqlalchemy, url, ".")
+        assert [value for name, value in made["connect_args"].items() if "local_infile" in name] in ([False], [0])
+
+
+def test_duckdb_reads_no_other_file(folder: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("duckdb_engine")
+    url = f"duckdb:///{folder}/d.duckdb"
+    (folder / "secret.csv").write_text("n,breed\n1,a\n")
+    with duckdb.connect(str(folder / "d.duckdb")) as database:
+        database.execute("create table dogs as select 1 as n, 'a' as breed")
+        database.execute(f"create view leak as select * from read_csv('{folder}/secret.csv')")
+    assert len(sql("select n, breed from dogs", url=url).list(folder).keys) == 1
+    for query in ("select * from leak", f"select * from read_csv('{folder}/secret.csv')", f"from '{folder}/secret.csv'"):
+        assert refusal(sql(query, url=url), folder).code == "PG453", query
+    endless = "select count(*) as n, 'a' as breed from range(100000000) a, range(100000000) b"
+    assert "its `time_limit`" in refusal(sql(endless, url=url, time_limit=1), folder).message

@@ -11,15 +11,16 @@ from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 
 from pipegen.errors import OpError
 from pipegen.libraries import how_to_install
-from pipegen.masking import Secretive, masked, without_secrets
+from pipegen.masking import Secretive, masked_address, without_secrets
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.tables.reading import TableReading
+from pipegen.ops.sources.tables.sql_run import LateError, Running
 from pipegen.ops.sources.tables.sql_snapshot import Snapshot, keep_snapshot, read_snapshot, snapshot_name
 from pipegen.ops.sources.tables.sql_text import refuse_writing
 from pipegen.ops.sources.tables.table import Table, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _FOLDER = ".pipegen"
@@ -30,19 +31,29 @@ _READ_ONLY: dict[str, str] = {
     "oracle": "SET TRANSACTION READ ONLY",
 }
 """What tells a database, by its dialect, that nothing may be written."""
+_NO_LOCAL_FILES: dict[str, dict[str, Any]] = {
+    "mysqldb": {"local_infile": 0},
+    "pymysql": {"local_infile": False},
+    "mysqlconnector": {"allow_local_infile": False},
+    "mariadbconnector": {"local_infile": False},
+}
+"""What keeps a driver from sending the files of this machine that a server asks for."""
 
 
 class SqlTable(TableReading):
     """The rows of one query."""
 
-    url: Annotated[str, Field(min_length=3), AfterValidator(Secretive), PlainSerializer(masked, return_type=str)]
+    url: Annotated[str, Field(min_length=3), AfterValidator(Secretive), PlainSerializer(masked_address, return_type=str)]
     """The database, as an address of SQLAlchemy: `postgresql+psycopg://user@host/db`, `sqlite:///scans.db` (relative to the spec's
-    file). Take one with a password from outside, by a param with `env`; no output shows it."""
+    file). Take one with a password from outside, by a param with `env`; no output shows it. In a spec it has only arguments that load
+    nothing, which the page on security lists."""
     query: Annotated[str, Field(min_length=6)]
     """One statement that reads. It runs read-only; give it `order by`, since rows have their order from it."""
     snapshot: Annotated[str, Field(min_length=1)] | None = None
-    """The file that keeps the rows, relative to the spec's file; by default one below `.pipegen/` that is named by the address and the
-    query. As long as it is there, the database is not asked."""
+    """The file that keeps the rows, relative to the spec's file and below its folder or the working directory; by default one below
+    `.pipegen/` that is named by the address and the query. As long as it is there, the database is not asked."""
+    time_limit: Annotated[float, Field(gt=0, le=86400)] = 600
+    """Seconds that the database may take until all rows are there."""
 
     @field_validator("query")
     @classmethod
@@ -76,15 +87,19 @@ class SqlTable(TableReading):
 
     def _kept(self, base: Path) -> Snapshot:
         file, asked = self._file(base), self._asked(base)
+        if self.snapshot is None and os.path.islink(os.path.join(str(base), _FOLDER)):
+            message = f"the rows of the query are kept in {_FOLDER!r}, which is a link here and leads elsewhere"
+            raise OpError("PG671", message, help="remove the link, or name a file: `snapshot: rows.jsonl`")
         field = "snapshot" if self.snapshot is not None else None
         try:
             found = read_snapshot(file, *asked)
             if found is None:
-                with _result(self.url, self.query, str(base)) as (columns, rows):
+                with _result(self.url, self.query, str(base), self.time_limit) as (columns, rows):
                     keep_snapshot(file, *asked, columns, rows)
                 found = read_snapshot(file, *asked)
-        except OSError as error:
-            message = f"the rows of the query cannot be kept in {file!r}: {(error.strerror or str(error)).lower()}"
+        except (OSError, RecursionError) as error:  # the latter of folders within folders
+            reason = getattr(error, "strerror", None) or str(error)
+            message = f"the rows of the query cannot be kept in {file!r}: {reason.lower()}"
             raise OpError("PG454", message, field=field, help="`snapshot: FILE` names another place") from None
         except (ValueError, KeyError, TypeError) as error:
             message = f"the snapshot {file!r} cannot be used: {error}"
@@ -113,7 +128,7 @@ class SqlRows(Table):
 
 
 @contextmanager
-def _result(url: str, query: str, base: str) -> Iterator[tuple[tuple[str, ...], Iterator[list[str]]]]:
+def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tuple[str, ...], Iterator[list[str]]]]:
     """The names of the columns and the rows, as texts, while the database is connected.
 
     Raises:
@@ -137,8 +152,11 @@ def _result(url: str, query: str, base: str) -> Iterator[tuple[tuple[str, ...], 
     except Exception as error:  # what the address of a database may hold is parsed by its driver
         raise OpError("PG453", f"`url` is no address of a database: {hide(error)}", field="url", help=_FORM) from None
     field = "url"
-    try:
+
+    def ask(connected: Callable[[Any], None]) -> Iterator[Any]:
+        nonlocal field
         with engine.connect() as connection:
+            connected(connection.connection.dbapi_connection)
             field = "query"
             if made.get_backend_name() in _READ_ONLY:
                 connection.exec_driver_sql(_READ_ONLY[made.get_backend_name()])
@@ -146,13 +164,24 @@ def _result(url: str, query: str, base: str) -> Iterator[tuple[tuple[str, ...], 
             if made.get_backend_name() == "postgresql":
                 options["postgresql_readonly"] = True
             result = connection.execution_options(**options).exec_driver_sql(query)
-            yield tuple(map(str, result.keys())), ([text_of(value) for value in row] for row in result)
+            yield tuple(map(str, result.keys()))
+            for row in result:
+                yield [text_of(value) for value in row]
             connection.rollback()
+
+    running = Running(ask, limit)
+    try:
+        yield running.columns(), running.rows()
+    except LateError:
+        longer = (f"ask for less, or give it longer: `time_limit: {min(86400, limit * 6):g}`",)
+        message = f"the database has not answered within {limit:g} seconds, its `time_limit`"
+        raise OpError("PG453", message, field=field, help=longer) from None
     except sqlalchemy.exc.SQLAlchemyError as error:
         cause = getattr(error, "orig", None) or error
         what = "cannot be reached" if field == "url" else "refuses the query"
         raise OpError("PG453", f"the database {what}: {hide(cause)}", field=field) from None
     finally:
+        running.end()
         engine.dispose()
 
 
@@ -162,15 +191,21 @@ _FORM = "an address is `DIALECT://USER:PASSWORD@HOST/DATABASE`, such as `sqlite:
 def _engine(sqlalchemy: Any, url: Any, base: str) -> Any:
     """An engine that may only read, where its database knows how."""
     options: dict[str, Any] = {"poolclass": sqlalchemy.pool.NullPool}
-    if url.get_backend_name() == "duckdb":
-        options["connect_args"] = {"read_only": True}
-    if url.get_backend_name() == "sqlite":
+    name, driver = url.get_backend_name(), url.get_driver_name()
+    if name == "duckdb":
+        # Files and addresses that a query or a view names stay closed: a query reads one database.
+        settings = {"enable_external_access": "false", "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+        options["connect_args"] = {"read_only": True, "config": settings}
+    elif name in ("mysql", "mariadb") and driver in _NO_LOCAL_FILES:
+        options["connect_args"] = dict(_NO_LOCAL_FILES[driver])
+    if name == "sqlite":
         if not url.database or url.database == ":memory:":
             raise OpError("PG401", "a database in memory has no rows yet", field="url", help="give a file: `sqlite:///scans.db`")
         file = os.path.abspath(os.path.join(base, os.path.expanduser(url.database)))
         if not os.path.isfile(file):
             raise OpError("PG401", f"{file!r} does not exist", field="url")
         options["creator"] = lambda: _sqlite(file)
+        url = sqlalchemy.make_url("sqlite://")  # the file is opened here, and arguments of the address have no effect
     return sqlalchemy.create_engine(url, **options)
 
 
@@ -184,10 +219,20 @@ def _sqlite(file: str) -> Any:
     connection = sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True)
     try:
         connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
         check_pages(file, connection)
     except (sqlite3.Error, StoreError) as error:
         connection.close()
         raise OpError(
             "PG430", f"{file!r} is damaged ({error})", field="url", help="copy the file again, or dump and load the database"
         ) from None
+    connection.set_authorizer(_authorise)
     return connection
+
+
+def _authorise(action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None) -> int:
+    """Refuses SQLite what reaches beyond the file: another one, and libraries."""
+    import sqlite3
+
+    is_library = action == sqlite3.SQLITE_FUNCTION and (second or first or "").lower() in ("load_extension", "fts3_tokenizer")
+    return sqlite3.SQLITE_DENY if is_library or action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH) else sqlite3.SQLITE_OK

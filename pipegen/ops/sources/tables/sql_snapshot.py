@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from pipegen.json_lines import inert
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -88,7 +90,7 @@ def keep_snapshot(file: str, url: str, query: str, columns: Sequence[str], rows:
         with open(fresh, "xb") as stream:
 
             def append(value: object) -> None:
-                line = json.dumps(value).encode() + b"\n"
+                line = inert(json.dumps(value)).encode() + b"\n"
                 digest.update(line)
                 stream.write(line)
 

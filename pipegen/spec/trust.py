@@ -1,0 +1,185 @@
+"""Checks that a spec is data: its addresses load nothing, it sends nothing away, and it writes only where it may.
+
+A spec may come from a stranger. What the caller gives as a whole, by `params=`, `--set`, `overrides=` or the environment, is the
+caller's own and not looked at; for files to write in, the environment does not count, since the spec chooses the variable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Set
+from pathlib import Path
+from typing import Any
+
+from pipegen.diagnostics.catalog import make
+from pipegen.masking import masked_address
+from pipegen.ops.registry import sources
+from pipegen.spec.address import KNOWN, Address, names_server
+from pipegen.spec.allowed import Allowed
+from pipegen.spec.locate import Place
+from pipegen.spec.rebase import ADDRESS, PLACES, SNAPSHOT, own_places, places
+from pipegen.spec.source_map import KeyPath, format_path
+from pipegen.spec.words import one_of
+
+REPORT: KeyPath = ("errors", "decode", "skip", "report")
+"""The setting that names a file to write in; an argument of sources is `SNAPSHOT`."""
+
+
+def check_trust(raw: Mapping[str, Any], place: Place, base: Path, allowed: Allowed, env: Mapping[str, str]) -> None:
+    """Reports what a resolved spec must not say unless its caller does.
+
+    Args:
+        raw: The plain values, params put in and paths absolute.
+        place: Where the spec stands.
+        base: The folder of its file.
+        allowed: What the caller allows.
+        env: The environment.
+    """
+    if allowed.everything:
+        return
+    _addresses(raw, place, {name for name in env if name not in allowed.env})
+    _sent(raw, place)
+    for path, file in _written(raw):
+        _check_written(path, file, place, base, allowed)
+
+
+def _addresses(raw: Mapping[str, Any], place: Place, env: Set[str]) -> None:
+    """Reports addresses that load code or read files of options, or are of a kind that is not known to do neither."""
+    for node, key, path in places(raw.get("source"), ("source",)):
+        value = node[key]
+        for at, one in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            where = path if at is None else (*path, at)
+            if isinstance(one, str) and not place.locate.is_callers(where):
+                _database(one, where, place, env) if key == ADDRESS else _files(one, where, place)
+
+
+def _database(value: str, path: KeyPath, place: Place, env: Set[str]) -> None:
+    from pipegen.ops.sources.tables.sql_address import allowed_arguments, password_variable, unsafe
+
+    variable = password_variable(value)
+    if variable in env:
+        message = f"the driver of `{path[-1]}` sends the password in `{variable}` to the server that the spec names"
+        help_ = (
+            f"take the address from the caller: `{path[-1]}: $address`",
+            f"or allow the variable: `--allow-env {variable}`, `build(…, allow_env=[{variable!r}])`",
+        )
+        place.at(*path).add(make("PG673", message, place.locate.label(path), help=help_))
+
+    for wrong in unsafe(value):
+        known = allowed_arguments(value)
+        listed = f"the address of this driver may have {one_of(known, 'and')}" if known else ""
+        message = f"`{path[-1]}` {masked_address(wrong)}; a driver could load code or read files by that"
+        place.at(*path).add(make("PG670", message, place.locate.label(path), help=tuple(filter(None, (listed, _way_out("url"))))))
+
+
+def _files(value: str, path: KeyPath, place: Place) -> None:
+    address = Address.of(value)
+    if "://" not in value or (address is None and value.lower().startswith("file://") and "::" not in value):
+        return
+    if address is None or "::" in value:
+        message = f"{masked_address(value)!r} is a chain of addresses, or not an address"
+        help_ = f"write one address; {_way_out('path')}"
+        place.at(*path).add(make("PG670", message, place.locate.label(path), help=help_))
+    elif address.scheme not in KNOWN:
+        message = f"`{address.scheme}://` is not a kind of address that a spec may have"
+        listed = f"a spec may have {one_of([f'{scheme}://' for scheme in sorted(KNOWN)], 'and')}"
+        place.at(*path).add(make("PG670", message, place.locate.label(path), help=(listed, _way_out("path"))))
+
+
+def _way_out(key: str) -> str:
+    kind = "str" if key == "url" else "path"
+    return f"any address is taken from the caller: `params: {{data: {{type: {kind}, env: DATA_URL}}}}` and `{key}: $data`, or `--set`"
+
+
+def _sent(raw: Mapping[str, Any], place: Place) -> None:
+    """Reports what comes from the environment and is a part of what is sent to a server that the spec names."""
+    locate = place.locate
+    tainted = {path for path, filled in locate.filled.items() if any(each.env for each in filled)}
+    if not tainted:
+        return
+    asked, reported = dict[KeyPath, KeyPath](), set[KeyPath]()
+    for path, value in _texts(raw, ()):
+        if path[0] in ("params", "stages", "extends") or not names_server(value) or locate.is_callers(path):
+            continue
+        if path in tainted and not locate.is_param(path):
+            _report_sent(path, path, place)
+            reported.add(path)
+        if path[0] == "source":
+            asked.setdefault(_source_of(path), path)
+    for path in sorted(tainted - reported, key=str):
+        address = asked.get(_source_of(path)) if path[0] == "source" else None
+        is_own_place = locate.is_param(path) and _is_place(path)
+        if address is not None and not is_own_place and any(each.env and each.is_text for each in locate.filled[path]):
+            _report_sent(path, address, place)
+
+
+def _report_sent(path: KeyPath, address: KeyPath, place: Place) -> None:
+    variable, key = place.locate.from_env(path), address[-1] if isinstance(address[-1], str) else address[-2]
+    message = f"`{format_path(path)}` is sent to a server that the spec names, and `{variable}` of the environment may be a part of it"
+    help_ = (
+        f"take the whole address from the environment: `{key}: $address`",
+        f"or pass the value by `--set` or `params=`; or allow the variable: `--allow-env {variable}`, `build(…, allow_env=[{variable!r}])`",
+    )
+    labels = [place.locate.label(path)]
+    if address != path:
+        labels.append(place.locate.label(address, "the server"))
+    place.at(*path).add(make("PG673", message, *labels, help=help_))
+
+
+def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _texts(inner, (*path, key))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from _texts(inner, (*path, at))
+
+
+def _source_of(path: KeyPath) -> KeyPath:
+    """The key path of the source that a value belongs to: the innermost one around it."""
+    return next((path[:n] for n in range(len(path) - 1, 0, -1) if path[n - 1] in sources()), path[:1])
+
+
+def _is_place(path: KeyPath) -> bool:
+    names = [key for key in path if isinstance(key, str)]
+    key, of = names[-1], _source_of(path)
+    return key in PLACES or key in own_places({str(of[-1]): None}, str(of[-1]))
+
+
+def _written(raw: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """Yields the files that a spec names to be written."""
+    at: Any = raw
+    for key in REPORT:
+        at = at.get(key) if isinstance(at, Mapping) else None
+    if isinstance(at, str):
+        yield REPORT, at
+    for node, key, path in places(raw.get("source"), ("source",)):
+        if key == SNAPSHOT and isinstance(node[key], str):
+            yield path, node[key]
+
+
+def _check_written(path: KeyPath, file: str, place: Place, base: Path, allowed: Allowed) -> None:
+    locate = place.locate
+    if locate.is_callers(path) and not locate.from_env(path):
+        return
+    own = [] if locate.in_shared_base(path) else [str(locate.folder(path))]
+    if "://" not in file and lies_below(file, [str(base), str(Path.cwd()), *own, *allowed.write]):
+        return
+    folder = os.path.dirname(file)
+    message = f"`{format_path(path)}` names {file!r}, which is neither below the spec's folder nor below the working directory"
+    help_ = (
+        f"name a file below one of them, such as `{path[-1]}: {os.path.basename(file) or 'damaged.jsonl'}`",
+        f"or allow the folder: `pipegen.build(…, allow_write=[{folder!r}])`, or `--allow-write {folder}` on the command line",
+    )
+    place.at(*path).add(make("PG671", message, locate.label(path), help=help_))
+
+
+def lies_below(file: str, folders: list[str]) -> bool:
+    """Tells whether a file lies below one of these folders, once every link is followed."""
+    try:
+        real = os.path.realpath(file)
+    except ValueError:  # no file can have that name
+        return False
+    return any(real.startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)
