@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipegen.data.remote.blocks import patiently
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,11 +179,8 @@ class BlockCache:
         with suppress(OSError):
             for number, block in blocks.items():
                 path = self._path(name, number)
-                begun = f"{path}.{os.getpid()}.part"
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(begun, "wb") as stream:
-                    stream.write(block)
-                os.replace(begun, path)
+                write_whole(path, block, durable=False)  # training waits for it, and what a power cut takes is fetched again
             self._count(sum(map(len, blocks.values())))
 
     def _count(self, more: int) -> None:
