@@ -127,9 +127,10 @@ class Checkpoints:
         older, files = f"{KERAS_WEIGHTS}{_OLDER}", f"{KERAS_WEIGHTS}* and {KERAS_FILE}*"
         before = f"those before, {older}, cannot be read either ({why_older})" if why_older else "there are none before them"
         return (
-            f"the weights in {str(self._folder)!r} cannot be read: {KERAS_WEIGHTS} is not whole ({why}), as after a stop in the middle of its "
-            f"write, and {before}. To begin a new run, remove {files} and pipegen.state.json from the folder. To go on from other weights of "
-            f"this run, load them before `fit`, and remove {files}. `BackupAndRestore(…, double_checkpoint=True)` keeps the weights before"
+            f"the weights in {str(self._folder)!r} cannot be read: {KERAS_WEIGHTS} is not whole ({why}), as after a stop in the middle of "
+            f"its write, and {before}. To begin a new run, remove {files} and pipegen.state.json from the folder. To go on from other "
+            f"weights of this run, load them before `fit`, and remove {files}. `BackupAndRestore(…, double_checkpoint=True)` keeps the "
+            "weights before"
         )
 
 
