@@ -147,3 +147,10 @@ def main(folder: str, save_freq: str, how: str, at: str, double: str = "") -> No
     model = memory()
     model.fit(pipe.train, validation_data=pipe.validation, epochs=EPOCHS, verbose=0, callbacks=[backup, ours, Killer()])
     print(model.remembers, int(model.optimizer.iterations), len(model.trained))
+
+
+def shared(folder: str) -> None:
+    """A run whose weights are saved elsewhere, in a folder that others use as well."""
+    pipe, model = numbered(8, 4), memory()
+    model.fit(pipe.train, epochs=EPOCHS, verbose=0, callbacks=[pipe.callback(folder)])
+    print(model.remembers, len(model.trained))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,3 +138,18 @@ def test_one_kill(tmp_path: Path, save_freq: str, at: int) -> None:
         assert ends == [-signal.SIGKILL, 0], how
         remembers, iterations, _ = said.split()
         assert f"{remembers} {iterations}" == expected(), how
+
+
+@pytest.mark.nightly
+def test_two_runs_share_a_folder(tmp_path: Path) -> None:
+    """As launchers start them, one for each device, of which none has the weights in that folder."""
+    path = os.pathsep.join([str(TESTS.parent), str(TESTS), os.environ.get("PYTHONPATH", "")])
+    program = "import sys, killed_run; killed_run.shared(*sys.argv[1:])"
+    command = [sys.executable, "-c", program, str(tmp_path / "ck")]
+    options: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""}, "text": True}
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) for _ in range(2)]
+    for run in runs:
+        said, wrong = run.communicate(timeout=300)
+        assert run.returncode == 0, wrong[-4000:]
+        assert said.split() == expected().split()
+    assert os.listdir(tmp_path / "ck") == ["pipegen.state.json"]

@@ -147,7 +147,7 @@ class Record:
             if not epochs or min(numbers["steps"], numbers["per_epoch"], numbers["execution"]) < 1:
                 raise ValueError("it has no epochs")
             since = begun, origin, shift, missing
-            said = {"counts": found["counts"], "finished": bool(found["finished"]), "has_inner_save": bool(found.get("has_inner_save"))}
-            return cls(**numbers, **said, epochs=epochs, since=since)
+            finished, inner = bool(found["finished"]), bool(found.get("has_inner_save"))
+            return cls(**numbers, counts=found["counts"], finished=finished, epochs=epochs, since=since, has_inner_save=inner)
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"the record of `fit` in the state is damaged ({error}); remove the file to start anew") from None
