@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from pipegen.regular import open_folder, open_owned
+from pipegen.whole_files import is_part, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,7 +96,7 @@ def make_folder(folder: Path) -> None:
 def _held(folder: Path) -> list[str]:
     """Names in a folder besides the mark; none where it cannot be read: what is to be written there then fails, and says why."""
     try:
-        return [name for name in sorted(os.listdir(folder)) if not name.startswith(MARKER)]
+        return [name for name in sorted(os.listdir(folder)) if name != MARKER and not is_part(name)]
     except (OSError, ValueError):
         return []
 
@@ -149,18 +149,7 @@ class Inside:
 
     def put(self, name: str, content: Iterable[bytes | memoryview], mode: int = 0o666) -> None:
         """Writes a file, which is there whole or not at all, whatever happens meanwhile and whoever else writes it."""
-        fresh = f"{name}.{os.getpid()}.{secrets.token_hex(4)}"
-        number = self.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        try:
-            with os.fdopen(number, "wb") as stream:
-                stream.writelines(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(fresh, name, src_dir_fd=self._number, dst_dir_fd=self._number)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(fresh, dir_fd=self._number)
-            raise
+        write_whole(name, content, mode=mode, within=self._number)
 
 
 def open_kept(folder: Path, name: str) -> IO[bytes]:

@@ -11,9 +11,9 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from html import escape
-from pathlib import Path
 
 from pipegen.terminal import visible
+from pipegen.whole_files import write_whole
 
 _VOID = frozenset({"br", "hr", "img", "meta"})
 _STYLE = """
@@ -71,7 +71,7 @@ class Page(Html):
         Raises:
             OSError: When that does not work.
         """
-        Path(path).write_text(str(self), encoding="utf-8", newline="")
+        write_whole(path, str(self))
 
     def __repr__(self) -> str:
         return f"<a page of {len(self.encode()) / 1000:,.0f} kB: `.save(FILE)` writes it, and a notebook shows it>"

@@ -42,7 +42,15 @@ def main(folder: str, how: str, at: int) -> None:
         if how == "removed" and not left[0]:
             die()
 
+    def replaced(source: Any, target: Any, *, replace: Any = os.replace, **places: Any) -> None:
+        left[0] -= "between-stages" in f"{source}{target}"
+        if how == "rename" and not left[0]:
+            die()
+        replace(source, target, **places)
+
     keras.src.callbacks.backup_and_restore.file_utils.rmtree = removed
+    if how == "rename":
+        os.replace = replaced
     pipe, model = numbered(8, 4, stages=STAGES), memory()
     for number, stage in enumerate(pipe.stages, 1):
         more = [Killer(at)] if how == "batch" else []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
 from resuming import PRIME, Crash
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Memory(keras.Model):
@@ -69,17 +67,27 @@ class CrashingBackup(keras.callbacks.BackupAndRestore):
         save_freq: As Keras has it.
         crash: At which save, from 1; 0 for none.
         torn: Between the weights and the epoch, rather than behind both.
+        cut: In the middle of the weights.
     """
 
-    def __init__(self, folder: Path, save_freq: Any, crash: int = 0, *, torn: bool = False, **options: Any) -> None:
-        super().__init__(str(folder), save_freq=save_freq, **options)
-        self.left, self.torn = crash, torn
+    def __init__(self, folder: Path, save_freq: Any, crash: int = 0, *, torn: bool = False, cut: bool = False, **options: Any) -> None:
+        super().__init__(str(folder), save_freq=save_freq, double_checkpoint=cut, **options)
+        self.left, self.torn, self.cut = crash, torn, cut
 
     def _save_model(self) -> None:
         self.left -= 1
         if self.left == 0 and self.torn:
             self.model.save_weights(filepath=self._weights_path, overwrite=True)
             raise Crash
+        if self.left == 0 and self.cut:
+            self.model.save_weights = self._save_half
         super()._save_model()
         if self.left == 0:
             raise Crash
+
+    def _save_half(self, filepath: str, overwrite: bool) -> None:
+        del self.model.save_weights
+        self.model.save_weights(filepath, overwrite=overwrite)
+        file = Path(filepath)
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        raise Crash

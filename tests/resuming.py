@@ -79,8 +79,8 @@ def crash_at(batches: int) -> CrashAt:
     return CrashAt(batches)
 
 
-def backup_in(folder: Path, save_freq: Any, crash: int = 0, *, torn: bool = False, **options: Any) -> CrashingBackup:
+def backup_in(folder: Path, save_freq: Any, crash: int = 0, **options: Any) -> CrashingBackup:
     """Returns Keras' callback that saves, and breaks off at one of its saves."""
     from remembering import CrashingBackup
 
-    return CrashingBackup(folder, save_freq, crash, torn=torn, **options)
+    return CrashingBackup(folder, save_freq, crash, **options)

@@ -72,17 +72,17 @@ def test_the_run_that_nothing_broke_off(small: Any, kind: str, execution: int, b
 
 
 def check_every_crash(pipe: Any, folder: Path, kind: str, save_freq: Any, execution: int) -> None:
-    """Breaks runs off after every batch of two epochs, and at every save before and behind the write of the epoch."""
+    """Breaks runs off after every batch of two epochs, and at every save: in the write of the weights, before that of the epoch, behind."""
     expected = memory(execution)
     fit(pipe, expected, kind, pipe.callback())
     batches = 2 * KINDS[kind].get("steps_per_epoch", 4)
     cases = [("batch", at) for at in range(execution, batches + 1, execution)]
-    cases += [(how, save) for how in ("torn", "saved") for save in range(1, 4)]
+    cases += [(how, save) for how in ("torn", "saved", "cut") for save in range(1, 4)]
     for how, at in cases:
         where = f"{kind}, save_freq={save_freq}, {execution} steps per execution, crash at {how} {at}"
         shutil.rmtree(folder, ignore_errors=True)
         pipe.seek(0, 0)
-        backup = backup_in(folder, save_freq, at if how != "batch" else 0, torn=how == "torn")
+        backup = backup_in(folder, save_freq, at if how != "batch" else 0, torn=how == "torn", cut=how == "cut")
         crash = [crash_at(at)] if how == "batch" else []
         model = memory(execution)
         try:
@@ -218,12 +218,155 @@ def test_a_damaged_checkpoint_and_the_one_before(pipe: Any, whole: Any, tmp_path
     folder = tmp_path / "ck"
     pipe.seek(0, 0)
     with pytest.raises(Crash):
-        fit(pipe, memory(), "finite", backup_in(folder, 3, double_checkpoint=True), pipe.callback(folder), crash_at(10))
+        fit(pipe, memory(), "finite", backup_in(folder, 3, cut=True), pipe.callback(folder), crash_at(10))
     (folder / "latest.weights.h5").write_bytes(b"cut short")
     model = memory()
-    fit(pipe, model, "finite", backup_in(folder, 3, double_checkpoint=True), pipe.callback(folder))
+    fit(pipe, model, "finite", backup_in(folder, 3, cut=True), pipe.callback(folder))
     assert model.remembers == whole.remembers
     assert len(model.trained) == 12 - 6
+
+
+def structure_missing(content: bytes) -> bytes:
+    """What a stop leaves in the middle of the last step of HDF5: the names at the front of the file lead nowhere."""
+    half = len(content) // 2
+    return content[:half] + bytes(len(content) - half)
+
+
+def header_old(content: bytes) -> bytes:
+    """The same before the very last write, that of the header, which says where the file ends."""
+    return content[:40] + (2048).to_bytes(8, "little") + content[48:]
+
+
+DAMAGES: dict[str, Any] = {
+    "empty": lambda content: b"",
+    "half": lambda content: content[: len(content) // 2],
+    "one byte less": lambda content: content[:-1],
+    "no HDF5": lambda content: b"cut short",
+    "structure": structure_missing,
+    "header": header_old,
+}
+
+
+def stopped(pipe: Any, folder: Path, damage: str, *names: str, save_freq: Any = 3, at: int = 10) -> None:
+    """Leaves what a run has written that was stopped after so many batches, with damage in some of its files."""
+    pipe.seek(0, 0)
+    with pytest.raises(Crash):
+        fit(pipe, memory(), "finite", backup_in(folder, save_freq, cut=True), pipe.callback(folder), crash_at(at))
+    for name in names:
+        file = folder / name
+        file.write_bytes(DAMAGES[damage](file.read_bytes()))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("double", [True, pytest.param(False, marks=pytest.mark.nightly)])
+def test_weights_that_are_not_whole(small: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str, double: bool) -> None:
+    """Whatever Keras would say of them, and with whatever it is told now: the run goes on from the weights before, and says so."""
+    folder = tmp_path / "ck"
+    stopped(small, folder, damage, "latest.weights.h5")
+    small.seek(7, 1)
+    model = memory()
+    with caplog.at_level("WARNING", logger="pipegen"):
+        fit(small, model, "finite", backup_in(folder, 3, cut=double), small.callback(folder))
+    assert model.trained == [(number,) for number in range(6, 12)]
+    assert model.remembers == digest_of([(number,) for number in range(12)])
+    assert f"{folder / 'latest.weights.h5'} cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["empty", "half"])
+def test_a_record_of_the_epoch_that_is_not_whole(small: Any, tmp_path: Path, damage: str) -> None:
+    for number, older in enumerate((True, False)):
+        folder = tmp_path / f"ck{number}"
+        stopped(small, folder, damage, "training_metadata.json")
+        if not older:
+            (folder / "training_metadata.json.bkp").unlink()
+        small.seek(7, 1)
+        model = memory()
+        fit(small, model, "finite", backup_in(folder, 3, cut=True), small.callback(folder))
+        assert model.trained == [(number,) for number in range(9, 12)]
+        assert model.remembers == digest_of([(number,) for number in range(12)])
+
+
+def test_the_weights_before_alone(small: Any, tmp_path: Path) -> None:
+    """Where someone has removed the file that cannot be read, the one before takes its place."""
+    stopped(small, tmp_path / "ck", "half")
+    (tmp_path / "ck" / "latest.weights.h5").unlink()
+    small.seek(7, 1)
+    model = memory()
+    fit(small, model, "finite", backup_in(tmp_path / "ck", 3), small.callback(tmp_path / "ck"))
+    assert model.trained == [(number,) for number in range(6, 12)]
+
+
+@pytest.mark.parametrize("kept", ["none before", "neither"])
+def test_no_weights_that_can_be_read(small: Any, tmp_path: Path, kept: str) -> None:
+    """The error names the folder and two ways on, and each of them works."""
+    both = ("latest.weights.h5", "latest.weights.h5.bkp")
+    for way in ("anew", "other weights"):
+        folder = tmp_path / way
+        stopped(small, folder, "half", *(both if kept == "neither" else both[:1]))
+        if kept == "none before":
+            (folder / both[1]).unlink()
+        small.seek(0, 0)
+        words = "cannot be read either" if kept == "neither" else "there are none before them"
+        with pytest.raises(StateError, match=words) as told:
+            fit(small, memory(), "finite", backup_in(folder, 3), small.callback(folder))
+        assert f"the weights in {str(folder)!r} cannot be read: latest.weights.h5 is not whole" in str(told.value)
+        assert "double_checkpoint=True" in str(told.value)
+        names = ["latest.weights.h5*", "training_metadata.json*", *(["pipegen.state.json"] if way == "anew" else [])]
+        for file in [file for name in names for file in folder.glob(name)]:
+            file.unlink()
+        model = memory()
+        if way == "other weights":
+            before = memory()
+            small.seek(0, 0)
+            with pytest.raises(Crash):
+                fit(small, before, "finite", crash_at(5))
+            before.save_weights(tmp_path / "other.weights.h5")
+            model.optimizer.build(model.trainable_variables)
+            model.load_weights(tmp_path / "other.weights.h5")
+        fit(small, model, "finite", backup_in(folder, 3), small.callback(folder))
+        assert model.trained == [(number,) for number in range(0 if way == "anew" else 5, 12)]
+        assert model.remembers == digest_of([(number,) for number in range(12)])
+
+
+def test_weights_that_another_process_writes_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDF5 locks a file that is written; and what this user may not read is not damaged."""
+    import h5py
+
+    from pipegen.phases.checkpoints import Checkpoints
+
+    for name in ("latest.weights.h5", "latest.weights.h5.bkp"):
+        (tmp_path / name).write_bytes(b"half")
+    for error in (BlockingIOError(11, "unable to lock file"), PermissionError(13, "Permission denied")):
+
+        def refused(*_args: Any, error: OSError = error, **_options: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(h5py, "File", refused)
+        if isinstance(error, PermissionError):
+            with pytest.raises(StateError, match="Permission denied"):
+                Checkpoints(tmp_path).mend(dated=True)
+        else:
+            Checkpoints(tmp_path).mend(dated=True)
+        assert (tmp_path / "latest.weights.h5").read_bytes() == b"half"
+
+
+def test_an_optimizer_that_does_not_count(small: Any, tmp_path: Path) -> None:
+    """The ends of epochs are found again with the weights before, too; weights of the middle of an epoch are not taken for those."""
+    expected = memory(ran=2)
+    small.seek(0, 0)
+    fit(small, expected, "finite", small.callback())
+    for save_freq, save in (("epoch", 2), (1, 6)):
+        folder = tmp_path / str(save_freq)
+        small.seek(0, 0)
+        with pytest.raises(Crash):
+            fit(small, memory(ran=2), "finite", backup_in(folder, save_freq, save, cut=True), small.callback(folder))
+    small.seek(7, 1)
+    model = memory(ran=2)
+    fit(small, model, "finite", backup_in(tmp_path / "epoch", "epoch"), small.callback(tmp_path / "epoch"))
+    assert model.trained == [(number,) for number in range(4, 12)]
+    assert model.remembers == expected.remembers
+    with pytest.raises(StateError, match="only the ends of epochs can be found again"):
+        fit(small, memory(ran=2), "finite", backup_in(tmp_path / "1", 1), small.callback(tmp_path / "1"))
 
 
 @pytest.mark.parametrize("folder", [True, pytest.param(False, marks=pytest.mark.nightly)])

@@ -284,20 +284,20 @@ def breaks(monkeypatch: pytest.MonkeyPatch, small: Any, folder: Path, save_freq:
                     train(small, folder, save_freq=save_freq)
 
             yield f"while Keras removes its folder, partly: {partly}, for the {at}. time", removing
-    for at, what in enumerate(("partial", "aside", "back", "older"), 1):
+    for at, what in enumerate(("aside", "older", "aside again", "back"), 1):
 
         def renaming(at: int = at) -> None:
-            left, replace = [at], Path.replace
+            left, replace = [at], os.replace
 
-            def stopping(self: Path, target: Any) -> Any:
-                if "between-stages" in f"{self}{target}":
+            def stopping(source: Any, target: Any, **at: Any) -> None:
+                if "between-stages" in f"{source}{target}":
                     left[0] -= 1
                     if not left[0]:
                         raise Crash
-                return replace(self, target)
+                replace(source, target, **at)
 
             with monkeypatch.context() as patched:
-                patched.setattr(Path, "replace", stopping)
+                patched.setattr(os, "replace", stopping)
                 train(small, folder, save_freq=save_freq)
 
         yield f"at a rename: {what}", renaming
@@ -347,11 +347,11 @@ def test_what_does_not_go_with_stages_is_refused(small: Any) -> None:
 @pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_processes_that_are_killed_at_the_ends_of_stages(tmp_path: Path, expected: Any) -> None:
-    """`kill -9` behind the last batch, while Keras removes its folder, behind that, and between two calls of `fit`."""
+    """`kill -9` behind the last batch, while Keras removes its folder, behind that, at each rename, and between two calls of `fit`."""
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow"}
     environment["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS), environment.get("PYTHONPATH", "")])
     command = [sys.executable, str(TESTS / "killed_stages.py"), str(tmp_path / "ck")]
-    for how in ("batch:8", "removed:1", "fit:1", "removed:2", "fit:2"):
+    for how in ("batch:8", "removed:1", "rename:1", "rename:2", "rename:3", "rename:4", "fit:1", "removed:2", "fit:2"):
         done = subprocess.run([*command, how], capture_output=True, text=True, timeout=120, check=False, env=environment)
         assert done.returncode == -signal.SIGKILL, (how, done.stderr[-2000:])
     done = subprocess.run([*command, "never:0"], capture_output=True, text=True, timeout=120, check=False, env=environment)

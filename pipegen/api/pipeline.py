@@ -312,7 +312,9 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
         """Makes a Keras callback that starts the pipeline with the epoch of `fit`, or where restored weights are.
 
-        Put it behind the callback that saves the model. See `docs/resuming.md`. To Keras' logs of each epoch it adds `wait_share`, the
+        Put it behind the callback that saves the model, such as `BackupAndRestore(directory, double_checkpoint=True)`, which keeps the
+        weights before the latest ones: where those cannot be read, since a process was killed while it wrote them, the run goes on from
+        the ones before. See `docs/resuming.md`. To Keras' logs of each epoch it adds `wait_share`, the
         share of the training steps' time that was spent waiting for data, and `examples_per_second`; a distribution strategy hides both.
 
         Args:

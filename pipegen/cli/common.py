@@ -16,6 +16,7 @@ from pipegen.terminal import json_text as json_text
 from pipegen.terminal import note as note
 from pipegen.terminal import progress as progress
 from pipegen.terminal import say as say
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -168,5 +169,5 @@ def write_text(file: str, text: str) -> None:
     Raises:
         CannotRun: If that does not work.
     """
-    with refused("write", file), open(file, "w", encoding="utf-8", newline="") as stream:
-        stream.write(text)
+    with refused("write", file):
+        write_whole(file, text)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.common import note
 from pipegen.cli.failures import CannotRun, refused
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,8 +32,8 @@ def write_exclude(file: str, header: str, section: str, known: Iterable[str], ke
     if os.path.exists(file) and not _is_list(file, header, known):
         raise CannotRun(f"{file} exists and is not a list that pipegen wrote; it is left alone", "name another file")
     listed = sorted(known | set(keys))
-    with refused("write", file), open(file, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
-        stream.writelines(f"{line}\n" for line in (header, *listed))
+    with refused("write", file):
+        write_whole(file, "".join(f"{line}\n" for line in (header, *listed)).encode(errors="surrogateescape"))
     named = os.path.relpath(file, base).replace(os.sep, "/")
     note(f"wrote {len(listed):,} {'name' if len(listed) == 1 else 'names'} to {file}; `{section}: {{exclude: {named}}}` leaves them out")
 

@@ -10,6 +10,7 @@ import typer
 
 from pipegen.cli.common import bold, note, say
 from pipegen.cli.failures import FOUND, CannotRun, refused
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pipegen.migrate.migration import Migration
@@ -79,8 +80,8 @@ def _write(file: str, result: Migration) -> None:
     if taken is not None:
         raise CannotRun(f"{taken} exists already, and is left alone", "move it away, or run without `--write`")
     for name, text in texts.items():
-        with refused("write", name), open(name, "xb") as stream:
-            stream.write(text)
+        with refused("write", name):
+            write_whole(name, text, new=True)
         say(f"wrote {name}")
     if patch:
         note(f"to change the code, look at the patch and run `patch {quote(file)} < {quote(os.path.join(folder, stem + _PATCH))}`")

@@ -10,6 +10,7 @@ import typer
 from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, progress, say
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.whole_files import whole_file
 
 
 def preview(
@@ -52,8 +53,8 @@ def preview(
     with progress("drawing", min(rows, pipe.num_examples(chosen))) as drawn:
         sheet = pipe.preview(chosen, rows=rows, draws=draws, epoch=epoch, progress=drawn)
     target = output or f"{loaded.model.name or 'preview'}-{chosen}.png".replace(os.sep, "-")
-    with refused("write", target):
-        sheet.save(target, "PNG")
+    with refused("write", target), whole_file(target) as stream:
+        sheet.save(stream, "PNG")
     say(f"wrote {target}: {min(rows, pipe.num_examples(chosen))} of {pipe.num_examples(chosen):,} examples of split {chosen}")
 
 

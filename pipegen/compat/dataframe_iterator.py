@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.compat.arguments import name_of
 from pipegen.compat.frames import Frame, read_frame
 from pipegen.compat.iterator import CompiledIterator
+from pipegen.compat.refusals import warn
 from pipegen.compat.specs import channels_of, reading_steps, rows_spec
 from pipegen.compat.subsets import rows_of, seed_of
 
@@ -83,22 +84,20 @@ class DataFrameIterator(CompiledIterator):
         if directory is not None:
             image["root"] = os.path.abspath(directory)
         count, shape = len(self.filenames), (*size, channels_of(color_mode))
+        saves = (save_to_dir, save_prefix, save_format)
+        if not count:
+            warn("no row of the table is left, and the iterator is empty: look at the names of files, the classes and the subset")
+            self._walk_over_nothing(asked, shape, batch_size=batch_size, shuffle=shuffle, seed=seed, saves=saves)
+            return
         reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, self.filepaths)
         batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
         spec = rows_spec(asked, "dataframe", image, count, shape, batches, reading, validates=subset == "validation")
         data = {"file": self.filenames, "row": list(range(count))}
-        saves = (save_to_dir, save_prefix, save_format)
         late = not validate_filenames
         self._walk_over(asked, spec, channels=shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves, late_files=late)
 
     def _take(self, frame: Frame) -> None:
-        """Keep the rows.
-
-        Raises:
-            ValueError: When there are none.
-        """
-        if not frame.files:
-            raise ValueError("no row of the table is left")
+        """Keep the rows."""
         self.filenames = frame.files
         self.sample_weight = frame.weights
         self._targets = frame.targets

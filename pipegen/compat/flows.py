@@ -175,7 +175,7 @@ class Flows(Described):
             `.dataset`.
 
         Raises:
-            ValueError: For an unknown word, or a table of which no row is left.
+            ValueError: For an unknown word.
             TypeError: For cells of another type than the class mode takes, and for any other keyword, which Keras passes over in silence.
             UnsupportedArgument: For an argument that no spec expresses.
             SpecError: For files that pipegen cannot read, with what is wrong.

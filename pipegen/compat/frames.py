@@ -85,7 +85,7 @@ def read_frame(
     frame = Frame(files, weights=weights)
     kept = _there(files, directory) if validate_filenames else list(range(len(files)))
     if class_mode in _OF_CLASSES:
-        frame, labelled = _with_classes(frame, table, y_col, classes, class_mode, dtype)
+        frame, labelled = _with_classes(frame, table, y_col, classes, class_mode, dtype, kept)
         kept = [i for i in kept if i in labelled]
     elif class_mode == "raw":
         columns = list(y_col) if isinstance(y_col, (list, tuple)) else y_col
@@ -122,6 +122,8 @@ def _cells(columns: Any) -> Array:
     import numpy as np
 
     cells = np.asarray(columns)
+    if not len(cells) and cells.dtype == object:  # a column without cells has no type of its own
+        return cells.astype(np.float32)
     if cells.dtype != object or cells.ndim != 1 or not isinstance(cells[:1].tolist()[0] if len(cells) else None, (np.ndarray, list, tuple)):
         return cells
     try:
@@ -135,16 +137,16 @@ def _there(files: Sequence[str], directory: Any) -> list[int]:
     base = os.fspath(directory) if directory is not None else ""
     kept = [i for i, f in enumerate(files) if f.lower().endswith(_EXTENSIONS) and os.path.isfile(os.path.join(base, f))]
     if len(kept) < len(files):
-        first = next(f for i, f in enumerate(files) if i not in set(kept))
+        first = files[next((row for row, i in enumerate(kept) if row != i), len(kept))]
         message = f"{len(files) - len(kept)} of {len(files)} rows name no image file that is there, such as {first!r}, and are left out"
         warn(message)
     return kept
 
 
 def _with_classes(
-    frame: Frame, table: Any, y_col: Any, classes: Sequence[str] | None, class_mode: str, dtype: Any
+    frame: Frame, table: Any, y_col: Any, classes: Sequence[str] | None, class_mode: str, dtype: Any, kept: Sequence[int]
 ) -> tuple[Frame, set[int]]:
-    """The frame with encoded classes, and the rows that have one of those asked for."""
+    """The frame with encoded classes, and the rows that have one of those asked for; by default, of those that the `kept` rows have."""
     import numpy as np
 
     cells = list(table[y_col])
@@ -155,9 +157,10 @@ def _with_classes(
             what = "text, or lists of text," if several else "text"
             raise TypeError(f"with `class_mode={class_mode!r}` the column {y_col!r} holds {what} and {cell!r} is {type(cell).__name__}")
     lists = [list(cell) if isinstance(cell, (list, tuple)) else [cell] for cell in cells]
-    names = list(dict.fromkeys(classes)) if classes else sorted({part for parts in lists for part in parts})
-    if class_mode == "binary" and len(names) != 2:
-        raise ValueError(f"`class_mode='binary'` needs two classes, and there are {len(names)}")
+    number = len(set(classes) if classes else {part for parts in lists for part in parts})
+    if class_mode == "binary" and number != 2:
+        raise ValueError(f"`class_mode='binary'` needs two classes, and there are {number}")
+    names = list(dict.fromkeys(classes)) if classes else sorted({part for i in kept for part in lists[i]})
     index = {name: i for i, name in enumerate(names)}
     numbers = [[index[part] for part in parts if part in index] for parts in lists]
     encoded: Array = np.zeros((len(cells), len(names)), dtype)

@@ -19,6 +19,7 @@ from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.saving import Saving
 from pipegen.compat.subsets import check_subset
 from pipegen.compat.unfitted import as_fitted, does_without
+from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -34,7 +35,7 @@ class CompiledIterator(Iterator):
     gives. What would change how a batch is made, such as `_get_batches_of_transformed_samples`, is refused, since nothing would call it.
 
     Attributes:
-        pipeline: The `pipegen.Pipeline` that it walks.
+        pipeline: The `pipegen.Pipeline` that it walks; an iterator without images has none.
         image_data_generator: The generator.
         n: How many images there are.
         samples: The same.
@@ -100,17 +101,35 @@ class CompiledIterator(Iterator):
         whitened = with_matrix(self.image_data_generator, channels, spec) if asked.zca_whitening else spec
         self.pipeline = pipe = build_by_place(with_function(asked, whitened), data=data, late_files=late_files)
         self.batch_size = pipe.spec.model.batch.size
-        self.n = self.samples = pipe.num_examples(split)
+        self.n = pipe.num_examples(split)
+        self._split = split
+        self._one_epoch = epoch = pipe[split]
+        self._pipegen_translate, self._pipegen_waiting = epoch._pipegen_translate, epoch._pipegen_waiting
+        self._begin(epoch._pipegen_numbered, shuffle, seed, saves)
+
+    def _walk_over_nothing(
+        self, asked: Described, shape: tuple[int, ...], *, batch_size: int, shuffle: bool, seed: int | None, saves: tuple[Any, str, str]
+    ) -> None:
+        """The same without any image of the `shape`, whose channels are last."""
+        import tensorflow as tf
+
+        if asked.data_format == "channels_first":
+            shape = (shape[-1], *shape[:-1])
+        images = tf.zeros((0, *shape), name_of(asked.dtype))
+        self.batch_size, self.n, self._split = batch_size, 0, "train"
+        self._one_epoch = tf.data.Dataset.from_tensor_slices((images, tf.zeros((0,), tf.int64))).batch(batch_size)
+        self._pipegen_translate, self._pipegen_waiting = (lambda error, _at: error), Waiting()
+        self._begin(self._one_epoch, shuffle, seed, saves)
+
+    def _begin(self, epoch: tf.data.Dataset, shuffle: bool, seed: int | None, saves: tuple[Any, str, str]) -> None:
+        self.samples = self.n
         self.seed = seed
         self.batch_index = self.total_batches_seen = 0
         self.lock = threading.RLock()
-        self._split = split
         self._walk: Walk[Any] | None = None
-        self._one_epoch = pipe[split]
-        self._pipegen_translate, self._pipegen_waiting = self._one_epoch._pipegen_translate, self._one_epoch._pipegen_waiting
         self.save_to_dir, self.save_prefix, self.save_format = saves
         self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
-        super(Iterator, self).__init__(self._one_epoch._pipegen_numbered._variant_tensor)
+        super(Iterator, self).__init__(epoch._variant_tensor)
         self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
         self.image_shape = tuple(_first(self._one_epoch.element_spec).shape[1:])
 
@@ -152,7 +171,9 @@ class CompiledIterator(Iterator):
     @property
     def index_array(self) -> Any:  # type: ignore[override]  # what is compiled keeps its order
         """The order of the open epoch: the place in `filenames`, or the row, of each image that is handed over, int64 `(n,)`."""
-        return self.pipeline._engine.order_of(self._split, self._epoch())
+        import numpy as np
+
+        return self.pipeline._engine.order_of(self._split, self._epoch()) if self.n else np.arange(0)
 
     # As a dataset
 
@@ -191,7 +212,7 @@ class CompiledIterator(Iterator):
         return self._endless() if self._given_by() is None else super()._given_batches()
 
     def _endless(self) -> Walk[Any]:
-        while True:
+        while self.n:
             for batch in self._one_epoch:
                 yield self._handed_over(batch)
 
@@ -225,7 +246,7 @@ class CompiledIterator(Iterator):
 
     def _epoch(self) -> int:
         """The epoch that stands open."""
-        return int(self.pipeline._engine.train_progress().position()[0]) if self._split == "train" else 0
+        return int(self.pipeline._engine.train_progress().position()[0]) if self._split == "train" and self.n else 0
 
     def reset(self) -> None:
         """Let `next` begin the epoch that stands open again."""
@@ -235,7 +256,7 @@ class CompiledIterator(Iterator):
 
     def on_epoch_end(self) -> None:
         """Go to the next epoch: another order, other draws."""
-        if self._split == "train":
+        if self._split == "train" and self.n:
             self.pipeline.seek(self._epoch() + 1, 0)
         self.reset()
 

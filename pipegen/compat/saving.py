@@ -7,6 +7,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.images import save_img
+from pipegen.whole_files import whole_file
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -38,19 +39,19 @@ class Saving:
         """Write a batch `(n, ...)`; `rows` are the indices of its images. The result is how many were written in all."""
         for i, image in enumerate(images):
             index = self._written if rows is None else int(rows[i])
-            with self._opened(index) as file:
-                save_img(file, image, data_format=self.data_format, file_format=self.form)
+            while not self._wrote(f"{self.prefix}_{index}_{secrets.randbelow(_MOST)}.{self.form}", image):
+                pass
             self._written += 1
         return self._written
 
-    def _opened(self, index: int) -> Any:
-        """A file that was not there before."""
-        while True:
-            path = os.path.join(self.folder, f"{self.prefix}_{index}_{secrets.randbelow(_MOST)}.{self.form}")
-            try:
-                return open(path, "xb")
-            except FileExistsError:
-                continue
+    def _wrote(self, name: str, image: Array) -> bool:
+        """Writes an image, unless there is a file of this name already."""
+        try:
+            with whole_file(os.path.join(self.folder, name), new=True, durable=False) as file:  # on the way to the model
+                save_img(file, image, data_format=self.data_format, file_format=self.form)
+        except FileExistsError:
+            return False
+        return True
 
     def during(self, batches: tf.data.Dataset, *, rows: bool) -> tf.data.Dataset:
         """The batches, each written on its way; with `rows`, they are `(images, rows)`."""

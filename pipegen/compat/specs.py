@@ -13,6 +13,7 @@ from pipegen.compat.images import RESAMPLING
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.steps import fixed_steps, image_steps
 from pipegen.ops.lowering.pillow_resizing import CHOOSES_PASS
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pipegen.compat.arguments import Arguments
@@ -164,6 +165,4 @@ def write_spec(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write a spec as YAML."""
     from pipegen.spec.writing import to_yaml
 
-    text = to_yaml(spec, default_flow_style=None, width=120)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_whole(path, to_yaml(spec, default_flow_style=None, width=120))

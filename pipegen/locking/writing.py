@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pipegen.spec.bases.address import BaseProblem, GitFile, parse
 from pipegen.spec.bases.lock_file import Entry, Lock, Pin, text_path
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,12 +75,7 @@ def put_file(path: Path, data: bytes) -> None:
         OSError: When it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        fresh.write_bytes(data)
-        os.replace(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    write_whole(path, data)
 
 
 def drop_texts(path: Path, old: Mapping[str, Pin], new: Mapping[str, Pin]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipegen.monitor.picture import draw, form_of
 from pipegen.monitor.series import Curves
 from pipegen.page import Page, element, page, table
+from pipegen.whole_files import write_whole
 
 _STYLE = ".verdict { font-size: 1.1rem; } .drawn { background: #fff; width: 100%; min-width: 40rem; }"
 
@@ -24,7 +25,7 @@ def write_picture(found: Curves, path: Path) -> None:
     if form == "html":
         run_page(found).save(path)
     else:
-        path.write_bytes(draw(found, form))
+        write_whole(path, draw(found, form))
 
 
 def run_page(found: Curves) -> Page:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.checks import Odd
-from pipegen.ops.arguments.magnitudes import Magnitude, canonical, has_type, is_level, most, resolved
+from pipegen.ops.arguments.magnitudes import Magnitude, canonical, has_type, is_level, least, most, resolved
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.arguments.sizes import Size
 from pipegen.ops.kinds.registry import named_kinds
@@ -117,6 +117,10 @@ class Transform(Model):
         """Returns how many numbers one example draws. The backend appends one for a `probability` below 1, unless the step
         `handles_probability`."""
         return 0
+
+    def is_gated(self) -> bool:
+        """Returns whether one more number is drawn for an example, which decides whether the step acts on it."""
+        return not self.handles_probability and least(getattr(self, "probability", 1.0)) < 1.0
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """Turns an example's draws into the numbers that the step works with, by name.

@@ -51,6 +51,8 @@ class Record:
             not divide them.
         since: An epoch of the pipeline, the origin and the shift that it has, since it was begun with batches of another size, and how many
             steps fewer than others it has for that. It is counted as if those had been done.
+        has_inner_save: Whether Keras has saved behind the first batch of `epoch`, where the optimizer does not count: its own record takes
+            such weights for those of the epoch's begin.
     """
 
     epoch: int
@@ -63,6 +65,7 @@ class Record:
     finished: bool = False
     epochs: tuple[tuple[int, int, int | None], ...] = field(default=())
     since: tuple[int, int, int, int] = (0, 0, 0, 0)
+    has_inner_save: bool = False
 
     @property
     def begin(self) -> int:
@@ -82,7 +85,7 @@ class Record:
 
     def moved(self, epoch: int, batches: int, iterations: int) -> Record:
         """Returns the record of the same run where an epoch begins."""
-        return replace(self, epoch=epoch, batches=batches, iterations=iterations).with_epoch(epoch, iterations)
+        return replace(self, epoch=epoch, batches=batches, iterations=iterations, has_inner_save=False).with_epoch(epoch, iterations)
 
     def verified(self, ran: int, executions: int) -> Record:
         """Returns the record, which knows from now on whether the optimizer counts batches: its count has gone up by `ran`.
@@ -144,6 +147,7 @@ class Record:
             if not epochs or min(numbers["steps"], numbers["per_epoch"], numbers["execution"]) < 1:
                 raise ValueError("it has no epochs")
             since = begun, origin, shift, missing
-            return cls(**numbers, counts=found["counts"], finished=bool(found["finished"]), epochs=epochs, since=since)
+            finished, inner = bool(found["finished"]), bool(found.get("has_inner_save"))
+            return cls(**numbers, counts=found["counts"], finished=finished, epochs=epochs, since=since, has_inner_save=inner)
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"the record of `fit` in the state is damaged ({error}); remove the file to start anew") from None

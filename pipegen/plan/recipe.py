@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pipegen.ops.acting import runs_on
-from pipegen.ops.arguments.magnitudes import least
 from pipegen.ops.base import Transform
 from pipegen.plan.stages import Choice, Path, StepRef
 from pipegen.spec.models import PipelineSpec
@@ -59,9 +58,8 @@ def recipe(spec: PipelineSpec, split: str, relocate: Callable[[Path], Path] = tu
 
 def _add(step: Transform, step_id: str, path: Path, choice: Choice | None, steps: list[StepRef], draws: list[StepRef]) -> None:
     """Adds one use of a step, or of each part of a policy, and what it draws."""
-    gated = not step.handles_probability and least(getattr(step, "probability", 1.0)) < 1.0
     start = draws[-1].start + draws[-1].num_draws if draws else 0
-    ref = StepRef(step, step_id, path, start, gated, choice)
+    ref = StepRef(step, step_id, path, start, step.is_gated(), choice)
     if ref.num_draws:
         draws.append(ref)
     parts = step.parts()

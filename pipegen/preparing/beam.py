@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
-from pipegen.ops.sources.prepared_store.layout import SHARDS, put
+from pipegen.ops.sources.prepared_store.layout import SHARDS
 from pipegen.ops.sources.stores.base import MissingLibrary
 from pipegen.phases.compilation import load
 from pipegen.preparing.work import Work, listed
 from pipegen.spec.allowed import CHECKED
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -104,7 +105,7 @@ def write_shard(number: int, job: Job) -> None:
     try:
         work.write(number)
     except DataError as error:
-        put(work.folder / SHARDS / f"{number:05d}{_FAILED}", str(error).encode())
+        write_whole(work.folder / SHARDS / f"{number:05d}{_FAILED}", str(error))
 
 
 _MAKING = threading.Lock()

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, Shard, StoreAbout, column_file, put, write_about
+from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, Shard, StoreAbout, column_file, write_about
 from pipegen.preparing.rest import SPEC, as_text, fitting, rest_of, same_meaning
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ def finish(work: Work, shards: Sequence[Shard], source: str) -> StoreAbout:
     for name, values in columns.items():
         content = io.BytesIO()
         np.save(content, values, allow_pickle=False)
-        put(column_file(work.folder, name), content.getvalue())
+        write_whole(column_file(work.folder, name), content.getvalue())
         sums[name] = zlib.crc32(content.getbuffer())
     about = StoreAbout(
         key=work.key,
@@ -87,7 +88,7 @@ def _write_spec(work: Work, source: str) -> None:
         *(() if changed else ("The same splits, ids, draws and pixels as there, bit for bit.",)),
     )
     file = work.folder / SPEC
-    put(file, as_text(values, about).encode())
+    write_whole(file, as_text(values, about))
     same_meaning(work.model, load(file, allowed=CHECKED).model, work.done_steps)
 
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Protocol
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.ops.sources.prepared_store.checksums import damaged_files
-from pipegen.ops.sources.prepared_store.layout import ABOUT, PART, SHARDS, put, read_about
+from pipegen.ops.sources.prepared_store.layout import ABOUT, RECORDS, SHARDS, read_about
 from pipegen.ops.sources.stores.base import MissingLibrary
 from pipegen.preparing.finish import finish, rest_values, steps_before
 from pipegen.preparing.formats import named
-from pipegen.preparing.fresh import make_folders
 from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.rest import SPEC
 from pipegen.preparing.work import Work
 from pipegen.spec.units import format_bytes
+from pipegen.whole_files import remove_parts, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,12 +62,13 @@ def prepare(
     work = Work(fitted, folder, options)
     _check_libraries(work, runner)
     _check_folder(work)
-    make_folders(folder)
+    for inner in (RECORDS, SHARDS):
+        (folder / inner).mkdir(parents=True, exist_ok=True)
     tell = progress or (lambda _done: None)
     with _alone(folder):
         _claim(work)
-        for left in (folder / SHARDS).glob(f"*{PART}"):  # by a process that was killed
-            left.unlink()
+        for place in (folder, folder / RECORDS, folder / SHARDS):
+            remove_parts(place, older=0)
         work.measure(tell)
         missing = [number for number in range(len(work.shards)) if work.done(number) is None]
         _check_room(work)
@@ -160,7 +161,7 @@ def _claim(work: Work) -> None:
         said = "it holds a store of another spec, other data or other options; take another folder"
         raise FileExistsError(errno.EEXIST, said, str(work.folder))
     work.forget()
-    put(file, work.key.encode())
+    write_whole(file, work.key)
 
 
 def _check_room(work: Work) -> None:

@@ -24,7 +24,7 @@ from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.log import log
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.prepared_store.checksums import checksum
-from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Shard, put, shard_files
+from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Shard, shard_files
 from pipegen.phases.compilation import bind, collect_data, of_first_view
 from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.specs import FittedSpec
@@ -32,10 +32,10 @@ from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
 from pipegen.preparing.formats import named
 from pipegen.preparing.formats.base import Described, Record
-from pipegen.preparing.fresh import fresh_files
 from pipegen.preparing.originals import ChangedFilesError, with_encoding
 from pipegen.preparing.shrinking import check_shrinking
 from pipegen.preparing.sizes import are_needed, largest, refusal, stored_pixels
+from pipegen.whole_files import whole_file, whole_files, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -127,7 +127,7 @@ class Work:
         if scaled is not None and not self.options.changes():
             split, record = scaled
             raise refusal(self._computations[split].locate(record), self._locate(("transforms",)))
-        put(self._sizes_file, json.dumps(most).encode())
+        write_whole(self._sizes_file, json.dumps(most))
 
     def _measured(self, progress: Callable[[int], None]) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
         """Yields each record, and the sizes of its images."""
@@ -235,7 +235,7 @@ class Work:
         shard = self.shards[number]
         columns: dict[str, list[Any]] = {}
         left = set(range(shard.first, shard.first + shard.count))
-        with fresh_files(self.folder / SHARDS, self.files[number]) as fresh:
+        with whole_files(self.files[number], self.folder / SHARDS) as fresh:
             with self.format.writer(fresh) as add:
                 for record in self.records(shard.split, shard.first, shard.count):
                     left.discard(record.number)
@@ -248,7 +248,7 @@ class Work:
             sizes = {held: file.stat().st_size for held, file in fresh.items()}
         self._keep_columns(number, columns)
         shard = Shard(shard.split, shard.first, shard.count - len(left), tuple(sorted(left)), sums, sizes)
-        put(self.about_shard(number), json.dumps(asdict(shard)).encode())
+        write_whole(self.about_shard(number), json.dumps(asdict(shard)))
         return shard
 
     def _beside(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class Work:
         return {name: value for name, value in values.items() if name not in self.pixels and name not in sized}
 
     def _keep_columns(self, number: int, columns: Mapping[str, list[Any]]) -> None:
-        with fresh_files(self.folder / SHARDS, {"": self.columns_file(number)}) as fresh, open(fresh[""], "wb") as stream:
+        with whole_file(self.columns_file(number)) as stream:
             np.savez(stream, **{name: self._column(name, values) for name, values in columns.items()})
 
     def _column(self, name: str, values: Sequence[Any]) -> Any:

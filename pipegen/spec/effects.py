@@ -17,7 +17,6 @@ from typing import Any
 from pipegen.errors import OpError
 from pipegen.ops.acting import acted_on, runs_on
 from pipegen.ops.arguments.arithmetic import Arithmetic
-from pipegen.ops.arguments.magnitudes import least
 from pipegen.ops.base import PointwiseTransform, Transform
 from pipegen.ops.buckets import sized
 from pipegen.ops.families.decoder import DecodeTransform
@@ -86,8 +85,7 @@ class _Seen:
 
 
 def _effect(step: Transform, step_id: str, by_default: str, seen: _Seen) -> Effect | None:
-    gated = not step.handles_probability and least(getattr(step, "probability", 1.0)) < 1.0
-    draws = bool(step.num_draws() or step.inner_steps() or gated)
+    draws = bool(step.num_draws() or step.inner_steps() or step.is_gated())
     own = step_id if draws else by_default
     if not seen.known or seen.plain is None:
         return [step.op, step.meaning(), own, draws]

@@ -17,7 +17,8 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.spec.words import one_of
-from pipegen.views.serving import Answers, ServedModel, Serving, about, check_model, check_room, holds_layer, replaced, types_of
+from pipegen.views.serving import Answers, ServedModel, Serving, about, check_model, check_room, holds_layer, types_of
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,10 +62,9 @@ def export_converted(
         raise SpecError(list(_findings(missing, form, serving, bound)))
     gives = types_of(function.get_concrete_function().structured_outputs)
     done = ServedModel(path, form, types_of(serving.request), gives, answers.names if answers.ranks else ())
-    with replaced(_beside(path)) as part:
-        part.write_text(json.dumps(about(done, bound, "images"), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    with replaced(path) as part:
-        part.write_bytes(content)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(_beside(path), json.dumps(about(done, bound, "images"), indent=2, ensure_ascii=False) + "\n")
+    write_whole(path, content)
     return done
 
 

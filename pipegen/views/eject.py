@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +19,7 @@ from pipegen.phases.compilation import optimise
 from pipegen.phases.ejection import ejection_findings
 from pipegen.release import __version__
 from pipegen.views.eject_readme import ABOUT, readme
+from pipegen.whole_files import whole_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,23 +82,10 @@ def eject_graph(
     target = Path(os.fspath(folder)).absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FileExistsError(17, "it exists, and is not an empty folder", str(folder))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    with whole_place(target, new=True) as made:
+        made.mkdir()
         _write(compiled, engine, made, splits, progress)
-        made.chmod(0o777 & ~_umask())
-        made.rename(target)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
     return Ejected(str(folder), tuple(splits), tuple(found))
-
-
-def _umask() -> int:
-    """Returns which permissions new files are not given; the system tells it only to those who set it."""
-    now = os.umask(0)
-    os.umask(now)
-    return now
 
 
 def _write(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequence[str], progress: Callable[[int], None] | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.process import xla
@@ -18,6 +17,7 @@ from pipegen.plan.render import stage_text
 from pipegen.release import __version__
 from pipegen.terminal import one_line
 from pipegen.views.eject import Ejected, lowered_executor
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,8 +76,7 @@ def eject_code(
     text = code_page(compiled, engine, splits)
     if progress is not None:
         progress(len(splits))
-    with Path(os.fspath(file)).open("x", encoding="utf-8", newline="") as stream:
-        stream.write(text)
+    write_whole(file, text, new=True)
     return Ejected(str(file), tuple(splits))
 
 

@@ -27,6 +27,7 @@ from pipegen.physical.nodes import EXPORTED
 from pipegen.physical.position import Position
 from pipegen.views import augmented as a
 from pipegen.views.drawn import DrawnParameters
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine
@@ -297,9 +298,4 @@ def _inside(folder: Path, root: str) -> bool:
 def _write(folder: Path, files: dict[str, bytes]) -> None:
     """Files that are there whole or not at all."""
     for name, contents in files.items():
-        part = folder / f".{name}.part"
-        try:
-            part.write_bytes(contents)
-            os.replace(part, folder / name)
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(folder / name, contents, durable=False)  # they are many, and an export that a power cut ends is made again

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from keyword import iskeyword
@@ -27,9 +25,10 @@ from pipegen.plan.served import layered_plan, served_plan
 from pipegen.release import __version__
 from pipegen.views.model_check import input_mismatches
 from pipegen.views.model_loss import ending_of
+from pipegen.whole_files import whole_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from pipegen.ops.lowering.target import Target
     from pipegen.phases.specs import BoundSpec
@@ -244,7 +243,7 @@ def export_saved_model(bound: BoundSpec, model: Any, path: Path, *, takes: Takes
         archive.add_endpoint("preprocess", serving.function(_by_name), input_signature=signature)
         gives = types_of(served.get_concrete_function().structured_outputs)
         done = ServedModel(path, "saved_model", types_of(serving.request), gives, answers.names if answers.ranks else ())
-        with replaced(path) as part:
+        with whole_place(path, new=not overwrite) as part:
             archive.write_out(str(part), verbose=False)
             (part / ABOUT).parent.mkdir(exist_ok=True)
             (part / ABOUT).write_text(json.dumps(about(done, bound, takes), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -280,16 +279,3 @@ def check_room(path: Path, *, overwrite: bool) -> None:
     """
     if not overwrite and (path.is_file() or (path.is_dir() and any(path.iterdir()))):
         raise FileExistsError(errno.EEXIST, "there is something already", str(path))
-
-
-@contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """Yields a place beside a path; what is written there takes the place of the path in one step, so that a server that watches the
-    folder never sees half a model."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        yield part
-        if path.exists():
-            os.replace(path, Path(folder) / "before")
-        os.replace(part, path)

@@ -18,6 +18,7 @@ from pipegen.data.remote.cache import RemoteCache
 from pipegen.data.remote.mounting import RemoteMount
 from pipegen.errors import DataError, SpecError
 from pipegen.phases.compilation import collect_data, inspect, load
+from pipegen.whole_files import part_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +112,7 @@ def test_it_keeps_to_its_size_and_what_is_read_is_right_all_the_same(memory: Any
     content, draw = random.Random(0).randbytes(40_000), random.Random(1)
     file, cache = put(memory, content), BlockCache(tmp_path, 8 * 1024)
     (tmp_path / "blocks" / "000").mkdir(parents=True)
-    left = tmp_path / "blocks" / "000" / f"{'0' * 32}-0.1.part"
+    left = tmp_path / "blocks" / "000" / part_name()
     left.write_bytes(b"killed")
     os.utime(left, (0, 0))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 from planning import built, compiled, load_spec
@@ -15,12 +16,20 @@ from spec_helpers import read
 
 from pipegen.cache import key as cache_keys
 from pipegen.errors import StateError
+from pipegen.ops.families.policies import Policy
+from pipegen.ops.registry import transforms
 from pipegen.phases.state import make_state, position_from
 from pipegen.physical.extent import Extent
 from pipegen.physical.position import Position
 from pipegen.spec.effects import effects
+from pipegen.spec.load import load
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.spec_hash import explain_difference, known_hashes, meaning, spec_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipegen.ops.base import Transform
 
 SPLITS = "splits: {parts: {train: 0.8, validation: 0.2}}\n"
 
@@ -212,3 +221,89 @@ def test_steps_of_views_and_of_parts_count_by_what_they_do() -> None:
         assert saved_with(specs[0], earlier) == (1, 2), "a version that hashed these steps in another way wrote no effects of theirs"
         with pytest.raises(StateError, match=path.replace(".", r"\.")):
             saved_with(specs[2], state)
+
+
+# Where the `id` of a step keys its draws, it is part of the hash, and nowhere else.
+
+
+def forms_of(op: type[Transform], *, every: bool) -> Iterator[dict[str, Any]]:
+    """The arguments of a worked example, or of every one, also with a `probability` that decides, and one that does not."""
+    for one in op.examples if every else op.examples[:1]:
+        written = yaml.safe_load(one.yaml)
+        given = {} if isinstance(written, str) else written[op.op]
+        yield given
+        if "probability" in op.model_fields:
+            for probability in (0.5, 1, *(({"from": 0.5, "to": 1, "epochs": 4}, {"from": 1, "to": 1, "epochs": 4}) if every else ())):
+                yield {**given, "probability": probability}
+
+
+def probability_of(op: type[Transform]) -> Any:
+    return op.model_fields["probability"].default if "probability" in op.model_fields else None
+
+
+def has_draws(step: Transform, probability: Any) -> bool:
+    """Tells whether an example's numbers depend on the step's id: what it draws, a coin for it, or a choice among other steps."""
+    gated = not step.handles_probability and probability not in (None, 1, {"from": 1, "to": 1, "epochs": 4})
+    return step.num_draws() > 0 or gated or bool(step.inner_steps())
+
+
+def alone(step: dict[str, Any]) -> dict[str, Any]:
+    return {"transforms": [step]}
+
+
+def in_view(step: dict[str, Any]) -> dict[str, Any]:
+    return {"views": {"one": {"transforms": [step]}, "other": {"transforms": ["random_flip"]}}}
+
+
+def in_part(step: dict[str, Any]) -> dict[str, Any]:
+    folder, splits = {"image_folder": {"path": "photos"}}, {"parts": {"train": 0.5, "validation": 0.5}}
+    part = {"source": folder, "splits": splits, "weight": 0.5}
+    return {"source": {"mix": {"epoch": "a", "parts": {"a": {**part, "transforms": [step]}, "b": part}}}}
+
+
+def in_stages(step: dict[str, Any]) -> dict[str, Any]:
+    return {"transforms": [step], "stages": [{"epochs": 1, "batch": 4}, {"epochs": 2}]}
+
+
+def in_policy(policy: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    more = {"count": 1} if policy == "some_of" else {}
+    return lambda step: {"transforms": [{policy: {"steps": [step, "random_invert"], **more}}]}
+
+
+POLICIES = sorted(name for name, op in transforms().items() if issubclass(op, Policy) and "steps" in op.model_fields)
+PLACES = {"alone": alone, "view": in_view, "part": in_part, "stages": in_stages, **{name: in_policy(name) for name in POLICIES}}
+
+
+def with_id(place: str, name: str, arguments: dict[str, Any], step_id: str) -> PipelineSpec | None:
+    values = {"pipegen": 1, "source": {"image_folder": {"path": "photos"}}, **PLACES[place]({name: {**arguments, "id": step_id}})}
+    return load("spec.yaml", text=json.dumps(values), env={}).spec
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("place", PLACES)
+def test_an_id_counts_where_it_keys_draws(place: str, every: bool) -> None:
+    """Of every registered step, with and without `probability`, wherever a step can stand. Within a policy each id counts."""
+    tried: dict[bool, set[str]] = {True: set(), False: set()}
+    for name, op in transforms().items():
+        for arguments in forms_of(op, every=every):
+            this = with_id(place, name, arguments, "this")
+            that = with_id(place, name, arguments, "that") if this is not None else None
+            if this is None or that is None:  # the step may not stand there
+                continue
+            draws = has_draws(op.model_validate(arguments), arguments.get("probability", probability_of(op)))
+            assert (spec_hash(this) != spec_hash(that)) == (draws or place in POLICIES), f"{name}: {arguments}"
+            tried[draws].add(name)
+    assert len(tried[True]) >= (40 if place in POLICIES else 70)
+    assert {"random_invert", "random_flip"} <= tried[True]
+    assert {"random_invert", "gaussian_blur"} <= tried[False]
+
+
+@pytest.mark.parametrize("steps", range(1, 7))
+def test_how_many_steps_of_arithmetic_count_as_one(steps: int) -> None:
+    """Up to four are compared by the constants that they come to, however folded; of more each counts by itself, in float64."""
+    spec = spec_of(*(f"rescale: {{scale: 0.{i + 1}}}" for i in range(steps)))
+    sizes = [len(effect[1]["features"]["image"]) - 1 for effect in effects(spec) if effect is not None]
+    assert sizes == [1, 2, 3, 4, 5, 6][:steps][:4] + [5, 6][: max(0, steps - 4)]
+    nudged = spec_of(*(f"rescale: {{scale: {0.1 * (i + 1) * (1 + (i == 0) * 2**-50)!r}}}" for i in range(steps)))
+    plain = spec_of(*(f"rescale: {{scale: {0.1 * (i + 1)!r}}}" for i in range(steps)))
+    assert (spec_hash(nudged) == spec_hash(plain)) == (steps <= 4), "what float32 cannot tell apart"

@@ -59,6 +59,17 @@ class ResumeCallback(keras.callbacks.Callback):
 
     # What Keras calls
 
+    def set_model(self, model: Any) -> None:
+        """Takes the model, and sees that the weights in the folder can be read: Keras calls it before any callback restores them.
+
+        Raises:
+            StateError: Where there are weights, and none of them can be read.
+        """
+        super().set_model(model)
+        self._saved = self._kept.state()
+        earlier = self._earlier()
+        self._kept.mend(dated=earlier is not None and not earlier[1].has_inner_save)
+
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Tells `fit` which epoch the restored weights are in: Keras' callback knows the epoch that it saved in, which may be over."""
         self._record, self._offset, self._was_short = None, 0, False
@@ -127,6 +138,8 @@ class ResumeCallback(keras.callbacks.Callback):
         record = self._begun()
         seen = record.verified(self._iterations() - record.iterations, 1) if record.counts is None else record
         seen = self._unless_behind(seen, record.batches + 1)
+        if seen.counts is False:
+            seen = replace(seen, has_inner_save=self._kept.newer(KERAS_WEIGHTS))
         if seen != record:
             self._record = seen
             self._save(late=True)

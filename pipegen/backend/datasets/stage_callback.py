@@ -14,6 +14,7 @@ from pipegen.phases.checkpoints import KERAS_FILE, KERAS_WEIGHTS, Checkpoints
 from pipegen.phases.run_record import Place
 from pipegen.phases.state import saved_sizes
 from pipegen.physical.position import Position
+from pipegen.whole_files import remove_parts, whole_place
 
 if TYPE_CHECKING:
     import os
@@ -45,6 +46,7 @@ class StageCallback(ResumeCallback):
         self._whole, self._stage = whole, stage
         self._folder = Path(directory) if directory is not None else None
         self._aside = None if self._folder is None else self._folder.with_name(self._folder.name + _ASIDE)
+        self._older = None if self._aside is None else self._aside.with_name(self._aside.name + ".older")
         self._come_back()
 
     # What Keras calls
@@ -113,26 +115,26 @@ class StageCallback(ResumeCallback):
         here = self._folder if (self._folder / KERAS_FILE).exists() else self._aside
         if not (here / KERAS_FILE).exists():
             return  # Keras keeps no checkpoint here
-        partial = self._aside.with_name(self._aside.name + ".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(here, partial)
-        if epoch is not None:
-            self.model.save_weights(partial / KERAS_WEIGHTS, overwrite=True)
-            (partial / KERAS_FILE).write_text(json.dumps({"epoch": epoch, "batch": 0}))
-            if self._record is not None:
-                record = self._record.moved(epoch, self._batches(Position(epoch)), self._iterations())
-                Checkpoints(partial).save(self._state_of(record))
-        older = self._aside.with_name(self._aside.name + ".older")
-        if self._aside.exists():
-            self._aside.replace(older)  # `partial` is whole, and `_come_back` knows both names
-        partial.replace(self._aside)
-        shutil.rmtree(older, ignore_errors=True)
+        remove_parts(self._aside.parent)
+        with whole_place(self._aside, older=self._older) as made:
+            shutil.copytree(here, made)
+            if epoch is not None:
+                self.model.save_weights(made / KERAS_WEIGHTS, overwrite=True)
+                (made / KERAS_FILE).write_text(json.dumps({"epoch": epoch, "batch": 0}))
+                if self._record is not None:
+                    record = self._record.moved(epoch, self._batches(Position(epoch)), self._iterations())
+                    Checkpoints(made).save(self._state_of(record))
 
     def _come_back(self) -> None:
         """Puts the checkpoint back in its place."""
-        if self._aside is not None and self._folder is not None and self._aside.exists():
+        if self._aside is None or self._older is None or self._folder is None:
+            return
+        aside = self._aside if self._aside.exists() else self._older
+        if aside.exists():
+            if aside is self._aside:
+                shutil.rmtree(self._older, ignore_errors=True)
             shutil.rmtree(self._folder, ignore_errors=True)
-            self._aside.replace(self._folder)
+            aside.replace(self._folder)
 
     # Epochs of `fit` are those of the pipeline, and have as many batches as their stage says.
 

@@ -95,7 +95,7 @@ class Executor:
         anywhere: bool = False,
     ) -> None:
         if (buckets is None) != (not plan.buckets):
-            raise InternalError("a plan has batches of buckets, and nobody has said which bucket each record is in")
+            raise InternalError("the plan has batches of buckets, and the assignment of records to buckets is missing")
         self.plan = plan
         self._in_bucket: dict[int, Executor] = {}
         self.spec = spec
@@ -107,8 +107,6 @@ class Executor:
         self._scopes = scopes(plan)
         self._store, self._memory = store, memory
         index, chosen = plan.index, None if epochs is None else sampled(epochs)
-        if (buckets is None) != (not plan.buckets):
-            raise InternalError("a plan has batches of buckets, and nobody has said which bucket each record is in")
         self.buckets, counts = buckets, () if buckets is None else buckets.counts
         extent = extent_of(spec, plan, records.epoch_examples if chosen is None else chosen.size, shard, counts)
         extent = replace(extent, anywhere=anywhere)

@@ -18,6 +18,7 @@ from pipegen.ops.sources.dataset_folders.tfds import FEATURES, INFO
 from pipegen.ops.sources.prepared_store.layout import ABOUT
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned
+from pipegen.whole_files import write_whole
 
 _ARRAYS = (".npz", ".npy")
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
@@ -204,5 +205,5 @@ def _name_of(folder: str) -> str:
 
 def _write_new(target: str, text: str) -> None:
     """Create a file; one that appears meanwhile is left alone too."""
-    with refused("write", target), open(target, "x", encoding="utf-8") as stream:  # one that appears meanwhile is left alone too
-        stream.write(text)
+    with refused("write", target):
+        write_whole(target, text, new=True)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from pipegen.data.remote.blocks import patiently
 from pipegen.kept import make_folder
 from pipegen.regular import open_lock
+from pipegen.whole_files import is_part, write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +48,7 @@ FREED = 0.1
 """The part of the cache that is made free at a time."""
 _STRIPES = 1024
 _FOLDER = re.compile(r"[0-9a-f]{3}")
-_BLOCK = re.compile(r"\.?[0-9a-f]{32}-[0-9a-f]+(?P<begun>\.\S+)?")
+_BLOCK = re.compile(r"[0-9a-f]{32}-[0-9a-f]+")
 """The name of a block, and of one that was begun: nothing else is removed."""
 _TOUCHED = 600
 """Seconds after which a block that is read counts as used anew."""
@@ -184,13 +185,10 @@ class BlockCache:
         with suppress(OSError):
             for number, block in blocks.items():
                 path = self._path(name, number)
-                begun = f"{path}.{os.getpid()}.part"
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 if os.path.islink(os.path.dirname(path)):
                     continue  # it leads out of the cache
-                with open(begun, "wb") as stream:
-                    stream.write(block)
-                os.replace(begun, path)
+                write_whole(path, block, durable=False)  # training waits for it, and what a power cut takes is fetched again
             self._count(sum(map(len, blocks.values())))
 
     def _count(self, more: int) -> None:
@@ -240,9 +238,7 @@ class BlockCache:
             return
         for folder, _, names in os.walk(self._folder):
             if _FOLDER.fullmatch(os.path.relpath(folder, self._folder)):
-                for name in names:
-                    if (match := _BLOCK.fullmatch(name)) is not None:
-                        yield os.path.join(folder, name), match["begun"] is not None
+                yield from ((os.path.join(folder, name), is_part(name)) for name in names if is_part(name) or _BLOCK.fullmatch(name))
 
     def _name(self, fs: AbstractFileSystem, file: Remote) -> str:
         known = f"{fs.protocol}\0{file.name}\0{file.version}\0{file.size}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import time
 from functools import partial
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipegen.log import log
 from pipegen.masking import masked
+from pipegen.whole_files import put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +112,7 @@ def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[in
     begun, about = to.with_name(f"{to.name}.part"), to.with_name(f"{to.name}.part.json")
     done = _done(begun, about, file)
     if not done:
+        begun.unlink(missing_ok=True)  # what it holds is of another version than `about` says next
         about.write_text(json.dumps({"version": file.version, "size": file.size}))
     progress(done)
     with open(begun, "r+b" if done else "wb") as stream:
@@ -130,7 +131,7 @@ def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[in
         begun.unlink()
         raise DroppedError("it was written anew while it was fetched")
     about.unlink(missing_ok=True)
-    os.replace(begun, to)
+    put_in_place(begun, to)
 
 
 def _block(fs: AbstractFileSystem, file: Remote, start: int, end: int) -> bytes:

@@ -19,6 +19,7 @@ from pipegen.data.remote.block_cache import BlockCache
 from pipegen.data.remote.blocks import Remote, fetch
 from pipegen.kept import below, make_folder
 from pipegen.regular import open_lock
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,9 +103,7 @@ class RemoteCache:
         about.unlink(missing_ok=True)
         fetch(fs, file, self._files.joinpath(*place, file.key), more)
         about.parent.mkdir(parents=True, exist_ok=True)
-        partial = about.with_name(f"{about.name}.part")
-        partial.write_text(json.dumps({"version": file.version, "size": file.size}))
-        os.replace(partial, about)
+        write_whole(about, json.dumps({"version": file.version, "size": file.size}))
 
     def _is_here(self, place: Sequence[str], file: Remote) -> bool:
         """Tells whether this version of a file is here; one whose file system tells none is known by its size."""

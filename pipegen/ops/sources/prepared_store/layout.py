@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.errors import OpError
+from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +26,6 @@ FORMAT = 1
 ABOUT = "store.json"
 RECORDS = "records"
 SHARDS = "shards"
-PART = ".part"
-"""How the names of files end that are being written."""
 ARRAY_RECORD = ".array_record"
 """How the names of the files end whose records only a library finds."""
 PAGE = 4096
@@ -142,17 +140,7 @@ def column_file(root: Path, name: str) -> Path:
 
 def write_about(root: Path, about: StoreAbout) -> None:
     """Writes what a store says of itself, whole or not at all."""
-    put(root / ABOUT, json.dumps({"format": FORMAT, **asdict(about)}, indent=1).encode())
-
-
-def put(file: Path, content: bytes) -> None:
-    """Writes a file, which is there whole or not at all, whenever the process or the machine stops."""
-    fresh = file.with_name(f"{file.name}.{uuid.uuid4().hex}{PART}")
-    with open(fresh, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(fresh, file)
+    write_whole(root / ABOUT, json.dumps({"format": FORMAT, **asdict(about)}, indent=1).encode())
 
 
 def read_about(root: Path) -> StoreAbout:

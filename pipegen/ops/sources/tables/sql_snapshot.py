@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from pipegen.json_lines import inert
+from pipegen.whole_files import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,30 +83,18 @@ def keep_snapshot(file: str, url: str, query: str, columns: Sequence[str], rows:
         OSError: When it cannot be written.
     """
     os.makedirs(os.path.dirname(file), exist_ok=True)
-    fresh, digest, count = f"{file}.{os.getpid()}.{secrets.token_hex(4)}", hashlib.sha256(), 0
+    digest, count = hashlib.sha256(), 0
     taken = datetime.now(timezone.utc).isoformat(timespec="seconds")
     about = {"pipegen_sql": _FORMAT, "url": url, "query": query, "taken": taken, "columns": list(columns)}
-    try:
-        with open(fresh, "xb") as stream:
+    with suppress(FileExistsError), whole_file(file, new=True) as stream:
 
-            def append(value: object) -> None:
-                line = inert(json.dumps(value)).encode() + b"\n"
-                digest.update(line)
-                stream.write(line)
+        def append(value: object) -> None:
+            line = inert(json.dumps(value)).encode() + b"\n"
+            digest.update(line)
+            stream.write(line)
 
-            append(about)
-            for row in rows:
-                append(row)
-                count += 1
-            stream.write(json.dumps({"rows": count, "sha256": digest.hexdigest()}).encode() + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        try:
-            os.link(fresh, file)
-        except FileExistsError:
-            return
-        except OSError:  # a file system without links
-            os.replace(fresh, file)
-    finally:
-        with suppress(OSError):
-            os.unlink(fresh)
+        append(about)
+        for row in rows:
+            append(row)
+            count += 1
+        stream.write(json.dumps({"rows": count, "sha256": digest.hexdigest()}).encode() + b"\n")
