@@ -609,7 +609,7 @@ def draw_fault(folder: Path, draw: random.Random) -> Fault:
     beside = [path for path in every if path.suffix not in PICTURES]
     weights = {how: weight for how, weight in WEIGHTS.items() if beside or how not in BEHIND}
     how = draw.choices([*weights], [*weights.values()])[0]
-    apart = beside and (how in BEHIND or draw.random() < 0.7)
+    apart = beside and (how in BEHIND or len(beside) == len(every) or draw.random() < 0.7)
     return Fault(draw.choice(beside if apart else every).relative_to(folder).as_posix(), how)
 
 
