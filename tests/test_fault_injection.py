@@ -5,29 +5,41 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
-import sys
+import sys  # noqa: F401 - programs of the processes ask for it
 import tempfile
 import time
 from collections import Counter
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import copies
 import damage
 import pytest
 from damage import CONTAINERS, NOT_ATTACKED, Container, draw_fault, keeps_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
 
     from pipegen.phases.specs import Spec
 
+    Codes = frozenset[str]
+
 pytestmark = pytest.mark.tf
 
-PROGRAM = "import test_fault_injection as t; t.attack(*t.sys.argv[1:])"
+CASES = 110
+"""Faults that happen to each container by night: more than 5,000 in all."""
+BY_DAY = 2
+"""And by day, to those that are written in no time."""
+LIMIT = 120
+"""Seconds that one case may take, on a machine that is busy."""
+PAGE = Path(__file__).parents[1] / "docs" / "sources.md"
+COLUMNS = {"content": 0, "order": 0, "gone": 1, "added": 1, "behind": 2}
+"""By what differs silently: the column of the table on `docs/sources.md` that says so."""
+SILENT = "silent: "
 
 
 # What comes of a folder, in the process that reads it
@@ -46,9 +58,9 @@ def spec_of(source: dict[str, Any]) -> dict[str, Any]:
 
 
 class Seen(NamedTuple):
-    """What was read: the findings, the names of classes, and the values of each feature in the order of the records."""
+    """What was read: the codes of findings, the names of classes, and the values of each feature in the order of the records."""
 
-    findings: frozenset[tuple[str, str]]
+    findings: Codes
     classes: tuple[str, ...]
     values: dict[str, np.ndarray[Any, Any]]
 
@@ -58,9 +70,9 @@ class Seen(NamedTuple):
         alike = self.classes == other.classes and self.values.keys() == other.values.keys()
         return alike and all(np.array_equal(values, other.values[name]) for name, values in self.values.items())
 
-    def records(self) -> list[bytes]:
-        """Each record as bytes, less its label, which is the last."""
-        return [b"\0".join(repr(values[row].tolist()).encode() for values in self.values.values()) for row in range(self.count)]
+    def records(self) -> list[str]:
+        """Each record as text."""
+        return [repr([values[row].tolist() for values in self.values.values()]) for row in range(self.count)]
 
     @property
     def count(self) -> int:
@@ -85,10 +97,10 @@ def collected(spec: Spec) -> Any:
     from pipegen.diagnostics.diagnostic import Severity
 
     found = collect(spec.model, locate=spec.loaded.locate.label, base=spec.loaded.base)
-    texts = frozenset((d.code, f"{d.message} {d.help}") for d in found.diagnostics.items if d.severity is not Severity.INFO)
+    warned = [d for d in found.diagnostics.items if d.severity is not Severity.INFO]
     if found.manifest is None:
-        raise Told("; ".join(text for _, text in sorted(texts)), listing=True)
-    return found.manifest, texts
+        raise Told("; ".join(d.message for d in warned), listing=True)
+    return found.manifest, frozenset(d.code for d in warned)
 
 
 def stored(spec: Spec) -> Seen:
@@ -131,38 +143,59 @@ def trained(spec: Spec) -> Seen:
     return Seen(collected(spec)[1], pipe.class_names, values)
 
 
-def validated(spec: Spec, raw: dict[str, Any]) -> frozenset[tuple[str, str]]:
+def validated(spec: Spec, raw: dict[str, Any]) -> Codes:
     """What `pipegen validate --data=all` says."""
     from pipegen.cli.checking import DataRequest, check_data
     from pipegen.diagnostics.diagnostic import Severity
     from pipegen.phases.compilation import inspect
 
     found, _ = check_data(inspect(raw), spec, DataRequest(None, None))
-    return frozenset((d.code, f"{d.message} {d.help}") for d in found if d.severity is not Severity.INFO)
+    return frozenset(d.code for d in found if d.severity is not Severity.INFO)
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What a pipeline translates to an error that names the file."""
+    import tensorflow as tf
+
+    from pipegen.errors import DataError
+
+    return tf.errors.OpError, DataError, ValueError, OSError
 
 
 def difference(whole: Seen, found: Seen) -> str:
-    """What differs, in one word: that of a column of the table on `docs/sources.md`."""
-    wanted, got = Counter(whole.records()), Counter(found.records())
+    """What differs, in one word."""
     if found.count != whole.count:
         return "added" if found.count > whole.count else "gone"
-    return "content" if wanted != got or whole.classes != found.classes else "order"
+    return "content" if Counter(found.records()) != Counter(whole.records()) or found.classes != whole.classes else "order"
 
 
 class Reading:
-    """A container as it was before anything happened to it, with which damaged copies are compared."""
+    """A container as it was before anything happened to it, with which damaged copies are compared.
 
-    def __init__(self, container: Container, pristine: Path) -> None:
+    Args:
+        container: What it is.
+        pristine: The folder that it was written to.
+        quick: Read only what is stored, and build no pipelines.
+    """
+
+    def __init__(self, container: Container, pristine: Path, quick: bool = False) -> None:
         from pipegen import load
 
-        self.container, self.pristine = container, pristine
+        self.pristine, self.quick = pristine, quick
         self.source = container.source(pristine)
-        copy = pristine.parent / "whole" / "data"
+        copy = pristine.parent / "whole" / "data"  # since reading may write
         shutil.copytree(pristine, copy)
         self.raw = self._raw(copy)
-        spec = load(self.raw)
-        self.stored, self.trained, self.validated = stored(spec), trained(spec), validated(spec, self.raw)
-        shutil.rmtree(copy.parent)
+        self.spec = load(self.raw)
+        self.stored = stored(self.spec)
+
+    @cached_property
+    def trained(self) -> Seen:
+        return trained(self.spec)
+
+    @cached_property
+    def validated(self) -> Codes:
+        return validated(self.spec, self.raw)
 
     def _raw(self, folder: Path) -> dict[str, Any]:
         text = json.dumps(self.source).replace(str(self.pristine), str(folder))
@@ -186,48 +219,54 @@ class Reading:
 
     def _judged(self, spec: Spec, raw: dict[str, Any], fault: damage.Fault) -> str:
         """What comes of a damaged copy, unless an error does."""
-        from pipegen.errors import DataError
-
-        said = collected(spec)[1]
-        if self._new(said, self.stored.findings):
+        if collected(spec)[1] - self.stored.findings:
             return "told"
         try:
             found = stored(spec)
-            if found.same(self.stored):
-                return self._unread(fault)
         except Told:
             raise
-        except Exception as error:  # what TensorFlow raises outside of a pipeline has no file in it
-            if isinstance(error, DataError):
-                raise Told(str(error)) from None
+        except Exception as error:  # in words of TensorFlow or of a library: those of a pipeline decide
+            if self.quick:
+                return "told" if isinstance(error, _failures()) else f"crash: {error!r}"
+        else:
+            if self.quick or found.same(self.stored):
+                return self._difference(self.stored, found, fault)
         seen = trained(spec)
-        if seen.same(self.trained):
-            return self._unread(fault)
-        if self._new(validated(spec, raw), self.validated):
+        if not seen.same(self.trained) and validated(spec, raw) - self.validated:
             return "told by validate"
-        return f"silent: {difference(self.trained, seen)}"
+        return self._difference(self.trained, seen, fault)
 
-    def _new(self, said: frozenset[tuple[str, str]], before: frozenset[tuple[str, str]]) -> bool:
-        return not {code for code, _ in said} <= {code for code, _ in before}
-
-    def _unread(self, fault: damage.Fault) -> str:
-        """The same records; but what another file, joined to this one, holds is lost."""
-        return "silent: behind" if fault.how in ("garbage behind", "a copy behind") else "same"
+    def _difference(self, whole: Seen, found: Seen, fault: damage.Fault) -> str:
+        if not found.same(whole):
+            return f"{SILENT}{difference(whole, found)}"
+        # The same records: but what another file, joined to this one, holds is lost.
+        return f"{SILENT}behind" if fault.how in ("garbage behind", "a copy behind") else "same"
 
 
 def attack(name: str, pristine: str, first: str, last: str) -> None:
     """Lets faults happen to copies of a container, one after another; prints what came of each."""
-    reading = Reading(CONTAINERS[name], Path(pristine))
-    print(json.dumps({"ready": True}), flush=True)
-    for case in range(int(first), int(last)):
+    _attack(Reading(CONTAINERS[name], Path(pristine)), name, range(int(first), int(last)))
+
+
+def sample(folder: str) -> None:
+    """Does so with a few faults of each container, and builds no pipelines."""
+    for name, container in CONTAINERS.items():
+        if not name.startswith("prepared") and not (container.library and find_spec(container.library) is None):
+            pristine = Path(folder) / name / "data"
+            pristine.mkdir(parents=True)
+            container.write(pristine)
+            _attack(Reading(container, pristine, quick=True), name, range(BY_DAY))
+
+
+def _attack(reading: Reading, name: str, cases: range) -> None:
+    assert name.split(",")[0] in reading.source, "a container is called as its source"
+    for case in cases:
         draw = random.Random(f"{name}/{case}")
-        fault = draw_fault(Path(pristine), draw)
-        print(json.dumps({"case": case, "fault": str(fault)}), flush=True)
-        folder = Path(pristine).parent / str(case) / "data"
-        start = time.monotonic()
+        fault, folder = draw_fault(reading.pristine, draw), reading.pristine.parent / str(case) / "data"
+        print(json.dumps({"case": f"{name}/{case}", "fault": str(fault)}), flush=True)
         where, outcome = reading.outcome(folder, fault, draw)
-        print(json.dumps({"case": case, "where": where, "outcome": outcome, "s": round(time.monotonic() - start, 3)}), flush=True)
-        shutil.rmtree(folder.parent, ignore_errors=True)
+        print(json.dumps({"case": f"{name}/{case}", "where": where, "outcome": outcome}), flush=True)
+        shutil.rmtree(folder.parent)
 
 
 def show(name: str, case: int) -> None:
@@ -239,3 +278,107 @@ def show(name: str, case: int) -> None:
     fault = draw_fault(folder, draw)
     copy = folder.parent / str(case) / "data"
     print(fault, *Reading(CONTAINERS[name], folder).outcome(copy, fault, draw), copy, sep="\n")
+
+
+# The tests
+
+
+class Case(NamedTuple):
+    """A fault, and what came of it."""
+
+    name: str
+    fault: str
+    outcome: str
+
+    @property
+    def kind(self) -> str:
+        """What differs silently, if anything."""
+        return self.outcome.removeprefix(SILENT) if self.outcome.startswith(SILENT) else ""
+
+
+def cases_of(program: str, *argv: str, kept: Path) -> tuple[list[Case], int]:
+    """Runs a program that prints cases, in a process of its own; returns them, and how the process ended. It is killed where one takes too
+    long."""
+    own = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": own, "XDG_CACHE_HOME": str(kept)}
+    copy, size, since = copies.Copy(f"import test_fault_injection as t; {program}", *argv, env=environment), 0, time.monotonic()
+    while copy.poll() is None:
+        if len(copy.written("stdout")) > size:
+            size, since = len(copy.written("stdout")), time.monotonic()
+        if time.monotonic() - since > LIMIT:
+            copy.kill()
+        time.sleep(0.05)
+    lines = [json.loads(line) for line in copy.written("stdout").splitlines() if line.startswith("{")]
+    assert lines, copy.written("stderr")[-2000:]
+    faults = {line["case"]: line["fault"] for line in lines if "fault" in line}
+    outcomes = {line["case"]: line for line in lines if "outcome" in line}
+    ended = copy.wait(1)
+    lost = {"where": "", "outcome": f"crash: the process ended with {ended}: {copy.written('stderr')[-300:]}"}
+    found = [(name, fault, outcomes.get(name, lost)) for name, fault in faults.items()]
+    return [Case(name, f"{fault}, {about['where']}", about["outcome"]) for name, fault, about in found], ended
+
+
+def attacked(name: str, folder: Path) -> list[Case]:
+    """Every case of a container; another process goes on where one has ended."""
+    pristine, found = folder / "data", list[Case]()
+    pristine.mkdir(parents=True)
+    CONTAINERS[name].write(pristine)
+    while len(found) < CASES:
+        found += cases_of("t.attack(*t.sys.argv[1:])", name, str(pristine), str(len(found)), str(CASES), kept=folder / "kept")[0]
+    return found
+
+
+def table() -> dict[str, list[str]]:
+    """What `docs/sources.md` says that each format cannot tell: a cell for each kind of loss."""
+    section = PAGE.read_text(encoding="utf-8").partition("### What a format cannot tell\n")[2]
+    lines = re.findall(r"^\| (.+) \|$", re.split(r"^##", section, flags=re.MULTILINE)[0], re.MULTILINE)
+    rows = [re.split(r" +\| +", line) for line in lines[1:] if not line.startswith("--")]
+    return {name: cells for name, *cells in rows}
+
+
+def permitted(row: str, kind: str) -> bool:
+    """Tells whether the page says that such a loss is not found."""
+    return not table()[row][COLUMNS[kind]].startswith("found")
+
+
+def unexpected(cases: list[Case]) -> list[Case]:
+    """Those that crash, and those in which something is lost without a word that the page does not list."""
+    rows = {case.name: CONTAINERS[case.name.rpartition("/")[0]].row for case in cases}
+    fine = ("told", "told by validate", "same")
+    return [case for case in cases if case.outcome not in fine and not (case.kind and permitted(rows[case.name], case.kind))]
+
+
+def test_every_source_is_attacked_or_says_why_not() -> None:
+    from pipegen.ops.registry import sources
+
+    assert {name.split(",")[0] for name in CONTAINERS} | NOT_ATTACKED.keys() == set(sources())
+    assert len(CONTAINERS) * CASES >= 5000
+
+
+def test_the_page_has_a_row_for_each_format() -> None:
+    found = table()
+    assert found.keys() == {container.row for container in CONTAINERS.values()}
+    assert all(len(cells) == 3 for cells in found.values())
+
+
+def test_a_few_faults_of_each_container_are_found_or_do_no_harm(tmp_path: Path) -> None:
+    cases, ended = cases_of("t.sample(*t.sys.argv[1:])", str(tmp_path), kept=tmp_path / "kept")
+    # What only a checksum or a decoder finds is looked for by night.
+    assert [case for case in unexpected(cases) if case.kind not in ("content", "order")] == []
+    assert ended == 0
+    assert sum(case.outcome == "told" for case in cases) > len(cases) / 2
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("row", sorted({container.row for container in CONTAINERS.values()}))
+def test_nothing_is_lost_but_what_the_page_says(row: str, tmp_path: Path) -> None:
+    names = [name for name, about in CONTAINERS.items() if about.row == row and not (about.library and find_spec(about.library) is None)]
+    if not names:
+        pytest.skip("its library is not installed")
+    cases = [case for name in names for case in attacked(name, tmp_path / name)]
+    assert unexpected(cases) == []
+    assert len(cases) == CASES * len(names)
+    seen = {COLUMNS[case.kind] for case in cases if case.kind}
+    said = {number for number, cell in enumerate(table()[row]) if not cell.startswith("found")}
+    assert seen == said, "the page lists what is lost, and nothing that is found"
