@@ -473,6 +473,18 @@ NOT_ATTACKED = {
 """Sources without a container, and why."""
 
 
+def spec_of(source: dict[str, Any]) -> dict[str, Any]:
+    """A spec that reads every feature of a source, in its order."""
+    from pipegen.ops.registry import sources
+
+    ((op, arguments),) = source.items()
+    names = [name for name, _ in sources()[op].model_validate(arguments).infer().items()]
+    y = next(name for name in ("boxes", "label", "point") if name in names)
+    spec: dict[str, Any] = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": SIDE}}], "shuffle": "none"}
+    spec |= {"batch": {"size": COUNT, "remainder": "keep"}, "runtime": {"cache": "none", "jit": "never"}}
+    return spec | {"output": {"x": {name: name for name in names if name != y}, "y": y}}
+
+
 # What happens to files
 
 BLOCK, SECTOR = 512, 4096
@@ -503,12 +515,12 @@ def boundaries(content: bytes) -> list[int]:
         if at >= 0:
             end = at + len(payload)
             found |= {at, end, -(-end // 8) * 8, -(-end // 64) * 64}
-    at = 0
+    lines = {place + 1 for place, byte in enumerate(content) if byte == 10} if content.isascii() else set()
+    messages, at = set(), 0
     while at + 12 <= len(content) and files.checksum(content[at : at + 8]) == content[at + 8 : at + 12]:  # a TFRecord file
         at += 16 + int.from_bytes(content[at : at + 8], "little")
-        found.add(at)
-    found |= {place + 1 for place, byte in enumerate(content) if byte == 10} if content.isascii() else set()
-    return sorted(place for place in found if 0 < place < len(content)) or [len(content) // 2]
+        messages.add(at)
+    return sorted(place for place in lines or messages or found if 0 < place < len(content)) or [len(content) // 2]
 
 
 def _flip(content: bytearray, draw: random.Random) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
 import re
 import shutil
 import sys  # noqa: F401 - programs of the processes ask for it
+import tarfile
 import tempfile
 import time
+import warnings
+import zipfile
 from collections import Counter
 from functools import cached_property
 from importlib.util import find_spec
@@ -19,7 +23,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import copies
 import damage
 import pytest
-from damage import CONTAINERS, NOT_ATTACKED, Container, draw_fault, keeps_index
+from damage import CONTAINERS, NOT_ATTACKED, Container, draw_fault, keeps_index, spec_of
+
+import pipegen
+from pipegen.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,18 +50,6 @@ SILENT = "silent: "
 
 
 # What comes of a folder, in the process that reads it
-
-
-def spec_of(source: dict[str, Any]) -> dict[str, Any]:
-    """A spec that reads every feature of a source, in its order."""
-    from pipegen.ops.registry import sources
-
-    ((op, arguments),) = source.items()
-    names = [name for name, _ in sources()[op].model_validate(arguments).infer().items()]
-    y = next(name for name in ("boxes", "label", "point") if name in names)
-    spec: dict[str, Any] = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": damage.SIDE}}], "shuffle": "none"}
-    spec |= {"batch": {"size": damage.COUNT, "remainder": "keep"}, "runtime": {"cache": "none", "jit": "never"}}
-    return spec | {"output": {"x": {name: name for name in names if name != y}, "y": y}}
 
 
 class Seen(NamedTuple):
@@ -131,8 +126,7 @@ def trained(spec: Spec) -> Seen:
     import numpy as np
     import tensorflow as tf
 
-    import pipegen
-    from pipegen.errors import DataError, SpecError
+    from pipegen.errors import SpecError
 
     try:
         pipe = pipegen.build(spec)
@@ -157,8 +151,6 @@ def _failures() -> tuple[type[Exception], ...]:
     """What a pipeline translates to an error that names the file."""
     import tensorflow as tf
 
-    from pipegen.errors import DataError
-
     return tf.errors.OpError, DataError, ValueError, OSError
 
 
@@ -179,14 +171,12 @@ class Reading:
     """
 
     def __init__(self, container: Container, pristine: Path, quick: bool = False) -> None:
-        from pipegen import load
-
         self.pristine, self.quick = pristine, quick
         self.source = container.source(pristine)
         copy = pristine.parent / "whole" / "data"  # since reading may write
         shutil.copytree(pristine, copy)
         self.raw = self._raw(copy)
-        self.spec = load(self.raw)
+        self.spec = pipegen.load(self.raw)
         self.stored = stored(self.spec)
 
     @cached_property
@@ -203,15 +193,13 @@ class Reading:
 
     def outcome(self, folder: Path, fault: damage.Fault, draw: random.Random) -> tuple[str, str]:
         """Damages a copy and reads it; returns where it differs, and `told`, `same`, or what is wrong."""
-        from pipegen import load
-
         shutil.copytree(self.pristine, folder)
         raw = self._raw(folder)
         if keeps_index(fault.how):
-            collected(load(raw))
+            collected(pipegen.load(raw))
         where = damage.damage(folder, fault, draw)
         try:
-            return where, self._judged(load(raw), raw, fault)
+            return where, self._judged(pipegen.load(raw), raw, fault)
         except Told as told:
             return where, "told" if told.listing or str(folder) in str(told) else f"names no file: {told}"
         except Exception as error:
@@ -382,3 +370,46 @@ def test_nothing_is_lost_but_what_the_page_says(row: str, tmp_path: Path) -> Non
     seen = {COLUMNS[case.kind] for case in cases if case.kind}
     said = {number for number, cell in enumerate(table()[row]) if not cell.startswith("found")}
     assert seen == said, "the page lists what is lost, and nothing that is found"
+
+
+NAMED_TWICE = [name for name in CONTAINERS if name.startswith(("image_folder, ", "webdataset, ", "zip, "))]
+
+
+@pytest.mark.parametrize("name", [n if n == NAMED_TWICE[0] else pytest.param(n, marks=pytest.mark.nightly) for n in NAMED_TWICE])
+def test_a_name_that_stands_twice_in_an_archive_is_told(name: str, tmp_path: Path) -> None:
+    """Of two members of one name a program reads the first, or the last."""
+    pristine = tmp_path / "data"
+    pristine.mkdir()
+    CONTAINERS[name].write(pristine)
+    reading = Reading(CONTAINERS[name], pristine)
+    path = next(path for path in sorted(pristine.iterdir()))
+    if path.suffix == ".tar":
+        with tarfile.open(path, "a") as archive:
+            member = archive.getmembers()[0]
+            member.size = len(damage.png(99))
+            archive.addfile(member, io.BytesIO(damage.png(99)))
+    else:
+        with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(archive.infolist()[0], damage.png(99))
+    fault = damage.Fault(path.name, "a name twice")
+    try:
+        outcome = reading._judged(pipegen.load(reading._raw(pristine)), reading._raw(pristine), fault)
+    except Told as told:
+        outcome = "told" if str(pristine) in str(told) else f"names no file: {told}"
+    assert outcome in ("told", "told by validate", f"{SILENT}added")
+
+
+def test_a_message_that_quotes_a_damaged_record_is_ours(tmp_path: Path) -> None:
+    """TensorFlow puts the record's bytes into its message, which are no text."""
+    tmp_path.joinpath("data").mkdir()
+    CONTAINERS["tfrecord"].write(tmp_path / "data")
+    path = tmp_path / "data" / "data-00000-of-00002.tfrecord"
+    content = bytearray(path.read_bytes())
+    second = 16 + int.from_bytes(content[:8], "little")
+    content[second + 12 : second + 40] = b"\xff" * 28
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"cannot read .*\.tfrecord#1: Could not parse example"):
+        list(pipegen.build(spec_of(damage.shards_of("tfrecord", features=WITH_CLASSES)(tmp_path / "data"))).dataset("train"))
+
+
+WITH_CLASSES = {**damage.FEATURES, "label": {"kind": "label", "classes": 3}}
