@@ -47,6 +47,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "sources.md"
 COLUMNS = {"content": 0, "order": 0, "gone": 1, "added": 1, "behind": 2}
 """By what differs silently: the column of the table on `docs/sources.md` that says so."""
 SILENT = "silent: "
+NAMED = re.compile(r"cannot (read|decode|process) \S+\.\w+|/data/")
+"""How an error names a record or a file."""
 
 
 # What comes of a folder, in the process that reads it
@@ -109,11 +111,7 @@ def stored(spec: Spec) -> Seen:
     read = bind(spec, manifest).plans["train"].read
     count = manifest.num_examples("train")
     tensors = RecordTensors(records_from(manifest, "train", read, spec.model.runtime))
-    if any(t.encoded for _, t in read.items()) and manifest.listing.in_files:
-        rows = [tensors.read(tf.constant(row, tf.int64), read) for row in range(count)]
-        values = {name: tf.stack([row[name] for row in rows]) for name in rows[0]}
-    else:
-        values = tensors.read(tf.range(count, dtype=tf.int64), read)
+    values = {name: tf.stack(each) for name, each in tensors.read_each(tf.range(count, dtype=tf.int64), read, count).items()}
     return Seen(findings, manifest.class_names, {name: value.numpy() for name, value in values.items()})
 
 
@@ -201,7 +199,7 @@ class Reading:
         try:
             return where, self._judged(pipegen.load(raw), raw, fault)
         except Told as told:
-            return where, "told" if told.listing or str(folder) in str(told) else f"names no file: {told}"
+            return where, "told" if told.listing or NAMED.search(str(told)) else f"names nothing: {told}"
         except Exception as error:
             return where, f"crash: {type(error).__name__}: {str(error)[:300]}"
 
