@@ -4,6 +4,7 @@ examples are the same each time, so that a change alone decides whether it lands
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import re
 import shutil
@@ -167,6 +168,18 @@ def sweep(swept: dict[str, float]) -> Iterator[None]:
         gc.collect(1)
         return
     swept["at"] = time.process_time()
+
+
+def _sound_name(record: logging.LogRecord) -> bool:
+    """Fails a test whose graph has a name that TensorFlow warns about."""
+    assert "not a valid node name" not in record.getMessage(), record.getMessage()
+    return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _names_of_nodes() -> None:
+    """No graph has a name that TensorFlow changes, with a warning that a user can do nothing about."""
+    logging.getLogger("tensorflow").addFilter(_sound_name)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).parent / "golden" / "diagnostics"
 CORPUS = sorted(GOLDEN.rglob("*.md"))
-DATA = {c for c in CODES if c.startswith(("PG4", "PG7", "PG610")) and c not in ("PG412", "PG700", "PG703")}
+DATA = {c for c in CODES if c.startswith(("PG4", "PG7", "PG610", "PG630")) and c not in ("PG412", "PG700", "PG703")}
 """Codes of the data, which need files: the pages of the catalogue show those."""
 ITEMS = {"PG250", "PG251", "PG256"}
 """Codes of what boxes and keypoints hold, which is read."""

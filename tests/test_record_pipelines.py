@@ -180,3 +180,20 @@ def test_a_shard_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
     assert path.stat().st_size == size, "TensorFlow takes a file of one name and size for the same"
     pixels = [x.numpy()[:, 0, 0, 0].tolist() for x, _ in build(folder).dataset("train")]
     assert sorted(value for batch in pixels for value in batch) == [0] * COUNTS[0] + [2] * COUNTS[2] + [7] * COUNTS[1]
+
+
+@pytest.mark.tf
+def test_tensorflow_has_nothing_to_say_about_names_in_the_graph(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    WRITERS["webdataset"](tmp_path / "a.tar", examples(0, 12))
+    features = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 4}}
+    spec = {
+        "pipegen": 1,
+        "source": {"webdataset": {"path": str(tmp_path / "*.tar"), "features": features}},
+        "transforms": [{"resize": {"size": 24}}, "random_flip"],
+        "batch": {"size": 4},
+    }
+    pipe = pipegen.build(spec, runtime={"jit": "never", "cache": "none"})
+    with caplog.at_level("WARNING", logger="tensorflow"):
+        for _ in pipe.dataset("train", epoch=0).take(1):
+            pass
+    assert [record.getMessage() for record in caplog.records if record.name == "tensorflow"] == []

@@ -252,6 +252,7 @@ _TABLE = (
     Code("PG596", "paste-without-mask", _E, "A step pastes by a mask, and it is not clear by which"),
     # Several hosts and devices.
     Code("PG610", "unequal-parts", _W, "The parts of a batch that hosts or replicas take are not of one size, and count the same"),
+    Code("PG630", "mixed-shard-sets", _E, "Shards that name their number belong to different sets"),
     # Tests of the data: what cannot work about them, then what they find.
     Code("PG700", "unfit-test", _E, "A test asks for what the data or the feature has not"),
     Code("PG701", "unknown-tested-class", _E, "A test names a class that the data has not"),

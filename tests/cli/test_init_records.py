@@ -175,7 +175,7 @@ def test_what_holds_no_image_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     WRITERS["tfrecord"](tmp_path / "a.tfrecord", [{"label": 1}])
     (tmp_path / "b.tfrecord").write_bytes(b"junk")
-    for file, said in (("a", "holds no image"), ("b", "no TFRecord file, or a compressed one")):
+    for file, said in (("a", "holds no image"), ("b", "it is not a TFRecord file")):
         result = CliRunner().invoke(app, ["init", f"{file}.tfrecord"], prog_name="pipegen")
         assert result.exit_code != 0
         assert said in result.output + str(result.exception)

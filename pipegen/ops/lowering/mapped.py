@@ -68,7 +68,7 @@ def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
 
     signature = [tf.TensorSpec([], tf.resource)]
 
-    def nothing(_: tf.Tensor) -> tuple[()]:
+    def nothing(held: tf.Tensor) -> tuple[()]:  # noqa: ARG001 - TensorFlow names an input by it
         return ()
 
     def make(held: tf.Tensor) -> tuple[()]:

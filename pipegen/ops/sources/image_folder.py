@@ -196,7 +196,10 @@ def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ..
 
 
 def _damaged(scan: Scan) -> Iterator[Note]:
-    """Reports what is wrong with an archive behind those of its members that were listed."""
-    if isinstance(scan, ArchiveScan) and scan.archive.damage:
+    """Reports what is wrong with an archive behind those of its members that were listed, and what it holds beside them."""
+    if not isinstance(scan, ArchiveScan):
+        return
+    if scan.archive.damage:
         message = f"{scan.archive.file.path!r} is damaged {scan.archive.damage}"
         yield Note("PG430", message, "copy or download the archive again", "path", "error")
+    yield from scan.archive.notes

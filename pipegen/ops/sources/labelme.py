@@ -16,10 +16,10 @@ from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite,
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, unpaired
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count, find_root
+from pipegen.ops.sources.listing.wording import count, find_root, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipegen.ops.base import Transform
@@ -60,20 +60,21 @@ class Labelme(BoxedSource):
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         """Read every file; see `BoxedSource.find`."""
         root = find_root(str(base), self.path)
-        keys = listed_images(root, progress)
+        keys, beside = listed_images(root, progress, ".json")
         number = {key: i for i, key in enumerate(keys)}
         by_stem = {without_ending(key): key for key in keys}
         files = files_below(root, ".json")
         shapes: list[tuple[int, tuple[float, ...], str, str, int]] = []
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         owner: dict[str, str] = {}
-        wrong, lost, flat = [], [], {}  # type: list[str], list[str], dict[str, int]
+        wrong, lost, others, flat = [], [], [], {}  # type: list[str], list[str], list[str], dict[str, int]
         for file in files:
             try:
                 content = read_json(f"{root}/{file}", hook=_slim)
                 if not isinstance(content, dict) or not isinstance(content.get("shapes"), list):
                     if isinstance(content, dict) and "shapes" not in content:
-                        continue  # one of another program
+                        others.append(file)  # of another program
+                        continue
                     raise DamagedError(f"{root}/{file} is no file of LabelMe: a list of `shapes` is due")
                 key = _image(file, content, number, by_stem)
                 if key is None:
@@ -97,7 +98,7 @@ class Labelme(BoxedSource):
             message = f"no image below {root!r} has annotations: {count(len(files), '.json file')} there"
             raise OpError("PG402", message, field="path", help="LabelMe writes a file of JSON beside each image")
         shapes.sort(key=lambda shape: shape[0])
-        notes = [*unpaired(lost, "annotation file", "path"), *_ignored(flat)]
+        notes = [*unpaired(lost, "annotation file", "path"), *_ignored(flat, others), *beside]
         names = tuple(sorted({shape[2] for shape in shapes}))
         if self.masks:
             return root, _with_masks(root, keys, owner, sides, shapes, names, notes), None
@@ -105,12 +106,13 @@ class Labelme(BoxedSource):
         return root, gathered(keys, known_sides(sides), boxes, names, lambda i: shapes[i][3], {}, notes), None
 
 
-def _ignored(flat: Mapping[str, int]) -> list[Note]:
-    """A note on shapes without an area, of which there are so many of each kind."""
-    if not flat:
-        return []
-    total = count(sum(flat.values()), "shape")
-    return [Note("PG411", f"ignored: {total} without an area ({', '.join(sorted(flat))})", field="path")]
+def _ignored(flat: Mapping[str, int], others: Sequence[str]) -> Iterator[Note]:
+    """Reports shapes without an area, of which there are so many of each kind, and files of other programs."""
+    if flat:
+        total = count(sum(flat.values()), "shape")
+        yield Note("PG411", f"ignored: {total} without an area ({', '.join(sorted(flat))})", field="path")
+    if others:
+        yield Note("PG411", f"ignored: {count(len(others), '.json file')} without `shapes` ({quoted(others)})", field="path")
 
 
 def _with_masks(

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.advice import write
@@ -16,7 +16,8 @@ from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.sources.records.hashes import listed_hashes, wrong_hashes
+from pipegen.ops.sources.records.findings import compression, tallied
+from pipegen.ops.sources.records.hashes import INDEX, check_index, listed_hashes, wrong_hashes
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
@@ -24,6 +25,7 @@ from pipegen.ops.sources.records.source import RecordSource
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
@@ -67,6 +69,7 @@ class Mds(RecordSource):
     """
 
     op: ClassVar[str] = "mds"
+    indexed_from: ClassVar[int] = 2
     checksums: ClassVar[str] = "those of files that `index.json` lists"
     suffixes: ClassVar[tuple[str, ...]] = (".mds",)
 
@@ -91,6 +94,14 @@ class Mds(RecordSource):
             problem = _misfit(name, feature, self.key_of(name), columns)
             if problem is not None:
                 raise problem
+
+    def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterator[Note]:
+        """Compare the shards of each folder, and those of all folders below the first, with an `index.json` there."""
+        rows, folders = index.rows.tolist(), [os.path.dirname(shard.path) for shard in shards]
+        top = os.path.commonpath(folders)
+        for folder in dict.fromkeys([top, *folders]):
+            own = [place for place, other in enumerate(folders) if folder in (other, top)]
+            yield from check_index(folder, [shards[place] for place in own], [rows[place] for place in own])
 
     def _columns(self, shards: Sequence[Found], index: RecordIndex) -> Columns:
         shard = shards[int((index.rows > 0).argmax())]
@@ -130,7 +141,7 @@ class _Samples(MappedReader):
     def damaged_files(self) -> Iterator[tuple[str, str]]:
         """Compare the hashes that Streaming wrote into `index.json` beside the shards."""
         for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in self.shards):
-            listed = listed_hashes(os.path.join(folder, "index.json"))
+            listed = listed_hashes(os.path.join(folder, INDEX))
             for shard in self.shards:
                 if os.path.dirname(shard.path) == folder:
                     yield from wrong_hashes(shard.path, listed.get(os.path.basename(shard.path), {}))
@@ -195,11 +206,11 @@ def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
     head = stream.pread(4, 0)
     count = int.from_bytes(head, "little")
     if len(head) < 4 or 4 * (count + 2) > size:
-        raise ValueError("it is no MDS shard, or a compressed one")
+        raise ValueError("it is not an MDS shard")
     starts = np.frombuffer(stream.pread(4 * (count + 1), 4), "<u4").astype(np.int64)
     begin = 4 * (count + 2)
     if not begin <= int(starts[0]) <= min(size, begin + _WIDEST):
-        raise ValueError("it is no MDS shard, or a compressed one")
+        raise ValueError("it is not an MDS shard")
     try:
         about = json.loads(stream.pread(int(starts[0]) - begin, begin))
         columns = Columns(tuple(about["column_names"]), tuple(about["column_encodings"]), tuple(about["column_sizes"]))
@@ -219,7 +230,9 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         try:
             columns, starts = read_columns(stream, size)
         except ValueError as error:
-            return ShardRecords(np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int32), f"at byte 0, record 0: {error}")
+            damage, packed = f"at byte 0, record 0: {error}", compression(stream.pread(16, 0))
+            nothing = ShardRecords(np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int32))
+            return replace(nothing, findings=tallied([("compressed", packed)])) if packed else replace(nothing, damage=damage)
         varying = [i for i, width in enumerate(columns.sizes) if width is None]
         fixed = sum(width or 0 for width in columns.sizes)
         least = 4 * len(varying) + fixed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,8 +12,9 @@ from pydantic import model_validator
 from pipegen.errors import OpError
 from pipegen.mounts import Opened, content_of
 from pipegen.ops.sources.records.crc32c import masked_crc32c
+from pipegen.ops.sources.records.findings import compression, tallied
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
-from pipegen.ops.sources.records.inflated import MAGIC, InflatedReader, index_inflated, inflate, inflated_size
+from pipegen.ops.sources.records.inflated import InflatedReader, index_inflated, inflate, inflated_size
 from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
@@ -43,6 +45,7 @@ class TFRecord(RecordSource):
     """
 
     op: ClassVar[str] = "tfrecord"
+    indexed_from: ClassVar[int] = 2
     checksums: ClassVar[str] = "those of each record"
     suffixes: ClassVar[tuple[str, ...]] = (".tfrecord", ".tfrecords", ".tfrec")
 
@@ -75,10 +78,11 @@ class TFRecord(RecordSource):
         if self.compression == "gzip":
             return index_inflated(path)
         found = index_tfrecord(path, size)
-        if found.damage and not len(found.offsets) and content_of(path, len(MAGIC)) == MAGIC:
+        packed = compression(content_of(path, 16)) if found.damage and not len(found.offsets) else ""
+        if packed == "gzip":
             help_ = "`compression: gzip` reads it; uncompressed files are read in any order, and faster"
             raise OpError("PG430", f"{path!r} is compressed by gzip", field="path", help=help_)
-        return found
+        return replace(found, damage="", findings=tallied([("compressed", packed)])) if packed else found
 
     def index_options(self) -> str:
         """The compression."""
@@ -215,7 +219,7 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
     if wrong.any() or damage.startswith("at byte 0,"):
         first = int(wrong.argmax()) if len(wrong) else 0
         begin = starts[first] if starts else 0
-        what = "it is no TFRecord file, or a compressed one" if first == 0 else "the checksum of its length is wrong"
+        what = "it is not a TFRecord file" if first == 0 else "the checksum of its length is wrong"
         return ShardRecords(offsets[:first], lengths[:first].astype(np.int32)[:, None], f"at byte {begin:,}, record {first:,}: {what}")
     large = lengths > LONGEST
     if large.any():

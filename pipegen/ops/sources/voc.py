@@ -99,7 +99,7 @@ class Voc(BoxedSource):
         path = find_root(str(base), self.path)
         root = below(path, self.images, ("JPEGImages", "images"), "images", path)
         folder = below(path, self.annotations, ("Annotations", "annotations"), "annotations", root)
-        images = listed_images(root, progress)
+        images, beside = listed_images(root, progress, ".xml")
         own, sizes, notes = annotated(root, images, folder, ".xml")
         keys, parts, more = self._of_splits(path, root, images)
         boxes: list[tuple[int, tuple[float, ...], str]] = []
@@ -128,7 +128,7 @@ class Voc(BoxedSource):
         items = {"difficult": np.array(difficult, np.float32)}
         if self.masks == "instances":
             items |= {number_name("boxes"): np.array(objects, np.float32)}
-        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*notes, *more])
+        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, [*notes, *more, *beside])
         if self.masks:
             masks_folder = self._masks_below(path)
             found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})

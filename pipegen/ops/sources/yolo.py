@@ -55,7 +55,8 @@ class Yolo(BoxedSource):
         """Read the files of the images that are listed; see `BoxedSource.find`."""
         about = described(str(base), self.path)
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
-        keys, parts = self._images(about, root, listed_images(root, progress))
+        images, beside = listed_images(root, progress, ".txt")
+        keys, parts = self._images(about, root, images)
         boxes: list[tuple[int, tuple[float, ...], str]] = []
         places: list[str] = []
         wrong: list[str] = []
@@ -78,7 +79,7 @@ class Yolo(BoxedSource):
         if wrong:
             raise damaged(wrong, "path", sum(there))
         names = about.names or tuple(sorted({name for _, _, name in boxes}, key=int))
-        notes = unpaired(_lost(root, files) if self.split is None else (), "text file", "path")
+        notes = [*unpaired(_lost(root, files) if self.split is None else (), "text file", "path"), *beside]
         sides = known_sides([None] * len(keys))
         return root, gathered(keys, sides, boxes, names, places.__getitem__, {}, notes, relative=True), parts
 

@@ -28,7 +28,7 @@ class Zip(GroupedSource):
 
     op: ClassVar[str] = "zip"
     suffixes: ClassVar[tuple[str, ...]] = (".zip",)
-    indexed_from: ClassVar[int] = 2
+    indexed_from: ClassVar[int] = 3
     checksums: ClassVar[str] = "those of each member"
 
     verify: bool = False

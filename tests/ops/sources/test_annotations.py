@@ -419,7 +419,10 @@ def test_labelme_draws_boxes_around_shapes(tmp_path: Path) -> None:
         "b.png": [],
         "c.png": [],
     }
-    assert [(note.code, note.message) for note in found.notes] == [("PG411", "ignored: 1 shape without an area (point)")]
+    assert [(note.code, note.message) for note in found.notes] == [
+        ("PG411", "ignored: 1 shape without an area (point)"),
+        ("PG411", "ignored: 1 .json file without `shapes` ('other.json')"),
+    ]
     (tmp_path / "b.png").unlink()
     assert "PG476" in codes(listed("labelme", tmp_path, path="."))
 
@@ -441,3 +444,18 @@ def test_a_file_of_labelme_that_is_wrong_is_an_error(changes: dict[str, Any], sa
     wrong = error_of("labelme", tmp_path, path=".")
     assert wrong.code == "PG475"
     assert said in wrong.message
+
+
+def test_what_lies_beside_annotated_images_is_told(tmp_path: Path) -> None:
+    from pipegen.ops.sources.annotations.pairs import listed_images
+
+    (tmp_path / "a.jpg").touch()
+    (tmp_path / "b.jp2").touch()
+    (tmp_path / "c.jpg").symlink_to(tmp_path / "gone.jpg")
+    (tmp_path / "a.xml").touch()
+    (tmp_path / "@eaDir").mkdir()
+    keys, notes = listed_images(str(tmp_path), None, ".xml")
+    assert keys == ["a.jpg"]
+    assert [note.code for note in notes] == ["PG414", "PG411", "PG411"]
+    assert "1 hidden entry ('@eaDir')" in notes[-1].message
+    assert ".xml" not in notes[-1].message

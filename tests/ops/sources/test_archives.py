@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import tarfile
@@ -175,3 +176,70 @@ def test_each_split_may_lie_in_an_archive_of_its_own(data: Path) -> None:
         assert read == [contents()[key.partition("/")[2]] for key in manifest.keys(split)]
     leaks = find_leaks(manifest, near=False)
     assert {(pair.key, pair.other_key) for pair in leaks.pairs} == {(f"train/{name}", f"validation/{name}") for name in FILES}
+
+
+def test_links_of_a_tar_archive_are_the_files_that_its_folder_has(tmp_path: Path) -> None:
+    for number in range(8):
+        file = tmp_path / "f" / ("a", "b")[number // 4] / f"{number + 1:03}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(picture(number, "cat"))
+    (tmp_path / "f/b/dup.png").hardlink_to(tmp_path / "f/a/001.png")
+    (tmp_path / "f/b/link.png").symlink_to("../a/002.png")
+    for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        with tarfile.open(tmp_path / "f.tar", "w", format=form) as archive:
+            archive.add(tmp_path / "f", "f")
+        there, here = listed(tmp_path, "f"), listed(tmp_path, "f.tar/f")
+        assert (list(here.keys), len(here.keys)) == (list(there.keys), 10)
+        assert here.labels is not None
+        assert there.labels is not None
+        assert here.labels.tolist() == there.labels.tolist()
+        assert content_digest(here) == content_digest(there)
+        assert here.reader().stored("image", np.array([8]))[0] == picture(0, "cat")
+    (tmp_path / "f/b/gone.png").symlink_to("../none.png")
+    (tmp_path / "f/c").symlink_to("a")
+    with tarfile.open(tmp_path / "f.tar", "w") as archive:
+        archive.add(tmp_path / "f", "f")
+    assert list(listed(tmp_path, "f.tar/f").keys) == list(listed(tmp_path, "f").keys)
+    said = {note.message.partition(":")[0]: note.severity for note in listed(tmp_path, "f.tar/f").notes}
+    assert said == {
+        "1 link leads to no file of its archive and is ignored": "warning",
+        "1 link to a folder of the archive is not entered": "warning",
+    }
+
+
+def test_what_an_archive_holds_and_its_folder_would_not_is_counted(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name in ("cat/1.png", "/cat/2.png", "cat//3.png", "../4.png", "cat/../5.png", "cat/1.png", "@eaDir/6.png", "cat/@eaDir/7.png"):
+            content = picture(1, "cat")
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+        pipe = tarfile.TarInfo("cat/pipe")
+        pipe.type = tarfile.FIFOTYPE
+        archive.addfile(pipe)
+    found = listed(tmp_path, "a.tar")
+    assert list(found.keys) == ["cat/1.png", "cat/2.png", "cat/3.png"]
+    assert [note.message for note in found.notes] == [
+        f"1 member is neither a file nor a folder and is ignored: 'cat/pipe' in {str(tmp_path / 'a.tar')!r}",
+        f"2 members have `..` in their paths, lead out of the archive and are ignored: such as '../4.png' in {str(tmp_path / 'a.tar')!r}",
+        f"1 member has the name of a later one, which counts: 'cat/1.png' in {str(tmp_path / 'a.tar')!r}",
+        "ignored: 2 hidden entries ('@eaDir', 'cat/@eaDir')",
+    ]
+
+
+def test_a_damaged_header_of_an_archive_of_images_is_found(data: Path) -> None:
+    content = bytearray((data / "train.tar").read_bytes())
+    with tarfile.open(data / "train.tar") as archive:
+        header = archive.getmembers()[12].offset
+    content[header + 3] ^= 1
+    (data / "train.tar").write_bytes(content)
+    (note,) = [note for note in listed(data, "train.tar/train").notes if note.severity == "error"]
+    assert (note.code, f"at byte {header:,}, member 12: the checksum of its header is wrong" in note.message) == ("PG430", True)
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.tgz", "a.tar.zst", "a.tar"])
+def test_a_compressed_archive_of_images_is_said_to_be_compressed(data: Path, name: str) -> None:
+    (data / name).write_bytes(gzip.compress((data / "train.tar").read_bytes()))
+    with pytest.raises(OpError, match="1 file is compressed as a whole") as error:
+        listed(data, f"{name}/train")
+    assert error.value.code == "PG430"

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.folders.scan import Scan
+from pipegen.ops.sources.folders.scan import JUNK, Scan
 from pipegen.ops.sources.image_folder import ImageFolder
 
 if TYPE_CHECKING:
@@ -302,3 +302,14 @@ def test_the_folder_of_a_split_that_is_missing_or_has_an_unknown_class(tree: Tre
     assert found["PG401"].field == "parts.test"
     assert found["PG408"].field == "parts.validation"
     assert f"'cow', in {str(root / 'val/cow')!r}" in found["PG408"].message
+
+
+@pytest.mark.parametrize("junk", sorted(JUNK | {"@eaDir", "$RECYCLE.BIN", "System Volume Information", ".Trash-1000", ".Spotlight-V100"}))
+def test_what_systems_and_storage_devices_leave_behind_is_not_a_class(tmp_path: Path, junk: str) -> None:
+    for name in ("cat/0.jpg", "dog/0.jpg", f"{junk}/0.jpg/SYNOFILE_THUMB_M.jpg", f"cat/{junk}/1.jpg"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    listing = ImageFolder(path=".").list(tmp_path)
+    assert (listing.class_names, list(listing.keys)) == (("cat", "dog"), ["cat/0.jpg", "dog/0.jpg"])
+    (note,) = listing.notes
+    assert (note.code, "2 hidden entries" in note.message) == ("PG411", True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.annotations.source import unpaired
-from pipegen.ops.sources.folders.reports import nothing_found
+from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan, is_hidden
 from pipegen.ops.sources.listing.wording import count, find_root
 
@@ -28,8 +28,8 @@ def below(path: str, named: str | None, usual: Sequence[str], field: str, otherw
     return next((f"{path}/{name}" for name in usual if os.path.isdir(f"{path}/{name}")), otherwise)
 
 
-def listed_images(root: str, progress: Callable[[int], None] | None) -> list[str]:
-    """Returns the paths of all images below a folder, sorted.
+def listed_images(root: str, progress: Callable[[int], None] | None, ending: str) -> tuple[list[str], list[Note]]:
+    """Returns the paths of all images below a folder, sorted, and notes on what else lies there, but for files of an ending.
 
     Raises:
         OpError: `PG402` where there is none.
@@ -38,7 +38,8 @@ def listed_images(root: str, progress: Callable[[int], None] | None) -> list[str
     keys = [*scan.tree().paths]
     if not keys:
         raise nothing_found(scan)
-    return keys
+    scan.tally.foreign.pop(ending, None)
+    return keys, [*tally_notes(scan.tally)]
 
 
 def without_ending(path: str) -> str:
@@ -47,9 +48,18 @@ def without_ending(path: str) -> str:
 
 
 def files_below(folder: str, ending: str) -> list[str]:
-    """Returns the relative paths of all files of an ending below a folder, sorted."""
+    """Returns the relative paths of all files of an ending below a folder, sorted.
+
+    Raises:
+        OpError: `PG406` for a folder that cannot be read.
+    """
+
+    def unread(error: OSError) -> None:
+        message = f"the folder {error.filename!r} cannot be read: {error.strerror or error}"
+        raise OpError("PG406", message, field="path", help="give this process the right to read it") from error
+
     found = []
-    for at, folders, names in os.walk(folder):
+    for at, folders, names in os.walk(folder, onerror=unread):
         folders[:] = sorted(name for name in folders if not is_hidden(name))
         within = os.path.relpath(at, folder).replace(os.sep, "/")
         found += [name if within == "." else f"{within}/{name}" for name in names if name.lower().endswith(ending) and not is_hidden(name)]

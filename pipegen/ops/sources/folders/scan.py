@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints, Strings
 
-_JUNK = frozenset({"__macosx", "thumbs.db", "desktop.ini"})
+JUNK = frozenset({
+    "__macosx", "thumbs.db", "ehthumbs.db", "desktop.ini", "$recycle.bin", "system volume information", "found.000", "lost+found",
+    "network trash folder", "temporary items", "@eadir", "@tmp", "@sharebin", "#recycle", "#snapshot", "@recycle", "@recently-snapshot",
+    "~snapshot",
+})  # fmt: skip
+"""Files and folders, in lower case, that macOS, Windows, Linux, and the storage devices of Synology, QNAP and NetApp leave behind; others
+begin with a dot."""
 _PROGRESS_EVERY = 1000
 
 Found: TypeAlias = tuple[str, int]
@@ -47,7 +53,12 @@ class Tree:
 
 def is_hidden(name: str) -> bool:
     """Returns whether a file or folder of this name is the system's own and no data."""
-    return name.startswith(".") or name.lower() in _JUNK
+    return name.startswith(".") or is_junk(name)
+
+
+def is_junk(name: str) -> bool:
+    """Returns whether a system or a storage device makes files or folders of this name."""
+    return name.lower() in JUNK
 
 
 @dataclass

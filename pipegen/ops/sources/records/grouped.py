@@ -11,17 +11,18 @@ from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
-from pipegen.ops.sources.records.member_names import MemberNames
+from pipegen.ops.sources.records.member_names import MemberNames, is_hidden
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
 from pipegen.ops.sources.records.stored_reader import StoredReader, check_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.listing.strings import Ints, Strings
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.members import Members
     from pipegen.ops.sources.records.paths import Found
@@ -72,8 +73,10 @@ class GroupedSource(RecordSource):
 
         names = MemberNames(members.names)
         rows = names.runs() if adjacent else names.groups()
-        wanted = names.columns({one.lower(): i for i, name in enumerate(self.features) for one in self.key_of(name).split(";")})
+        keys = {one.lower(): i for i, name in enumerate(self.features) for one in self.key_of(name).split(";")}
+        wanted = names.columns(keys)
         chosen = np.flatnonzero(wanted >= 0)
+        findings = tallied([*members.seen, *_beside(members.names, names, rows, wanted, keys)])
         rows, wanted, at = rows[chosen], wanted[chosen], names.places[chosen]
         width = len(self.features)
         count, problem = _sound(rows * width + wanted, members.lengths[at])
@@ -81,7 +84,6 @@ class GroupedSource(RecordSource):
             where = f"at byte {int(members.offsets[at[count]]):,}, record {int(rows[count]):,}"
             damage = damage or f"{where}: {members.names[int(at[count])]!r} {problem}"
             rows, wanted, at = rows[:count], wanted[:count], at[:count]
-        # A record of which nothing is wanted, such as a file that tells of the archive, is none.
         kept, row = np.unique(rows, return_inverse=True)
         offsets: Ints = np.zeros((len(kept), len(self.parts())), np.int64)
         lengths: Ints = np.zeros((len(kept), len(self.parts())), np.int32)
@@ -89,7 +91,7 @@ class GroupedSource(RecordSource):
         offsets[row, wanted], lengths[row, wanted] = members.offsets[at], members.lengths[at]
         if members.checks is not None:
             offsets[row, width + wanted] = members.checks[at]
-        return ShardRecords(offsets, lengths, damage)
+        return ShardRecords(offsets, lengths, damage, findings=findings)
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         """Look into the first record."""
@@ -149,6 +151,32 @@ class GroupedSource(RecordSource):
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped archives."""
         return StoredReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels)
+
+
+def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Yields the members, and the first of the members of each record, that no feature uses; see `findings`.
+
+    Args:
+        members: The names of all.
+        names: Those of them that have a key, taken apart.
+        rows: The record of each of these.
+        wanted: The feature of each, -1 for none.
+        keys: The keys of the features.
+    """
+    import numpy as np
+
+    there: Ints = np.zeros(len(members), bool)
+    there[names.places] = True
+    for place in np.flatnonzero(~there).tolist():
+        yield ("system" if is_hidden(members[place]) else "unnamed"), members[place]
+    first, whose = np.unique(rows, return_index=True)[1], np.unique(rows, return_inverse=True)[1]
+    used: Ints = np.zeros(len(first), bool)
+    used[whose[wanted >= 0]] = True
+    if not used.all():
+        dotted: Ints = np.zeros(len(first), bool)
+        dotted[whose[names.columns(keys, last=True) >= 0]] = True
+        for record in np.flatnonzero(~used).tolist():
+            yield ("dotted" if dotted[record] else "keyless"), members[int(names.places[first[record]])]
 
 
 def _sound(slots: Ints, lengths: Ints) -> tuple[int, str]:

@@ -9,7 +9,7 @@ import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.records.paths import Found
 
-FORMAT = 1
+FORMAT = 2
 _EVERY = 5.0
 """Seconds between two writes of what has been indexed: so much is lost where indexing is interrupted."""
 _THREADS = 16
@@ -42,11 +43,13 @@ class ShardRecords:
         offsets: Where each part of each record begins, int64 `(n, parts)`.
         lengths: Bytes of each, int32 `(n, parts)`.
         damage: What is wrong with the shard behind those records, as `at byte N, record M: WHY`; empty where nothing is.
+        findings: What else was found in it; see `findings`.
     """
 
     offsets: Ints
     lengths: Ints
     damage: str = ""
+    findings: Findings = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,7 @@ class RecordIndex:
         lengths: int32 `(n, parts)`.
         damage: What is wrong with each shard; mostly nothing.
         digests: What identifies the layout of each shard, in hexadecimal.
+        findings: What else was found in each.
     """
 
     first: Ints
@@ -66,6 +70,7 @@ class RecordIndex:
     lengths: Ints
     damage: tuple[str, ...]
     digests: tuple[str, ...]
+    findings: tuple[Findings, ...] = ()
 
     @property
     def rows(self) -> Ints:
@@ -88,6 +93,7 @@ class _Entry:
     rows: int
     damage: str
     digest: str
+    findings: Findings
 
 
 def build_index(
@@ -129,7 +135,8 @@ def build_index(
     try:
         for place, records in pool.map(of, missing):
             shard = shards[place]
-            entry = _Entry(shard.key, shard.size, shard.mtime, len(records.offsets), records.damage, _digest(records))
+            about = len(records.offsets), records.damage, _digest(records), records.findings
+            entry = _Entry(shard.key, shard.size, shard.mtime, *about)
             found[place] = entry, records
             fresh.append(found[place])
             if progress is not None:
@@ -173,7 +180,8 @@ def _together(every: Sequence[tuple[_Entry, ShardRecords]], parts: int, whole: t
         lengths = np.concatenate([records.lengths for _, records in every] or [np.zeros((0, parts), np.int32)])
         whole = offsets, lengths
     entries = [entry for entry, _ in every]
-    return RecordIndex(first, *whole, tuple(entry.damage for entry in entries), tuple(entry.digest for entry in entries))
+    damage, digests, findings = zip(*((e.damage, e.digest, e.findings) for e in entries), strict=True) if entries else ((), (), ())
+    return RecordIndex(first, *whole, damage, digests, findings)
 
 
 class _Kept:
@@ -203,7 +211,8 @@ class _Kept:
                 at = 0
                 for entry in entries:
                     own = slice(at, at + entry.rows)
-                    found[entry.key, entry.size, entry.mtime] = entry, ShardRecords(offsets[own], lengths[own], entry.damage)
+                    records = ShardRecords(offsets[own], lengths[own], entry.damage, findings=entry.findings)
+                    found[entry.key, entry.size, entry.mtime] = entry, records
                     at += entry.rows
                 self._whole = [(e.key, e.size, e.mtime) for e in entries], offsets, lengths
         return found

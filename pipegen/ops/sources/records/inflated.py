@@ -40,7 +40,10 @@ def index_inflated(path: str) -> ShardRecords:
     starts: list[int] = []
     heads, at, damage = bytearray(), 0, ""
     with open(path, "rb") as stream:
-        if stream.read(len(MAGIC)) not in (MAGIC, b""):
+        begin = stream.read(len(MAGIC))
+        if not begin:
+            damage = "the file is empty, and one that gzip compressed never is"
+        elif begin != MAGIC:
             message = f"{path!r} is not compressed by gzip"
             raise OpError("PG430", message, field="compression", help="leave `compression` out")
     with gzip.open(path) as stream:

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipegen.ops.sources.folders.scan import JUNK, is_junk
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.sources.listing.strings import Ints, Strings
 
 _DOT, _SLASH = ord("."), ord("/")
+_JUNK_BYTES = tuple(name.encode() for name in JUNK)
 _AT_ONCE = 1 << 15
 """Names whose bytes are compared together."""
+
+
+def is_hidden(path: str) -> bool:
+    """Returns whether a member is hidden by its name, or lies in a folder of the system's own."""
+    parts = path.split("/")
+    return parts[-1].startswith(".") or any(map(is_junk, parts))
+
+
+def _of_system(names: Strings, blob: Ints) -> Ints:
+    """Tells which names lead through a folder of the system's own; most archives have none."""
+    import numpy as np
+
+    found: Ints = np.zeros(len(names), bool)
+    content = blob.tobytes().lower()
+    if any(junk in content for junk in _JUNK_BYTES):
+        found[:] = [any(map(is_junk, name.split("/"))) for name in names]
+    return found
 
 
 class MemberNames:
@@ -21,7 +41,7 @@ class MemberNames:
         names: Those of all members.
 
     Attributes:
-        places: The members that have both, int64 `(n,)`.
+        places: The members that have both, and do not lie in a folder of the system's own; int64 `(n,)`.
     """
 
     def __init__(self, names: Strings) -> None:
@@ -35,8 +55,10 @@ class MemberNames:
         dots: Ints = np.append(np.flatnonzero(self._blob == _DOT), len(self._blob))
         begins = np.maximum(starts, slashes[np.searchsorted(slashes, ends) - 1] + 1)
         dot = dots[np.searchsorted(dots, begins)]
-        self.places = np.flatnonzero((dot > begins) & (dot < ends))
+        self._last = dots[np.searchsorted(dots, ends) - 1]
+        self.places = np.flatnonzero((dot > begins) & (dot < ends) & ~_of_system(names, self._blob))
         self._starts, self._dots, self._ends = starts[self.places], dot[self.places], ends[self.places]
+        self._last = self._last[self.places]
 
     def runs(self) -> Ints:
         """Numbers the members from 0, so that those with one stem that follow each other have one number: int64 `(n,)`."""
@@ -64,18 +86,20 @@ class MemberNames:
         numbers = [seen.setdefault(content[start:dot], len(seen)) for start, dot in stems]
         return np.array(numbers, np.int64)[runs]
 
-    def columns(self, keys: Mapping[str, int]) -> Ints:
-        """Returns the number of each member's key, int64 `(n,)`, -1 for another one; the case of ASCII letters does not count."""
+    def columns(self, keys: Mapping[str, int], *, last: bool = False) -> Ints:
+        """Returns the number of each member's key, int64 `(n,)`, -1 for another one; the case of ASCII letters does not count. With `last`,
+        the key is what stands behind the last dot."""
         import numpy as np
 
-        lengths = self._ends - self._dots - 1
+        dots = self._last if last else self._dots
+        lengths = self._ends - dots - 1
         found: Ints = np.full(len(lengths), -1, np.int64)
         for key, number in keys.items():
             wanted = np.frombuffer(key.encode().lower(), np.uint8)
             fitting = np.flatnonzero(lengths == len(wanted))
             for at in range(0, len(fitting), _AT_ONCE):
                 some = fitting[at : at + _AT_ONCE]
-                own = self._taken(self._dots[some] + 1, lengths[some]).reshape(len(some), -1)
+                own = self._taken(dots[some] + 1, lengths[some]).reshape(len(some), -1)
                 own = np.where((own >= ord("A")) & (own <= ord("Z")), own | 32, own)
                 found[some[(own == wanted).all(1)]] = number
         return found

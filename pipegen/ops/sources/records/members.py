@@ -20,15 +20,22 @@ class Members:
         lengths: How many are stored, int64 `(n,)`.
         checks: What is known of the bytes that are to come out, int64 `(n,)`: their CRC-32 and, above its 32 bits, how many they are; of
             a member that is stored as it is, the complement of that (`~`). `None` where the archive knows nothing.
+        seen: What else was found, such as links that lead nowhere: the kind, see `findings`, and the name.
     """
 
     names: Strings
     offsets: Ints
     lengths: Ints
     checks: Ints | None = None
+    seen: tuple[tuple[str, str], ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def take(self, places: Ints) -> Members:
+        """Returns some of them."""
+        checks = self.checks[places] if self.checks is not None else None
+        return Members(self.names.take(places).packed(), self.offsets[places], self.lengths[places], checks, self.seen)
 
     @property
     def sizes(self) -> Ints:

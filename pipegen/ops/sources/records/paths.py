@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.scan import is_hidden
-from pipegen.ops.sources.listing.wording import close_names, count, nearest_folder, quoted
+from pipegen.ops.sources.listing.wording import close_names, nearest_folder, quoted
+from pipegen.ops.sources.records.shard_folders import check_links, is_file, shards_below
+from pipegen.ops.sources.records.shard_sets import check_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pipegen.ops.sources.listing.base import Note
+
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)\Z")
-_LOCK = "lock.mdb"
-"""What LMDB keeps beside the records of a folder."""
 _TIMES = 2**62
 MOST = 1_000_000
 """The most paths that braces stand for."""
@@ -34,12 +36,14 @@ class Found:
         path: Its absolute path.
         size: Bytes.
         mtime: When it was last written, in nanoseconds since the epoch; of a folder as `written` says.
+        named: Whether the spec names it itself, and not a folder or a pattern that it is found by.
     """
 
     key: str
     path: str
     size: int
     mtime: int
+    named: bool = False
 
 
 def expand(pattern: str) -> Iterator[str]:
@@ -85,7 +89,13 @@ def _choices(inside: str, pattern: str) -> tuple[str, ...]:
     return tuple(f"{number:0{width}d}" for number in range(first, last + 1))
 
 
-def find_shards(base: str, given: str | Sequence[str], suffixes: tuple[str, ...], marks: tuple[str, ...] = ()) -> tuple[str, list[Found]]:
+def find_shards(
+    base: str,
+    given: str | Sequence[str],
+    suffixes: tuple[str, ...],
+    marks: tuple[str, ...] = (),
+    notes: list[Note] | None = None,
+) -> tuple[str, list[Found]]:
     """Finds the shards of a source, in the order of their paths; each counts once, however often it is named.
 
     Args:
@@ -93,25 +103,36 @@ def find_shards(base: str, given: str | Sequence[str], suffixes: tuple[str, ...]
         given: A path, or several; of a folder, each file below it with one of the `suffixes` counts.
         suffixes: Such as `(".tar",)`.
         marks: Names of files: a folder that holds one of them is a shard.
+        notes: Takes what was odd.
 
     Returns:
         The folder that all of them lie in, and the shards.
 
     Raises:
-        OpError: `PG401` for a path that does not exist, `PG402` where there is no shard.
+        OpError: `PG401` for a path that does not exist, and for a set of shards of which one is missing, `PG402` where there is no shard,
+            `PG630` for shards that belong to different sets.
     """
     several = not isinstance(given, str)
     paths: dict[str, None] = {}
+    named: set[str] = set()
+    matched: dict[str, str] = {}
     for place, pattern in enumerate([given] if isinstance(given, str) else given):
         field = f"path.{place}" if several else "path"
         for one in expand(pattern):
-            paths |= dict.fromkeys(_matched(base, one, field, suffixes, marks))
+            found, wildcard = _matched(base, one, field, suffixes, marks, notes if notes is not None else [])
+            paths |= dict.fromkeys(found)
+            if wildcard is None:
+                named.update(found)
+            else:
+                matched |= dict.fromkeys(found, wildcard)
+    check_sets(paths, matched)
     root = os.path.commonpath([os.path.dirname(path) for path in paths])
-    found = []
+    shards = []
     for path in sorted(paths):
         about = os.stat(path)
-        found.append(Found(os.path.relpath(path, root).replace(os.sep, "/"), path, about.st_size, written(path, about)))
-    return root, found
+        key = os.path.relpath(path, root).replace(os.sep, "/")
+        shards.append(Found(key, path, about.st_size, written(path, about), path in named))
+    return root, shards
 
 
 def written(path: str, about: os.stat_result) -> int:
@@ -128,26 +149,20 @@ def written(path: str, about: os.stat_result) -> int:
     return found
 
 
-def _matched(base: str, pattern: str, field: str, suffixes: tuple[str, ...], marks: tuple[str, ...]) -> list[str]:
-    """The absolute paths of the files that one path names."""
+def _matched(
+    base: str, pattern: str, field: str, suffixes: tuple[str, ...], marks: tuple[str, ...], notes: list[Note]
+) -> tuple[list[str], str | None]:
+    """The absolute paths of the files that one path names, and what their names are matched by: `None` where it names one."""
     if "://" in pattern:
         raise OpError("PG401", f"{pattern!r} is an address and not a file", field=field, help="copy or mount the data")
     whole = os.path.abspath(os.path.join(base, os.path.expanduser(pattern)))
     if _is_store(whole, marks):
-        return [whole]
+        return [whole], None
     if os.path.isdir(whole):
         stores = _stores(whole, marks)
-        if stores:
-            return stores
-        below = [os.path.join(folder, name) for folder, _, names in os.walk(whole) for name in names]
-        matching = [path for path in below if _is_shard(path, whole, suffixes)]
-        if not matching:
-            what = f"{count(len(below), 'file')} below {whole!r}" if below else f"{whole!r} is empty"
-            message = f"{what}, of which none ends in {' or '.join(suffixes)}" if below else what
-            raise OpError("PG402", message, field=field, help="give a pattern such as `data/train-*`, for files of other names")
-        return matching
+        return stores or shards_below(whole, field, suffixes, notes), "*"
     if os.path.isfile(whole):
-        return [whole]
+        return [whole], None
     if not has_magic(pattern):
         folder, name = os.path.split(whole)
         if os.path.isdir(folder):
@@ -156,10 +171,12 @@ def _matched(base: str, pattern: str, field: str, suffixes: tuple[str, ...], mar
         else:
             help_ = nearest_folder(folder)
         raise OpError("PG401", f"there is no file {whole!r}", field=field, help=help_)
-    matching = [path for path in glob(whole, recursive=True) if _is_file(path) or _is_store(path, marks)]
+    found = glob(whole, recursive=True)
+    matching = [path for path in found if is_file(path) or _is_store(path, marks)]
+    check_links(found, field)
     if not matching:
         raise OpError("PG402", f"no file matches {whole!r}", field=field, help=_near(whole))
-    return matching
+    return matching, os.path.basename(whole)
 
 
 def _is_store(folder: str, marks: tuple[str, ...]) -> bool:
@@ -186,15 +203,3 @@ def _near(pattern: str) -> str:
         return nearest_folder(folder)
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     return f"{folder!r} holds {quoted(names)}" if names else f"{folder!r} is empty"
-
-
-def _is_shard(path: str, root: str, suffixes: tuple[str, ...]) -> bool:
-    inside = os.path.relpath(path, root).split(os.sep)
-    return path.endswith(suffixes) and inside[-1] != _LOCK and not any(map(is_hidden, inside)) and _is_file(path)
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False

@@ -17,13 +17,14 @@ from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.records.findings import finding_notes
 from pipegen.ops.sources.records.index import RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
@@ -105,7 +106,8 @@ class RecordSource(DescribedRecords):
         return chosen(plain.listed(found), stored, self.class_feature())
 
     def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
-        root, shards = find_shards(str(base), self.path, self.suffixes, self.marks)
+        beside: builtins.list[Note] = []
+        root, shards = find_shards(str(base), self.path, self.suffixes, self.marks, beside)
         index = build_index(
             shards,
             self.index_shard,
@@ -115,10 +117,16 @@ class RecordSource(DescribedRecords):
             progress=progress,
         )
         notes = [_damaged(shard, damage) for shard, damage in zip(shards, index.damage, strict=True) if damage]
+        found = [(shard.path, findings) for shard, findings in zip(shards, index.findings, strict=True)]
+        empty = {place for place, rows in enumerate(index.rows) if not rows and not index.damage[place] and not found[place][1]}
+        notes += finding_notes((path, {"empty": (1, "")} if place in empty else own) for place, (path, own) in enumerate(found))
+        notes += [*self.noted(shards, index), *beside]
         if not int(index.first[-1]):
-            if notes:
-                raise OpError(notes[0].code, notes[0].message, field=notes[0].field, help=notes[0].help)
-            raise OpError("PG402", f"there is no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path")
+            grave = next((note for note in notes if note.severity == "error"), None)
+            if grave is not None:
+                raise OpError(grave.code, grave.message, field=grave.field, help=grave.help)
+            help_ = next((f"{note.message}; {note.help}" if note.help else note.message for note in notes if note not in beside), None)
+            raise OpError("PG402", f"there is no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path", help=help_)
         self.examine(shards, index)
         return Indexed(root, shards, index, tuple(notes))
 
@@ -189,6 +197,14 @@ class RecordSource(DescribedRecords):
             OpError: Where it is something else altogether.
         """
         raise NotImplementedError
+
+    def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterable[Note]:
+        """Reports what is odd about the shards, where the format writes down which there are; by default nothing.
+
+        Raises:
+            OpError: `PG401` where one is missing.
+        """
+        return ()
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         """Looks into the first record.

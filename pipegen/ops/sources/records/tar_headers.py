@@ -1,14 +1,21 @@
-"""Reads the headers of a tar archive: the name of each member, and where its bytes lie."""
+"""Reads the headers of a tar archive: the name of each member, and where its bytes lie.
+
+Headers are those of POSIX (`ustar`, `pax`) and of GNU tar; see the documentation of Python's `tarfile`, which this agrees with, and of
+`pax`. `tarfile` itself takes ten times as long, and stops at a damaged header without an error. Here the end of an archive is proved: two
+empty blocks (or one, at the very end of the file), and behind them nothing but zeros.
+"""
 
 from __future__ import annotations
 
-import tarfile
 from array import array
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.ahead import Ahead
+from pipegen.ops.sources.records.findings import compression
+from pipegen.ops.sources.records.links import Link, linked
 from pipegen.ops.sources.records.members import Members
 
 if TYPE_CHECKING:
@@ -17,50 +24,135 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 _BLOCK = 512
-_FOLDER = ord("5")
 _AFTER_DIGITS = b" \0"
-_READ = [0, ord("0"), _FOLDER]
-"""Types of members: files, by two names for them, and folders. What else there is makes a name longer, or is a link."""
+_FILES, _FOLDERS = b"07\0", b"5D"
+"""Types of members: files, by three names for them, and folders, by two."""
+_LINKS, _HARD = b"12", ord("1")
+_BESIDE = b"xgXLK"
+"""Types of headers that say more of the member behind them."""
+_VOLUME = ord("V")
+_SPARSE = ord("S")
+_EMPTY = b"123456"
+"""Types of members that have no content, whatever length their headers give."""
 _USTAR = tuple(b"ustar")
 _POWERS = tuple(8**digit for digit in range(10, -1, -1))
 _MANY = 1 << 16
 """Bytes of a block from which on lengths are read together: members are small there, and most of its 512 bytes are looked at anyway."""
 _AT_ONCE = 1 << 11
 """Headers that are taken apart together."""
+_LONGEST = 1 << 24
+"""Bytes of the longest description of a member that is read."""
+_PADDED = 20 * _BLOCK
+"""Bytes that writers fill up archives to, unless they are told otherwise."""
+_CHUNK = 1 << 20
 _ENDS_WITHIN = "the archive ends within it"
 _ENDS_OPEN = "the archive ends without the empty blocks that close one"
+_NO_LENGTH = "the length in its header is not a number"
+_DESCRIBED = "its extended header is damaged"
+_NOT_FOLLOWED = "no member follows its extended header"
+_CHECKSUM = "the checksum of its header is wrong"
+
+
+class _About(NamedTuple):
+    """Description of a member by other headers than its own.
+
+    Attributes:
+        name: Its path; `None` for that in its header.
+        target: Where it leads to, if it is a link.
+        sparse: Whether its holes are left out.
+    """
+
+    name: bytes | None
+    target: bytes | None
+    sparse: bool
 
 
 def tar_members(path: str, size: int) -> tuple[Members, str]:
     """Lists the files of a tar archive, and says what is wrong behind them.
 
-    Headers as POSIX has them (`ustar`) are read here; an archive that has other ones, such as those that long names need, is read by
-    `tarfile`, which takes ten times as long.
+    A link to a file of the archive is a member with the bytes of that file.
     """
-    import numpy as np
-
-    walk, found, count, damage = _Walk(size), [], 0, ""
+    walk, found, damage = _Walk(size), _Collected(), ""
     with Opened(path) as file:
         for headers, starts, lengths in walk.headers(file):
-            table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
-            posix = (table[:, 257:262] == _USTAR).all(1)
-            if (posix & (~np.isin(table[:, 156], _READ) | (table[:, 124] >= 128))).any():
-                return _by_library(path, size)
-            wrong = _octals(table[:, 148:156]) != _sums(table)
-            sound = int(wrong.argmax()) if wrong.any() else len(table) - (walk.damage == _ENDS_WITHIN)
-            files = np.flatnonzero(table[:sound, 156] != _FOLDER)
-            found.append((*_names(table, posix, files), np.array(starts, np.int64)[files] + _BLOCK, np.array(lengths, np.int64)[files]))
-            count += sound
-            if wrong.any():
-                damage, walk.at = "the checksum of its header is wrong", starts[sound]
+            sound = found.add(headers, starts, lengths, walk)
+            if sound < len(starts) - walk.within:
+                damage, walk.at = _CHECKSUM, starts[sound]
                 break
-    damage = damage or walk.damage
-    where = f"at byte {min(walk.at, size):,}, member {count:,}: " if damage else ""
-    if count == 0 and damage:
-        damage = f"{damage}; it is no tar archive, or a compressed one"
-    none: Ints = np.zeros(0, np.int64)
-    blob, widths, begins, sizes = (np.concatenate(part) for part in zip((none.view(np.uint8), none, none, none), *found, strict=True))
-    return Members(Strings.of_bytes(blob, widths), begins, sizes), where + damage
+        damage = damage or walk.damage
+        packed = compression(file.pread(16, 0)) if damage and not found.count else ""
+    if packed:
+        found.seen, damage = [("compressed", packed)], ""
+    elif damage:
+        not_one = "" if found.count else "; it is not a tar archive"
+        damage = f"at byte {min(walk.at, size):,}, member {found.count:,}: {damage}{not_one}"
+    else:
+        found.seen += walk.behind
+    return found.members(), damage
+
+
+class _Collected:
+    """Collects the members of an archive.
+
+    Attributes:
+        count: How many there are, of every type.
+        seen: Those that are not listed; see `findings`.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seen: list[tuple[str, str]] = []
+        self._files: list[tuple[Ints, Ints, Ints, Ints]] = []
+        self._links: list[Link] = []
+        self._folders: list[bytes] = []
+
+    def add(self, headers: bytearray, starts: array[int], lengths: array[int], walk: _Walk) -> int:
+        """Adds members up to the first whose header is damaged; returns how many."""
+        import numpy as np
+
+        table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
+        wrong = _wrong_sums(table)
+        sound = int(wrong.argmax()) if wrong.any() else len(table) - walk.within
+        table, told, walk.about = table[:sound], [walk.about.get(start) for start in starts[:sound]] if walk.about else [], {}
+        kinds, content = table[:, 156], np.array(lengths, np.int64)[:sound]
+        names, widths = _names(table, (table[:, 257:262] == _USTAR).all(1))
+        if told:
+            names, widths = _renamed(names, widths, told)
+        ends = np.cumsum(widths)
+        begins = ends - widths
+        slashed = np.append(names, 0)[ends - 1] == ord("/")
+        files = np.isin(kinds, [*_FILES]) & ~(slashed & (content == 0))
+        for place in [i for i, about in enumerate(told) if about is not None and about.sparse]:
+            files[place] = False
+        for place in np.flatnonzero(~files & ~np.isin(kinds, [*_BESIDE, _VOLUME])).tolist():
+            name, about = names[begins[place] : ends[place]].tobytes(), told[place] if told else None
+            if about is not None and about.sparse:
+                self.seen.append(("sparse", _text(name)))
+            elif kinds[place] in _LINKS:
+                given = about.target if about is not None else None
+                target = given if given is not None else table[place, 157:257].tobytes().partition(b"\0")[0]
+                self._links.append(Link(starts[place], name, target, hard=bool(kinds[place] == _HARD)))
+            elif kinds[place] in _FOLDERS or kinds[place] in _FILES:
+                self._folders.append(name)
+            else:
+                self.seen.append(("special", _text(name)))
+        self._files.append((names[np.repeat(files, widths)], widths[files], np.array(starts, np.int64)[:sound][files], content[files]))
+        self.count += sound - int(np.isin(kinds, [*_BESIDE]).sum())
+        return sound
+
+    def members(self) -> Members:
+        """Returns the files, those that links lead to among them."""
+        import numpy as np
+
+        none: Ints = np.zeros(0, np.int64)
+        blob, widths, starts, sizes = (
+            np.concatenate(part) for part in zip((none.view(np.uint8), none, none, none), *self._files, strict=True)
+        )
+        found, seen = Members(Strings.of_bytes(blob, widths), starts + _BLOCK, sizes), self.seen
+        if self._links:
+            found, unresolved = linked(found, starts, self._links, self._folders)
+            seen = seen + unresolved
+        return replace(found, seen=tuple(seen))
 
 
 class _Walk:
@@ -69,22 +161,29 @@ class _Walk:
     Attributes:
         at: Where the walk has come to; in the end, where it ends.
         damage: What is wrong there.
+        within: Whether that is in the last header that was handed out.
+        about: What is known of members beside their headers, by the places of these.
+        behind: What follows the end of the archive; see `findings`.
     """
 
     def __init__(self, size: int) -> None:
-        self.at, self.damage = 0, _ENDS_OPEN
+        self.at, self.damage, self.within = 0, _ENDS_OPEN, False
+        self.about: dict[int, _About] = {}
+        self.behind: list[tuple[str, str]] = []
         self._size = size
         self._headers, self._starts, self._lengths = bytearray(), array("q"), array("q")
+        self._of_all: dict[str, bytes] = {}
+        self._next: dict[str, bytes] = {}
 
     def headers(self, file: Opened) -> Iterator[tuple[bytearray, array[int], array[int]]]:
         """Yields headers that are whole, where they begin, and the lengths of what follows them."""
         ahead, goes_on = Ahead(file), True
         while goes_on:
-            goes_on = self._take(ahead)
+            goes_on = self._take(file, ahead)
             yield self._headers, self._starts, self._lengths
             self._headers, self._starts, self._lengths = bytearray(), array("q"), array("q")
 
-    def _take(self, ahead: Ahead) -> bool:
+    def _take(self, file: Opened, ahead: Ahead) -> bool:
         """Takes some headers from where the walk has come to; returns whether others may follow.
 
         Everything is local: where members are large there is a call of the system for each, and what is done beside that counts.
@@ -98,29 +197,94 @@ class _Walk:
                 return False  # the file was cut meanwhile
             known = _plain_lengths(block) if len(block) >= _MANY else None
             while here <= last:
-                if known is not None and (there := self._plain(block, known, begin, here)) > here:
+                if known is not None and not self._next and (there := self._plain(block, known, begin, here)) > here:
                     here = there
                     continue
                 if not block[here] and not block[here : here + _BLOCK].strip(b"\0"):
-                    return self._end(begin + here, "")
-                try:
-                    length = int(block[here + 124 : here + 136].rstrip(_AFTER_DIGITS), 8)
-                except ValueError:
-                    length = _unusual(block[here + 124 : here + 136], size)
-                if length < 0:
-                    return self._end(begin + here, "the length in its header is no number")
-                headers += block[here : here + _BLOCK]
+                    return self._close(file, begin + here)
+                header = block[here : here + _BLOCK]
+                headers += header
                 starts.append(begin + here)
+                length = _length(header[124:136])
+                extra = 0
+                if header[156] not in _FILES or self._next or self._of_all:
+                    length, extra = self._told(file, header, begin + here, length)
                 lengths.append(length)
-                if begin + here + _BLOCK + length > size:
+                if length < 0:
+                    return self._end(begin + here, {-1: _NO_LENGTH, -2: _DESCRIBED}[length])
+                if begin + here + _BLOCK + extra + length > size:
                     return self._end(begin + here, _ENDS_WITHIN)
-                here += _BLOCK + (length + _BLOCK - 1 & -_BLOCK)
+                here += _BLOCK + extra + (length + _BLOCK - 1 & -_BLOCK)
             at = begin + here
         self.at = at
-        return at + _BLOCK <= size
+        if at + _BLOCK <= size:
+            return True
+        if self._next:
+            self.damage = _NOT_FOLLOWED
+        return False
+
+    def _told(self, file: Opened, header: bytes, at: int, length: int) -> tuple[int, int]:
+        """Reads what a header of another type says, or one that others have told of.
+
+        Returns:
+            The length of what follows it, negative where that is damaged, and of what stands between both.
+        """
+        kind = header[156]
+        if kind in _BESIDE:
+            if not 0 <= length <= min(_LONGEST, max(0, self._size - at - _BLOCK)):
+                return length if length < 0 or at + _BLOCK + length > self._size else -2, 0
+            content = file.pread(length, at + _BLOCK)
+            told = _described(kind, content)
+            if told is None:
+                return -2, 0
+            (self._of_all if kind == ord("g") else self._next).update(told)
+            return length, 0
+        told, self._next = {**self._of_all, **self._next}, {}
+        if kind in _EMPTY:
+            length = 0
+        elif "size" in told:
+            length = _digits(told["size"])
+        extra = 0
+        if kind == _SPARSE:
+            more = header[482]
+            while more:
+                more_at = at + _BLOCK + extra
+                following = file.pread(_BLOCK, more_at)
+                extra += _BLOCK
+                more = following[504] if len(following) == _BLOCK else 0
+        sparse = kind == _SPARSE or any(key.startswith("GNU.sparse.") for key in told)
+        if told or sparse:
+            self.about[at] = _About(told.get("GNU.sparse.name", told.get("path")), told.get("linkpath"), sparse)
+        return length, extra
 
     def _end(self, at: int, damage: str) -> bool:
-        self.at, self.damage = at, damage
+        self.at, self.damage, self.within = at, damage, True
+        return False
+
+    def _close(self, file: Opened, at: int) -> bool:
+        """Looks at all that follows the first empty block: zeros, or what should not be there."""
+        self.at, self.damage = at, _NOT_FOLLOWED if self._next else ""
+        place = at
+        while place < self._size:
+            chunk = file.pread(min(_CHUNK, self._size - place), place)
+            if not chunk:
+                self.damage = _ENDS_WITHIN
+                return False  # the file was cut meanwhile
+            if chunk.count(0) < len(chunk):
+                place += len(chunk) - len(chunk.lstrip(b"\0"))
+                break
+            place += len(chunk)
+        zeros = (place - at) // _BLOCK
+        if place >= self._size:
+            if self._size - at >= 2 * _BLOCK + _PADDED and not self.damage:
+                self.behind.append(("zeros", f"{self._size - at:,} from byte {at:,} on"))
+            return False
+        follows = at + zeros * _BLOCK
+        if zeros >= 2 and _is_header(file.pread(_BLOCK, follows)) and not self.damage:
+            self.behind.append(("joined", f"byte {follows:,} of {self._size:,}"))
+        else:
+            blocks = f"{zeros:,} empty block{'s' if zeros > 1 else ''}" if zeros else "a block that begins with zeros"
+            self.damage = f"{blocks} stand{'' if zeros > 1 else 's'} where a header should, and other bytes follow from byte {place:,} on"
         return False
 
     def _plain(self, block: bytes, lengths: Ints, begin: int, here: int) -> int:
@@ -149,33 +313,101 @@ class _Walk:
 
 
 def _plain_lengths(block: bytes) -> Ints:
-    """Reads each 512 bytes as if they were a header: the length in it, -1 where that is not written as eleven octal digits and an end."""
+    """Reads each 512 bytes as if they were the header of a file: the length in it, or -1 unless that is eleven octal digits and an end."""
     import numpy as np
 
     table = np.frombuffer(block, np.uint8, len(block) // _BLOCK * _BLOCK).reshape(-1, _BLOCK)
     digits = table[:, 124:135] - np.uint8(ord("0"))  # what is less comes out above 7
     plain = (digits < 8).all(1) & ((table[:, 135] == 0) | (table[:, 135] == ord(" "))) & (table[:, 0] != 0)
+    plain &= (table[:, 156] == ord("0")) | (table[:, 156] == 0)
     found: Ints = np.where(plain, digits @ np.array(_POWERS), -1)
     return found
 
 
-def _unusual(field: bytes, size: int) -> int:
-    """A length that is no octal number: none at all, one of another notation, which the library knows, or -1 for what is neither."""
-    return size if field[0] >= 128 else -1 if field.strip(_AFTER_DIGITS) else 0
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
 
 
-def _names(table: Ints, posix: Ints, files: Ints) -> tuple[Ints, Ints]:
+def _length(field: bytes) -> int:
+    """Reads a number of a header, in octal digits or as GNU tar writes what these cannot hold; -1 where it is neither."""
+    if field[0] & 128:
+        value = int.from_bytes(field, "big") & (1 << 8 * len(field) - 1) - 1
+        return value if field[0] != 255 and value < 1 << 62 else -1
+    digits = field.lstrip(b" ").rstrip(_AFTER_DIGITS)
+    if not digits:
+        return 0
+    return int(digits, 8) if digits.isdigit() and max(digits) < ord("8") else -1
+
+
+def _digits(text: bytes) -> int:
+    return int(text) if text.isdigit() and len(text) < 19 else -2
+
+
+def _described(kind: int, content: bytes) -> dict[str, bytes] | None:
+    """Reads what stands behind an extended header: `path`, `linkpath`, `size` and others; `None` where it is damaged."""
+    if kind in b"LK":
+        name = content.partition(b"\0")[0]
+        return {"path" if kind == ord("L") else "linkpath": name} if name else None
+    found: dict[str, bytes] = {}
+    at = 0
+    while at < len(content):
+        space = content.find(b" ", at, at + 20)
+        digits = content[at : max(at, space)]
+        end = at + int(digits) if digits.isdigit() else 0
+        equals = content.find(b"=", space, end)
+        if end > len(content) or equals < 0 or content[end - 1] != ord("\n"):
+            return None
+        key = content[space + 1 : equals].decode("utf-8", "replace")
+        if key in _KEYS or key.startswith("GNU.sparse."):
+            found[key] = content[equals + 1 : end - 1]
+        at = end
+    return {key: value for key, value in found.items() if value}
+
+
+_KEYS = frozenset({"path", "linkpath", "size"})
+
+
+def _is_header(block: bytes) -> bool:
+    import numpy as np
+
+    return len(block) == _BLOCK and not _wrong_sums(np.frombuffer(block, np.uint8).reshape(1, _BLOCK)).any()
+
+
+def _wrong_sums(table: Ints) -> Ints:
+    """Tells which headers have another checksum; some old writers added bytes as numbers with a sign."""
+    import numpy as np
+
+    given, due = _octals(table[:, 148:156]), _sums(table)
+    wrong: Ints = given != due
+    if wrong.any():
+        signed = due - 256 * ((table >= 128).sum(1) - (table[:, 148:156] >= 128).sum(1, dtype=np.int64))
+        wrong &= given != signed
+    return wrong
+
+
+def _renamed(blob: Ints, widths: Ints, about: list[_About | None]) -> tuple[Ints, Ints]:
+    """Puts the names that extended headers give in the place of those in the headers."""
+    import numpy as np
+
+    content, at, names = blob.tobytes(), 0, list[bytes]()
+    for width, told in zip(widths.tolist(), about, strict=True):
+        names.append(told.name if told is not None and told.name is not None else content[at : at + width])
+        at += width
+    return np.frombuffer(b"".join(names), np.uint8), np.array([*map(len, names)], np.int64)
+
+
+def _names(table: Ints, posix: Ints) -> tuple[Ints, Ints]:
     """The bytes of the names in some headers, and how many each has; in front of a long one stand a part that lies elsewhere, up to 155
     bytes, and a slash."""
     import numpy as np
 
     used = np.flatnonzero(table[:, :100].any(0))
-    names = table[files, : int(used[-1]) + 1 if len(used) else 0]
-    prefixed = np.flatnonzero((posix & (table[:, 345] != 0))[files])
+    names = table[:, : int(used[-1]) + 1 if len(used) else 0]
+    prefixed = np.flatnonzero(posix & (table[:, 345] != 0) & (table[:, 262] == 0))
     there = _text_of(names)
     if len(prefixed):
-        parts = table[files[prefixed], 345:500]
-        wide: Ints = np.zeros((len(files), 156 + names.shape[1]), np.uint8)
+        parts = table[prefixed, 345:500]
+        wide: Ints = np.zeros((len(table), 156 + names.shape[1]), np.uint8)
         before: Ints = np.zeros(wide.shape, bool)
         wide[:, 156:], wide[prefixed, :155], wide[prefixed, 155] = names, parts, ord("/")
         before[:, 156:], before[prefixed, :155], before[prefixed, 155] = there, _text_of(parts), True
@@ -213,28 +445,3 @@ def _octals(table: Ints) -> Ints:
         digit = (column >= ord("0")) & (column <= ord("7"))
         found[digit] = found[digit] * 8 + column[digit] - ord("0")
     return found
-
-
-def _by_library(path: str, size: int) -> tuple[Members, str]:
-    import numpy as np
-
-    names: list[str] = []
-    offsets: list[int] = []
-    lengths: list[int] = []
-    damage = ""
-    try:
-        with Opened(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:  # type: ignore[call-overload]
-            for info in archive:
-                if info.isreg() and not info.issparse():
-                    if info.offset_data + info.size > size:
-                        damage = f"at byte {info.offset:,}, member {len(names):,}: {_ENDS_WITHIN}"
-                        break
-                    names.append(info.name)
-                    offsets.append(info.offset_data)
-                    lengths.append(info.size)
-                vars(archive)["members"] = []  # it would keep all of them
-            if not damage and size - archive.offset < _BLOCK:
-                damage = f"at byte {archive.offset:,}, member {len(names):,}: {_ENDS_OPEN}"
-    except tarfile.TarError as error:
-        damage = f"behind member {len(names):,}: {error}"
-    return Members(Strings.hold(names), np.array(offsets, np.int64), np.array(lengths, np.int64)), damage

@@ -6,11 +6,14 @@ The layout is that of PKWARE's application note (APPNOTE.TXT, 4.3), with the 64-
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.ahead import Ahead
+from pipegen.ops.sources.records.findings import compression
+from pipegen.ops.sources.records.links import Link, linked
 from pipegen.ops.sources.records.members import Members
 
 if TYPE_CHECKING:
@@ -26,7 +29,14 @@ _ENTRY = [
 ]  # fmt: skip
 """An entry of the table, before the name, the extra fields and the comment of the member."""
 _ENTRY_BYTES, _MAGIC = 46, int.from_bytes(b"PK\1\2", "little")
-_ENCRYPTED, _UTF8 = 1, 1 << 11
+_ENCRYPTED, _LATER, _UTF8 = 1, 1 << 3, 1 << 11
+_MEANT = _ENCRYPTED | _LATER | _UTF8
+"""The flags that say how a member is read: whether it is encrypted, whether its sums follow it, how its name is written."""
+_UNIX, _LINK = 3, 0o12
+"""The system of an entry whose attributes have the mode of a file, and the upper bits of that of a link."""
+_LONGEST_LINK, _LONGEST_GAP = 4096, 1 << 20
+_BEGIN = (b"PK\3\4", b"PK\5\6")
+"""What an archive begins with."""
 _STORED, _DEFLATED = 0, 8
 _MASK = 0xFFFFFFFF
 """What stands in a field of 32 bits whose value an extra field has."""
@@ -44,26 +54,40 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
 
     with Opened(path) as file:
         try:
-            directory, shift = _directory(file, size)
-            names, entries = _entries(directory)
+            table = _directory(file, size)
+            names, raw, entries = _entries(table)
         except _Damaged as error:
             none: Ints = np.zeros(0, np.int64)
-            return Members(Strings.hold(()), none, none, none), f"at byte {size:,}, member 0: its table of contents cannot be read: {error}"
-        ends: Ints = names.bounds[1:].astype(np.int64) - 1
-        files = np.flatnonzero(names.blob[ends] != ord("/"))
-        order = files[np.argsort(entries["offset"][files], kind="stable")]
-        names, entries = names.take(order).packed(), {field: values[order] for field, values in entries.items()}
+            empty = Members(Strings.hold(()), none, none, none)
+            packed = compression(file.pread(16, 0)) if size else ""
+            if packed:
+                return replace(empty, seen=(("compressed", packed),)), ""
+            return empty, f"at byte {size:,}, member 0: its table of contents cannot be read: {error}"
+        order = np.argsort(entries["offset"], kind="stable")
+        names, raw = names.take(order).packed(), [raw[i] for i in order.tolist()]
+        entries = {field: values[order] for field, values in entries.items()}
         stored, sizes = entries["stored"], entries["size"]
-        offsets: Ints = entries["offset"] + shift
-        starts, whole = _starts(file, offsets, size)
+        offsets: Ints = entries["offset"] + table.shift
+        starts, whole = _starts(file, offsets, size, entries, raw)
+        seen = _around(file, table, size, offsets, starts + stored)
+        unix = (entries["versions"] >> 8 & 255 == _UNIX) & (entries["outside"] >> 28 == _LINK)
+        links = [
+            Link(place, raw[place], file.pread(min(_LONGEST_LINK, int(stored[place])), int(starts[place])), hard=False)
+            for place in np.flatnonzero(unix & whole & (entries["method"] == _STORED)).tolist()
+        ]
+    ends: Ints = names.bounds[1:].astype(np.int64) - 1
+    folder = names.blob[ends] == ord("/")
     problems = {
         "{} is encrypted": entries["flags"] & _ENCRYPTED != 0,
         "{} is compressed by method {}, which is not deflate": ~np.isin(entries["method"], (_STORED, _DEFLATED)),
         "the header of {} is damaged": ~whole,
         "the archive ends within {}": starts + stored > size,
+        "{} reaches into what follows it": starts + stored > np.append(offsets[1:], table.begin),
+        "the sizes of {} do not agree": (entries["method"] == _STORED) & (entries["flags"] & _ENCRYPTED == 0) & (stored != sizes),
         "{} has more than 2 GiB": sizes >= 1 << 31,
     }
-    wrong = np.stack([*problems.values()])
+    wrong = np.stack([*problems.values()]) & ~folder
+    wrong[2] |= ~whole  # a folder, too: what follows it may not be where it should
     count, damage = len(names), ""
     if wrong.any():
         count = int(wrong.any(0).argmax())
@@ -72,17 +96,45 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
     checks = sizes[:count] << 32 | entries["crc"][:count]
     plain = (entries["method"][:count] == _STORED) | (sizes[:count] == 0)
     lengths = np.where(sizes[:count] == 0, 0, stored[:count])
-    return Members(names[:count], starts[:count], lengths, np.where(plain, ~checks, checks)), damage
+    every = Members(names[:count], starts[:count], lengths, np.where(plain, ~checks, checks))
+    places = {link.at for link in links}
+    kept = np.array([place for place in np.flatnonzero(~folder[:count]).tolist() if place not in places], np.int64)
+    members = every.take(kept)
+    if links:
+        members, unresolved = linked(members, kept, links, [raw[place] for place in np.flatnonzero(folder).tolist()])
+        seen += unresolved
+    return replace(members, seen=tuple(seen)), damage
 
 
-def _directory(file: Opened, size: int) -> tuple[bytes, int]:
-    """The table of contents, and by how much all places are further back: what was put in front of the archive."""
+class _Table(NamedTuple):
+    """The table of contents.
+
+    Attributes:
+        content: Its bytes.
+        begin: Where it begins.
+        due: How many entries it should have; below 65,536 where `small`, even if there are more.
+        small: Whether the count has 16 bits.
+        shift: By how much all places are further back: what was put in front of the archive.
+        end: Where the archive ends.
+    """
+
+    content: bytes
+    begin: int
+    due: int
+    small: bool
+    shift: int
+    end: int
+
+
+def _directory(file: Opened, size: int) -> _Table:
+    """Finds the table of contents by the end of the archive."""
     tail = file.pread(_END + _LONGEST_COMMENT + _LOCATOR, max(0, size - _END - _LONGEST_COMMENT - _LOCATOR))
     place = tail.rfind(b"PK\5\6", 0, len(tail) - _END + 4)
     if place < 0:
         raise _Damaged("it does not end as a ZIP archive does")
-    length, begin = struct.unpack_from("<II", tail, place + 12)
+    count, length, begin, comment = struct.unpack_from("<HIIH", tail, place + 10)
     end = size - len(tail) + place
+    behind, small = end + _END + comment, True
     locator = tail[max(0, place - _LOCATOR) : place]
     if locator.startswith(b"PK\6\7"):
         at = end - _LOCATOR - _END64
@@ -90,11 +142,42 @@ def _directory(file: Opened, size: int) -> tuple[bytes, int]:
         if not large.startswith(b"PK\6\6") or len(large) < _END64:
             raise _Damaged("the end of it is damaged")
         end = at
-        length, begin = struct.unpack_from("<QQ", large, 40)
+        count, length, begin = struct.unpack_from("<QQQ", large, 32)
+        small = False
     shift = end - length - begin
     if shift < 0:
         raise _Damaged("it should lie where the archive has ended")
-    return _whole(file, begin + shift, length), shift
+    if behind > size:
+        raise _Damaged("the archive ends within its comment")
+    return _Table(_whole(file, begin + shift, length), begin + shift, count, small, shift, behind)
+
+
+def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -> list[tuple[str, str]]:
+    """Finds what lies in front of an archive, between its members and behind its end; see `findings`.
+
+    Args:
+        file: The archive.
+        table: Its table of contents.
+        size: Its bytes.
+        offsets: Where the headers of its members begin, rising.
+        ends: Where these end.
+    """
+    import numpy as np
+
+    seen = []
+    if table.end < size:
+        seen.append(("behind", f"{size - table.end:,} bytes from byte {table.end:,} on"))
+    first = int(offsets[0]) if len(offsets) else table.begin
+    if first and file.pread(4, 0) in _BEGIN:
+        seen.append(("front", f"{first:,} bytes"))
+    # Between members stand sums of their bytes where these were not known before, or nothing. What is no entry may be a member, too.
+    begins = np.minimum(ends, table.begin)
+    gaps = np.append(offsets[1:], table.begin) - begins
+    for place in np.flatnonzero(gaps >= _LOCAL).tolist():
+        there = file.pread(min(int(gaps[place]), _LONGEST_GAP), int(begins[place]))
+        if (at := there.find(b"PK\3\4")) >= 0:
+            seen.append(("unlisted", f"byte {int(begins[place]) + at:,}"))
+    return seen
 
 
 def _whole(file: Opened, at: int, length: int) -> bytes:
@@ -108,10 +191,11 @@ def _whole(file: Opened, at: int, length: int) -> bytes:
     return bytes(found)
 
 
-def _entries(directory: bytes) -> tuple[Strings, dict[str, Ints]]:
-    """The names of the members in a table of contents, and the fields of their entries, int64."""
+def _entries(table: _Table) -> tuple[Strings, list[bytes], dict[str, Ints]]:
+    """The names of the members in a table of contents, their bytes, and the fields of their entries, int64."""
     import numpy as np
 
+    directory = table.content
     starts: list[int] = []
     at, lengths = 0, struct.Struct("<HHH").unpack_from
     while at + _ENTRY_BYTES <= len(directory):
@@ -120,9 +204,11 @@ def _entries(directory: bytes) -> tuple[Strings, dict[str, Ints]]:
         at += _ENTRY_BYTES + name + extra + comment
     if at != len(directory):
         raise _Damaged("one of its entries is damaged")
+    if table.due != (len(starts) & 0xFFFF if table.small and table.due != 0xFFFF else len(starts)):
+        raise _Damaged(f"it has {len(starts):,} entries, and should have {table.due:,}")
     content, places = np.frombuffer(directory, np.uint8), np.array(starts, np.int64)
-    table = np.ascontiguousarray(content[places[:, None] + np.arange(_ENTRY_BYTES)]).view(_ENTRY).ravel()
-    entries = {field: table[field].astype(np.int64) for field, _ in _ENTRY}
+    rows = np.ascontiguousarray(content[places[:, None] + np.arange(_ENTRY_BYTES)]).view(_ENTRY).ravel()
+    entries = {field: rows[field].astype(np.int64) for field, _ in _ENTRY}
     if (entries["magic"] != _MAGIC).any():
         raise _Damaged("one of its entries is damaged")
     begins = places + _ENTRY_BYTES
@@ -134,10 +220,12 @@ def _entries(directory: bytes) -> tuple[Strings, dict[str, Ints]]:
     inside[begins] += 1
     inside[ends] -= 1
     blob = content[inside.cumsum(dtype=np.int8)[:-1].view(bool)]
+    raw = [directory[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+    if not all(raw):
+        raise _Damaged("the name of a member is damaged")
     if (blob & 128).any() or (blob == 0).any():
-        about = zip(begins.tolist(), ends.tolist(), (entries["flags"] & _UTF8 != 0).tolist(), strict=True)
-        return Strings.hold(_text(directory[begin:end], utf8) for begin, end, utf8 in about), entries
-    return Strings.of_bytes(blob, entries["name"]), entries
+        return Strings.hold(map(_text, raw, (entries["flags"] & _UTF8 != 0).tolist())), raw, entries
+    return Strings.of_bytes(blob, entries["name"]), raw, entries
 
 
 def _text(name: bytes, utf8: bool) -> str:
@@ -163,18 +251,31 @@ def _widen(entries: dict[str, Ints], place: int, extras: bytes) -> None:
             entries[field][place], at = value, at + 8
 
 
-def _starts(file: Opened, offsets: Ints, size: int) -> tuple[Ints, Ints]:
-    """Finds where the bytes of each member begin, behind its own header: int64 `(n,)`; and which of these headers are whole."""
+def _starts(file: Opened, offsets: Ints, size: int, entries: dict[str, Ints], names: list[bytes]) -> tuple[Ints, Ints]:
+    """Finds where the bytes of each member begin, behind its own header: int64 `(n,)`; and which of these headers are whole and say what
+    the table says."""
     import numpy as np
 
     ahead, headers = Ahead(file), []
     block, begin, nothing = b"", 0, bytes(_LOCAL)
-    for at in offsets.tolist():
-        here = at - begin
-        if here + _LOCAL > len(block):
+    alike: Ints = np.ones(len(names), bool)
+    for place, (at, name) in enumerate(zip(offsets.tolist(), names, strict=True)):
+        here, long = at - begin, _LOCAL + len(name)
+        if here + long > len(block):
             block, begin, here = ahead.block(at) if at + _LOCAL <= size else b"", at, 0
+            if long > len(block):
+                block = file.pread(long, at) if at + long <= size else b""
         header = block[here : here + _LOCAL]
         headers.append(header if len(header) == _LOCAL else nothing)  # one that lies outside is as good as empty
+        if block[here + _LOCAL : here + long] != name:
+            alike[place] = False
     table = np.frombuffer(b"".join(headers), np.uint8).reshape(-1, _LOCAL)
-    named = np.ascontiguousarray(table[:, 26:30]).view("<u2").astype(np.int64).sum(1)
-    return offsets + _LOCAL + named, (table[:, :4] == list(b"PK\3\4")).all(1)
+    lengths = np.ascontiguousarray(table[:, 26:30]).view("<u2").astype(np.int64)
+    flags, method = (np.ascontiguousarray(table[:, at : at + 2]).view("<u2").astype(np.int64).ravel() for at in (6, 8))
+    crc, stored, sizes = np.ascontiguousarray(table[:, 14:26]).view("<u4").astype(np.int64).T.reshape(3, -1)
+    whole = (table[:, :4] == list(b"PK\3\4")).all(1) & alike & (lengths[:, 0] == entries["name"])
+    whole &= (flags & _MEANT == entries["flags"] & _MEANT) & (method == entries["method"])
+    whole &= (flags & _LATER != 0) | (crc == entries["crc"])
+    for given, field in ((stored, "stored"), (sizes, "size")):
+        whole &= (flags & _LATER != 0) | (given == _MASK) | (given == entries[field])
+    return offsets + _LOCAL + lengths.sum(1), whole

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
+from pipegen.ops.sources.records.findings import KINDS, finding_notes, tallied
 from pipegen.ops.sources.records.members import unpacked_member
 from pipegen.ops.sources.records.paths import Found
 from pipegen.ops.sources.records.tar_headers import tar_members
@@ -16,11 +18,13 @@ from pipegen.ops.sources.records.zip_directory import zip_members
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.records.members import Members
 
 LISTS = {".zip": zip_members, ".tar": tar_members}
 """By the ending of an archive, what lists its members."""
-_UP = ("..", "")
+_PACKED = re.compile(r"\.(tgz|tbz2?|txz|tzst|tar\.\w+)\Z", re.IGNORECASE)
+"""How the names of compressed tar archives end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,7 @@ class Archive:
         members: All of its files.
         numbers: The numbers of those below that folder, by their paths relative to it.
         damage: What is wrong behind the last member; empty where nothing is.
+        notes: What else was found in that folder, such as links that lead nowhere.
     """
 
     file: Found
@@ -40,6 +45,7 @@ class Archive:
     members: Members
     numbers: Mapping[str, int]
     damage: str
+    notes: tuple[Note, ...] = ()
 
     @property
     def root(self) -> str:
@@ -83,6 +89,7 @@ def open_archive(path: str, field: str = "path") -> Archive | None:
     """
     found = split_path(path)
     if found is None:
+        _check_packed(path, field)
         return None
     file, inner = found
     try:
@@ -90,25 +97,46 @@ def open_archive(path: str, field: str = "path") -> Archive | None:
         listed, damage = LISTS[os.path.splitext(file)[1].lower()](file, about.st_size)
     except OSError as error:
         raise OpError("PG430", f"{file!r} cannot be read: {(error.strerror or str(error)).lower()}", field=field) from None
-    every = dict(_clean(listed.names))  # of members of one name the last counts, as it does for whoever unpacks them
+    before = f"{inner}/" if inner else ""
+    seen = [(kind, name) for kind, name in listed.seen if KINDS[kind].severity == "error" or inside(name).startswith(before)]
+    pairs = [*_clean(listed.names, seen)]
+    every = dict(pairs)  # of members of one name the last counts, as it does where they are unpacked
+    seen += [("twice", listed.names[number]) for name, number in pairs if every[name] != number and name.startswith(before)]
+    notes = tuple(finding_notes([(file, tallied(seen))], field))
     if not every and damage:
         raise OpError("PG430", f"{file!r} is damaged {damage}", field=field, help="copy or download the archive again")
-    before = f"{inner}/" if inner else ""
+    if not every and (grave := next((note for note in notes if note.severity == "error"), None)) is not None:
+        raise OpError(grave.code, grave.message, field=field, help=grave.help)
     numbers = {name[len(before) :]: number for name, number in every.items() if name.startswith(before)} if before else every
     if inner and not numbers:
         tops = sorted({name.split("/")[0] for name in every if "/" in name})
         help_ = f"it holds the folders {', '.join(map(repr, tops[:5]))}" if tops else "it holds no folders"
         raise OpError("PG401", f"there is no folder {inner!r} in {file!r}", field=field, help=help_)
-    return Archive(Found(os.path.basename(file), file, about.st_size, about.st_mtime_ns), inner, listed, numbers, damage)
+    return Archive(Found(os.path.basename(file), file, about.st_size, about.st_mtime_ns), inner, listed, numbers, damage, notes)
 
 
-def _clean(names: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Yields the paths of the members that stay in the folder that they would be unpacked to, with their numbers."""
+def _check_packed(path: str, field: str) -> None:
+    """Raises `PG430` where a path leads to or into a tar archive that is compressed."""
+    parts = path.split("/")
+    for i, part in enumerate(parts):
+        if _PACKED.search(part) and os.path.isfile(archive := "/".join(parts[: i + 1])):
+            (note,) = finding_notes([(archive, {"compressed": (1, "")})], field)
+            raise OpError(note.code, note.message, field=field, help=note.help)
+
+
+def inside(name: str) -> str:
+    """Returns the path that a member has where it is unpacked, below the folder of that; empty where it would lie outside."""
+    parts = [part for part in name.split("/") if part not in (".", "")]
+    return "/".join(parts) if ".." not in parts else ""
+
+
+def _clean(names: Iterable[str], seen: list[tuple[str, str]]) -> Iterator[tuple[str, int]]:
+    """Yields the paths of the members that stay in the folder that they would be unpacked to, with their numbers; the others are `seen`."""
     for number, name in enumerate(names):
-        inside = f"/{name}/"
-        if "//" not in inside and "/." not in inside:
+        around = f"/{name}/"
+        if "//" not in around and "/." not in around:
             yield name, number
-            continue
-        parts = [part for part in name.split("/") if part != "."]
-        if parts and not any(part in _UP for part in parts):
-            yield "/".join(parts), number
+        elif path := inside(name):
+            yield path, number
+        else:
+            seen.append(("outside", name))

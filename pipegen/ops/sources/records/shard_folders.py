@@ -1,0 +1,120 @@
+"""Walks a folder of shards: which files are shards by their names, and what else lies there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pipegen.errors import OpError
+from pipegen.ops.sources.folders.scan import is_hidden
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.records.findings import finding_notes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_LOCK = "lock.mdb"
+"""What LMDB keeps beside the records of a folder."""
+_PACKED = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".snappy", ".Z"})
+"""What programs that compress files put behind their names."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Entries below a folder: shards, shards that are compressed, and, relative to it, other files, hidden entries and linked folders."""
+
+    shards: list[str] = field(default_factory=list)
+    packed: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+    linked: list[str] = field(default_factory=list)
+
+    def add(self, path: str, name: str, top: str, suffixes: tuple[str, ...]) -> None:
+        """Adds a file."""
+        stem, ending = os.path.splitext(name)
+        if is_hidden(name) or name == _LOCK:
+            self.hidden.append(os.path.relpath(path, top))
+        elif name.endswith(suffixes):
+            self.shards.append(path)
+        elif ending in _PACKED and stem.endswith(suffixes):
+            self.packed.append(path)
+        else:
+            self.others.append(os.path.relpath(path, top))
+
+    def notes(self, folder: str, field: str, suffixes: tuple[str, ...]) -> Iterator[Note]:
+        """Reports what is not a shard."""
+        passed = []
+        if self.others:
+            ending = " or ".join(suffixes)
+            passed.append(f"{count(len(self.others), 'file')} whose names do not end in {ending} ({quoted(sorted(self.others))})")
+        if self.hidden:
+            passed.append(f"{count(len(self.hidden), 'hidden entry', 'hidden entries')} ({quoted(sorted(self.hidden))})")
+        if passed:
+            yield Note("PG411", f"ignored: {', '.join(passed)}", field=field)
+        if self.linked:
+            verb = "is" if len(self.linked) == 1 else "are"
+            message = f"{count(len(self.linked), 'linked folder')} below {folder!r} {verb} not entered: {quoted(self.linked)}"
+            yield Note("PG411", message, "list such folders in `path`", field, "warning")
+
+
+def shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list[Note]) -> list[str]:
+    """The files below a folder that are shards by their names; `notes` takes what else lies there.
+
+    Raises:
+        OpError: `PG401` for a link that leads nowhere, `PG402` where there is no shard, `PG406` for a folder that cannot be read,
+            `PG430` where all shards are compressed.
+    """
+
+    def unread(error: OSError) -> None:
+        message = f"the folder {error.filename!r} cannot be read: {error.strerror or error}"
+        raise OpError("PG406", message, field=field, help="give this process the right to read it") from error
+
+    seen = _Seen()
+    for inside, folders, names in os.walk(folder, onerror=unread):
+        for name in list(folders):
+            path = os.path.join(inside, name)
+            if is_hidden(name) or os.path.islink(path):
+                (seen.hidden if is_hidden(name) else seen.linked).append(os.path.relpath(path, folder))
+                folders.remove(name)
+        for name in names:
+            seen.add(os.path.join(inside, name), name, folder, suffixes)
+    check_links(seen.shards, field)
+    matching = [path for path in seen.shards if is_file(path)]
+    known = set(matching)
+    packed = [path for path in seen.packed if os.path.splitext(path)[0] not in known]
+    if packed:
+        (note,) = finding_notes(((path, {"compressed": (1, "")}) for path in packed), field)
+        if not matching:
+            raise OpError(note.code, note.message, field=field, help=note.help)
+        notes.append(replace(note, help=f"{note.help}; a pattern such as `*{suffixes[0]}` leaves them out"))
+    if not matching:
+        below = len(seen.others) + len(seen.hidden)
+        if not below:
+            raise OpError("PG402", f"{folder!r} is empty", field=field)
+        message = f"{count(below, 'file')} below {folder!r}, of which none ends in {' or '.join(suffixes)}"
+        raise OpError("PG402", message, field=field, help="give a pattern such as `data/train-*`, for files of other names")
+    notes.extend(seen.notes(folder, field, suffixes))
+    return matching
+
+
+def check_links(paths: Iterable[str], field: str) -> None:
+    """Checks that shards that are links lead somewhere.
+
+    Raises:
+        OpError: `PG401` for those that do not.
+    """
+    lost = [path for path in paths if os.path.islink(path) and not os.path.exists(path)]
+    if lost:
+        message = f"{count(len(lost), 'link')} to {'a shard leads' if len(lost) == 1 else 'shards lead'} nowhere: {quoted(lost)}"
+        raise OpError("PG401", message, field=field, help="restore what they lead to, or remove them")
+
+
+def is_file(path: str) -> bool:
+    """Returns whether a path leads to a regular file."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
