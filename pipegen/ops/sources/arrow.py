@@ -19,6 +19,7 @@ class Arrow(StoreSource):
     """
 
     op: ClassVar[str] = "arrow"
+    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather")
     called: ClassVar[str] = "Arrow"
 

@@ -15,7 +15,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.dataset_folders.hub import class_names, files_of, find_saved, key_for
 from pipegen.ops.sources.features.arrays import FeatureName
-from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.base import Note, Parts
 from pipegen.ops.sources.listing.shards import shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.parquet import Parquet
@@ -89,7 +89,7 @@ class Huggingface(Arrow):
         listing = source.list(base, progress)
         of = {file: name for name, own in files.items() for file in own}
         parts = [of[f"{listing.root}/{key}"] for key in listing.keys]
-        self._check_counts(saved, listing, parts, splits)
+        listing = replace(listing, notes=(*listing.notes, *self._counted(saved, listing, parts, splits)))
         return listing if isinstance(self.split, str) else replace(listing, parts=Parts.hold(parts))
 
     def _in_parquet(
@@ -112,14 +112,24 @@ class Huggingface(Arrow):
         of = {os.path.relpath(file, saved.folder).replace(os.sep, "/"): name for name, own in files.items() for file in own}
         return replace(listing, parts=Parts.hold([of[key.rpartition("#")[0]] for key in listing.keys]))
 
-    def _check_counts(self, saved: Saved, listing: Listing, parts: builtins.list[str], splits: Mapping[str, str]) -> None:
-        """Checks that each split has as many records as its metadata says."""
+    def _counted(self, saved: Saved, listing: Listing, parts: builtins.list[str], splits: Mapping[str, str]) -> builtins.list[Note]:
+        """Compares the number of records of each split with what its metadata says.
+
+        Raises:
+            OpError: `PG430` where records are missing; a note says where they may be.
+        """
+        notes = []
         for name, split in splits.items():
             rows = sum(n for n, part in zip(shards_of(listing).rows.tolist(), parts, strict=True) if part == name)
             due = saved.rows.get(split, rows)
-            if rows != due and not any(note.severity == "error" for note in listing.notes):
-                message = f"the split {split!r} of {saved.folder!r} holds {rows:,} records, and its metadata says {due:,}"
+            if rows == due or any(note.severity == "error" for note in listing.notes):
+                continue
+            message = f"the split {split!r} of {saved.folder!r} holds {rows:,} records, and its metadata says {due:,}"
+            if saved.sure:
                 raise OpError("PG430", message, field="path", help="save the data set again")
+            help_ = "a set that was filtered before it was saved keeps the number of before; if this one was not, save it again"
+            notes.append(Note("PG430", message, help_, "path", "warning"))
+        return notes
 
     def _described(self, saved: Saved) -> dict[str, RecordFeature]:
         """The features, with what the metadata says of them.

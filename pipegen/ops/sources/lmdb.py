@@ -10,6 +10,7 @@ from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.by_library import check_pickled
+from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import ShardRecords
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
@@ -41,6 +42,7 @@ class Lmdb(RecordSource):
     """
 
     op: ClassVar[str] = "lmdb"
+    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".mdb", ".lmdb")
 
     @field_validator("features")
@@ -82,7 +84,10 @@ class Lmdb(RecordSource):
         except StoreError as error:
             return ShardRecords(np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32), f"({error})")
         rows = np.array(self._matched(path, values.keys), np.int64).reshape(-1, parts)
-        return ShardRecords(values.offsets[rows], values.lengths[rows].astype(np.int32))
+        used = set(rows.ravel().tolist())
+        unused = [key for place, key in enumerate(values.keys) if place not in used]
+        findings = tallied(("unmatched", key.decode("utf-8", "backslashreplace")) for key in unused)
+        return ShardRecords(values.offsets[rows], values.lengths[rows].astype(np.int32), findings=findings)
 
     def _matched(self, path: str, keys: Sequence[bytes]) -> builtins.list[builtins.list[int]]:
         """The places of the keys of each record, in the order of what stands for `*`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -63,13 +64,22 @@ def read_json(path: str, most: int = MOST_OF_ONE, hook: Callable[[dict[str, Any]
     """
     text = read_text(path, most)
     try:
-        return json.loads(text, object_hook=hook, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=partial(_object, hook), parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise DamagedError(f"{path}:{error.lineno}:{error.colno} is no JSON: {error.msg}") from None
     except RecursionError:
         raise DamagedError(f"{path} is nested too deep") from None
     except ValueError as error:
-        raise DamagedError(f"{path} is no JSON: {error}") from None
+        raise DamagedError(f"{path} cannot be read as JSON: {error}") from None
+
+
+def _object(hook: Callable[[dict[str, Any]], Any] | None, pairs: list[tuple[str, Any]]) -> Any:
+    """Makes an object; of a key that it has twice, JSON in Python would keep the last value alone."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
+        raise ValueError(f"an object has the key {twice!r} twice")
+    return found if hook is None else hook(found)
 
 
 def _no_constant(name: str) -> Any:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LOCAL_HEADER = 30
 """Bytes of a member's own header in a ZIP file, before its name and its extra field."""
+_END, _TAIL = b"PK\5\6", 22 + 65535
+"""What the record at the end of a ZIP file begins with, and the bytes that it takes at most with its comment."""
 _HIGHEST = 2**63 - 1
 """More bytes than this no array has."""
 
@@ -120,10 +122,32 @@ def _members(file: str) -> dict[str, zipfile.ZipInfo]:
     """The arrays of a `.npz` file by name."""
     try:
         with zipfile.ZipFile(file) as archive:
-            return {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            listed = archive.infolist()
+            found = {info.filename.removesuffix(".npy"): info for info in listed}
+            first, end = min((info.header_offset for info in listed), default=0), _end(archive)
+        if len(found) < len(listed):
+            twice = next(name for name in found if sum(info.filename.removesuffix(".npy") == name for info in listed) > 1)
+            raise OpError("PG406", f"{file!r} holds several arrays {twice!r}", field="path", help="write each under a name of its own")
+        if first or end < os.path.getsize(file):
+            place = f"begins at byte {first:,}" if first else f"ends at byte {end:,} of {os.path.getsize(file):,}"
+            message = f"{file!r} holds more than one `.npz` file: the one that is read {place}"
+            raise OpError("PG406", message, field="path", help="write their arrays into one file, or give each a file of its own")
+        return found
+    except OpError:
+        raise
     except Exception:  # of a damaged table of contents anything may come, such as a name that is no text
         help_ = "`np.savez` writes such a file; a `.npy` file is the `path` of a feature"
         raise OpError("PG406", f"{file!r} is no `.npz` file", field="path", help=help_) from None
+
+
+def _end(archive: zipfile.ZipFile) -> int:
+    """The byte behind the record that ends a ZIP file, which holds the length of the comment behind it."""
+    stream: Any = archive.fp
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - _TAIL))
+    tail = stream.read()
+    at = tail.rfind(_END)
+    return size - len(tail) + at + 22 + int.from_bytes(tail[at + 20 : at + 22], "little") if at >= 0 else size
 
 
 def _member(file: str, info: zipfile.ZipInfo) -> Any:
@@ -172,6 +196,8 @@ def _header(stream: Any, size: int) -> _Header:
     nbytes, start = math.prod(shape) * dtype.itemsize, stream.tell()
     if nbytes > min(size - start, _HIGHEST):
         raise ValueError(f"it should have {nbytes:,} bytes and has {size - start:,}")
+    if nbytes < size - start:
+        raise ValueError(f"its shape {shape} takes {nbytes:,} bytes, and {size - start - nbytes:,} follow, as of a second array")
     return _Header(tuple(map(int, shape)), fortran, dtype, start, nbytes)
 
 

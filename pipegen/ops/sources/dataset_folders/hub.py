@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.libraries import how_to_install
 from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
+from pipegen.ops.sources.records.paths import check_sets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,7 @@ class Saved:
         files: The absolute paths of the files of each split, in order.
         features: What each column holds, as its metadata says.
         rows: The number of records of each split, as far as that is said.
+        sure: Whether a split that has another number lacks some. A set that was filtered, and then saved, keeps the number of before.
     """
 
     folder: str
@@ -41,6 +43,7 @@ class Saved:
     rows: Mapping[str, int]
     parquet: bool = False
     """Whether they are Parquet files, as the Hub has them, in place of Arrow files."""
+    sure: bool = False
 
 
 def is_saved(folder: str) -> bool:
@@ -71,23 +74,29 @@ def find_saved(base: str, path: str) -> Saved:
         features = each[ONLY][1].get("features")
     elif os.path.isfile(os.path.join(root, INFO)) and (found := _prepared(root)):
         about = _json(os.path.join(root, INFO))
-        return Saved(root, found, _features(about.get("features")), _counts(about, list(found)))
+        return Saved(root, found, _features(about.get("features")), _counts(about, list(found)), sure=True)
     elif found := _on_hub(root):
         return Saved(root, found, _columns(next(iter(found.values()))[0]), {}, parquet=True)
     else:
         raise _nothing(root)
     files = {name: files for name, (files, _) in each.items()}
-    counts = {name: n for name, (_, about) in each.items() for n in _counts(about, [name]).values()}
-    return Saved(root, files, _features(features), counts if len(each) > 1 else {})
+    counts = {name: n for name, (_, about) in each.items() for n in _counts(about, [about["_split"] or name]).values()}
+    return Saved(root, files, _features(features), counts)
 
 
 def _saved(folder: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The files of a split, and its metadata."""
-    listed = _json(os.path.join(folder, STATE)).get("_data_files")
+    """The files of a split, and its metadata, with the name that the split had when it was saved."""
+    state = _json(os.path.join(folder, STATE))
+    if state.get("_indices_data_files"):
+        message = f"{os.path.join(folder, STATE)!r} names a file that says which rows count, as versions before 2021 wrote it"
+        raise OpError("PG443", message, field="path", help="load the data set and save it again, by `load_from_disk` and `save_to_disk`")
+    listed = state.get("_data_files")
     names = [entry.get("filename") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     if not names or not all(isinstance(name, str) and os.path.basename(name) == name for name in names):
         raise OpError("PG443", f"{os.path.join(folder, STATE)!r} names no files beside it", field="path")
-    return tuple(os.path.join(folder, str(name)) for name in names), _json(os.path.join(folder, INFO))
+    split = state.get("_split")
+    about = _json(os.path.join(folder, INFO)) | {"_split": split if isinstance(split, str) else None}
+    return tuple(os.path.join(folder, str(name)) for name in names), about
 
 
 def _prepared(folder: str) -> dict[str, tuple[str, ...]]:
@@ -174,9 +183,10 @@ def files_of(saved: Saved, split: str, field: str) -> tuple[str, ...]:
     """Returns the files of a split.
 
     Raises:
-        OpError: `PG443` for a split that is not there.
+        OpError: `PG443` for a split that is not there; as `check_sets` where one of its files is missing.
     """
     if split in saved.files:
+        check_sets(saved.files[split], dict.fromkeys(saved.files[split], "*"))
         return saved.files[split]
     known = list(saved.files)
     near = close_names(split, known)

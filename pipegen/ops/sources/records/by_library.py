@@ -13,7 +13,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window, window_limit
 from pipegen.ops.sources.listing.shards import shards_of
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.sources.records.index import ShardRecords, counted
+from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.blocks import Block
     from pipegen.ops.sources.listing.reader import Hold, Reader, Together
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.index import RecordIndex, ShardRecords
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.source import Indexed
@@ -64,24 +64,25 @@ class StoreSource(RecordSource):
         return "\0".join(map(repr, self.store_arguments()))
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Count the records of a file; see `RecordSource.index_shard`.
+        """Count the records of a file, and prove that it is whole; see `RecordSource.index_shard`.
 
         Raises:
             OpError: `PG440` without the library, `PG441` for a file that is whole and cannot be read like this.
         """
         from pipegen.ops.sources.stores.base import StoreError, Unsuitable
 
+        store: Store | None = None
         try:
             store = self.store()(path, *self.store_arguments())
+            return counted(store.rows, findings=store.check())
         except Unsuitable as error:
             raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
         except StoreError as error:
             self._check_library(error)
-            return replace(counted(0), damage=f"({error})")
-        try:
-            return counted(store.rows)
+            return counted(0, f"({error})")
         finally:
-            store.close()
+            if store is not None:
+                store.close()
 
     def _check_library(self, error: Exception) -> None:
         from pipegen.ops.sources.stores.base import MissingLibrary
@@ -112,7 +113,9 @@ class StoreSource(RecordSource):
 
         shard = shards[int((index.rows > 0).argmax())]
         try:
-            return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+            store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+            store.check_beside()
+            return store
         except StoreError as error:
             self._check_library(error)
             raise OpError("PG430", f"{shard.path!r} cannot be read: {error}", field="path") from None

@@ -83,6 +83,13 @@ KINDS: Mapping[str, Kind] = {
         "PG431",
         "error",
     ),
+    "unwritten": Kind(
+        "record holds the fill value, since a chunk of it does not exist",
+        "records hold the fill value, since a chunk of them does not exist",
+        "where a chunk was lost, write it again; `write_empty_chunks=True` lets Zarr store also chunks of nothing else",
+        "PG430",
+        "warning",
+    ),
     "zeros": Kind(
         "archive ends in more zeros than its padding needs, as where a file system crashed while it was written",
         "archives end in more zeros than their padding needs, as where a file system crashed while they were written",
@@ -95,6 +102,12 @@ KINDS: Mapping[str, Kind] = {
         "record has none of the keys and is ignored",
         "records have none of the keys and are ignored",
         "where they are meant, give their keys as well, such as `key: jpg;png`",
+    ),
+    "unmatched": Kind(
+        "key matches the `key` of no feature and is ignored",
+        "keys match the `key` of no feature and are ignored",
+        "a feature whose `key` matches them reads them",
+        severity="info",
     ),
     "unnamed": Kind(
         "member has no key in its name and is ignored", "members have no key in their names and are ignored", "", severity="info"

@@ -292,8 +292,8 @@ def _up(size: int) -> int:
     return -(-size // _ALIGNED) * _ALIGNED
 
 
-def counted(rows: int) -> ShardRecords:
+def counted(rows: int, damage: str = "", findings: Findings | None = None) -> ShardRecords:
     """Returns what an index knows of a shard whose library finds its records by their numbers."""
     import numpy as np
 
-    return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32))
+    return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32), damage, findings or {})

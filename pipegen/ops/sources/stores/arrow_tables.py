@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,10 +12,14 @@ from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 _FILE = b"ARROW1"
 """What a file of the format with a footer begins with; a stream, such as Hugging Face writes, begins with its schema."""
+
+_END, _OLD_END = b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"
+"""The end-of-stream marker, and that of versions before 0.15."""
 
 
 class ArrowTables(Store):
@@ -32,23 +37,39 @@ class ArrowTables(Store):
             self._map = pa.memory_map(path)
             whole = self._map.read_buffer()
             self._map.seek(0)
-            with open(path, "rb") as stream:
-                opened = pa.ipc.open_file if stream.read(len(_FILE)) == _FILE else pa.ipc.open_stream
-            reader = opened(self._map)
+            self._whole, self._has_footer = whole, whole[: len(_FILE)].to_pybytes() == _FILE
+            reader = (pa.ipc.open_file if self._has_footer else pa.ipc.open_stream)(self._map)
             self.schema: Any = reader.schema
             self._batches = _all_of(reader)
             for batch in self._batches:
                 batch.validate()
-        except (OSError, ValueError) as error:  # what PyArrow raises of its own is a ValueError
+            self._columns = dict(_columns(self.schema))
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(one_line(error)) from None
         _check_mapped(self._batches, whole)
         self._starts = np.cumsum([0, *(len(batch) for batch in self._batches)])
         self.rows = int(self._starts[-1])
-        self._columns = dict(_columns(self.schema))
         self._leaves: dict[tuple[str, int], _Leaf] = {}
         for key, column in self._columns.items():  # the shape of lists is that of the first
             if column is None:
                 self._columns[key] = self._listed(key)
+
+    def check(self) -> Findings:
+        """Follows the messages from one to the next: PyArrow takes a stream that stops between two of them for a whole one."""
+        start, end = _inside(self._whole) if self._has_footer else (0, self._whole.size)
+        found, at, marked = _batches_in(self._whole, start, end)
+        if not marked and not self._has_footer:
+            message = (
+                f"behind {found:,} batches and {self.rows:,} records it ends without an end-of-stream marker, as where it was cut short"
+            )
+            raise StoreError(message if at == end else f"no message begins at byte {at:,}, behind {found:,} batches, and {_left(end - at)}")
+        if found != len(self._batches) and self._has_footer:
+            raise StoreError(f"its footer lists {len(self._batches):,} batches, and it holds {found:,}")
+        if at < end and (not self._has_footer or any(self._whole[at:end].to_pybytes())):
+            raise StoreError(f"its end is at byte {at:,}, behind {found:,} batches and {self.rows:,} records, and {_left(end - at)}")
+        for number, batch in enumerate(self._batches):
+            _check_apart(number, batch)
+        return {}
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each column holds, as far as its type can be read."""
@@ -92,7 +113,7 @@ class ArrowTables(Store):
 
     def close(self) -> None:
         """Lets go of the file; what was read is copied."""
-        self._batches, self._leaves = [], {}
+        self._batches, self._leaves, self._whole = [], {}, None
         self._map.close()
 
 
@@ -151,6 +172,45 @@ class _Leaf:
             return None
         leaf = _innermost(self._array.type)
         return found.astype(leaf.to_pandas_dtype()) if found.size and found.dtype.kind in "iufb" and _is_number(leaf) else None
+
+
+def _check_apart(number: int, batch: Any) -> None:
+    """Checks that no two buffers of a batch overlap: a damaged offset would give one column the values of another."""
+    buffers = sorted((b.address, b.size) for column in batch.columns for b in column.buffers() if b is not None and b.size)
+    for (address, size), (following, _) in pairwise(buffers):
+        if address + size > following:
+            raise StoreError(f"the file is damaged: two columns of batch {number:,} lie at the same place")
+
+
+def _left(size: int) -> str:
+    return f"{size:,} bytes follow it, as where a second file was appended"
+
+
+def _inside(whole: Any) -> tuple[int, int]:
+    """Finds where the messages of a file with a footer begin and end; writers pad the mark at its beginning to 8 or 64 bytes."""
+    length = int.from_bytes(whole[whole.size - len(_FILE) - 4 : whole.size - len(_FILE)], "little")
+    head = whole[len(_FILE) : 64].to_pybytes()
+    start = len(_FILE) + len(head) - len(head.lstrip(b"\0"))
+    return start, whole.size - len(_FILE) - 4 - length
+
+
+def _batches_in(whole: Any, start: int, end: int) -> tuple[int, int, bool]:
+    """Counts the batches of a stream of messages; says where it ends, and whether the end-of-stream marker stands there."""
+    import pyarrow as pa
+
+    stream, count, at = pa.BufferReader(whole[start:end]), 0, start
+    messages = pa.ipc.MessageReader.open_stream(stream)
+    try:
+        while True:
+            count += messages.read_next_message().type == "record batch"
+            at = start + stream.tell()
+    except StopIteration:
+        pass
+    except (OSError, ValueError, pa.ArrowException) as error:  # no message stands there
+        raise StoreError(f"no message begins at byte {at:,}, behind {count:,} batches: {one_line(error)}") from None
+    marker = whole[at : at + len(_END)].to_pybytes()
+    size = next((len(mark) for mark in (_END, _OLD_END) if marker.startswith(mark)), 0)
+    return count, at + size, size > 0
 
 
 def _check_mapped(batches: list[Any], whole: Any) -> None:

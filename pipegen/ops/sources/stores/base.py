@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import TypeAlias
 
+    from pipegen.ops.sources.records.findings import Findings
+
     Array: TypeAlias = np.ndarray[Any, Any]
 
 BYTES = "bytes"
@@ -90,6 +92,24 @@ class Store:
 
     def __init__(self, path: str) -> None:
         raise NotImplementedError
+
+    def check(self) -> Findings:
+        """Proves, when the file is indexed, that all of it is there, as far as its format can tell: records are counted, not read.
+
+        Returns:
+            What may be wrong with it; see `findings`.
+
+        Raises:
+            StoreError: When something is missing, or follows the end.
+        """
+        return {}
+
+    def check_beside(self) -> None:
+        """Checks, whenever the records are listed, that other files which hold values are there: the index is of this file alone.
+
+        Raises:
+            StoreError: When one is missing.
+        """
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each record holds, by key; a format whose records are single byte strings has the key `""`."""

@@ -15,10 +15,12 @@ import numpy as np
 
 from pipegen.errors import InternalError
 from pipegen.ops.sources.stores.base import BYTES, TEXT, Extents, MissingLibrary, Store, Stored, StoreError, Unsuitable, byte_strings
+from pipegen.ops.sources.stores.hdf5_whole import check_beside, check_end, check_found, check_set
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 _ELEMENT = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])
@@ -53,17 +55,47 @@ class Hdf5Sets(Store):
                 sets = {key: one for key, one in found.items() if isinstance(one, h5py.Dataset) and one.shape}
                 lengths = {key: len(one) for key, one in sets.items()}
                 self._extents, base = Extents(path), int(file.userblock_size)
-                self._sets = {key: _set(one, self._extents, base) for key, one in sets.items() if _readable(one)}
+                self._sets = {key: _set(one, path, self._extents, base) for key, one in sets.items() if _readable(one)}
             except (OSError, RuntimeError, ValueError, KeyError) as error:
                 raise StoreError(str(error).splitlines()[0]) from None
+            self._path, self._keys = path, keys
+            self._spread = tuple(key for key in keys if key in sets and (sets[key].external or sets[key].is_virtual))
             # The library takes a file that is written anew for the one that it has open.
             self._file = file if any(isinstance(held, _ByLibrary) for held in self._sets.values()) else file.close()
+        self.check_beside()
         self.rows = next(iter(lengths.values()), 0)
         asked = {key: n for key, n in lengths.items() if key in keys}
         if len(set(asked.values())) > 1:
             message = f"its data sets differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
             raise Unsuitable(message, "row number i of each is one example", "features")
         self.at_once = max((held.at_once for held in self._sets.values()), default=1)
+
+    def check(self) -> Findings:
+        """Compares the end of the file, and the chunks of the data sets that records are made of, with what they should be."""
+        check_end(self._path)
+        self._each(self._keys, check_set)
+        return {}
+
+    def check_beside(self) -> None:
+        """Checks that the sources of virtual data sets, and files of raw values, are there: of one that is gone, fill values are read."""
+        if self._spread:
+            self._each(self._spread, check_beside)
+
+    def _each(self, keys: Sequence[str], check: Callable[[str, Any], None]) -> None:
+        """Opens the file anew, and checks some of its data sets."""
+        import h5py
+
+        with _lock:
+            try:
+                with h5py.File(self._path, "r") as file:
+                    for key in keys:
+                        one = file.get(key)
+                        if isinstance(one, h5py.Dataset) and one.shape:
+                            check(key, one)
+            except StoreError:
+                raise
+            except (OSError, RuntimeError, ValueError, KeyError) as error:
+                raise StoreError(str(error).splitlines()[0]) from None
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each data set holds of a record."""
@@ -105,11 +137,12 @@ def _readable(one: Any) -> bool:
     return kind.kind in "uifb"
 
 
-def _set(one: Any, extents: Extents, base: int) -> _Set:
+def _set(one: Any, path: str, extents: Extents, base: int) -> _Set:
     """Returns what reads a data set."""
     variable = one.dtype.kind == "O"
     size = _ELEMENT.itemsize if variable else one.dtype.itemsize * int(np.prod(one.shape[1:], dtype=np.int64))
-    places = None if one.external or one.is_virtual else _places(one, size)
+    elsewhere = one.external or one.is_virtual or one.file.filename != path
+    places = None if elsewhere else _places(one, size)
     if places is None:
         return _ByLibrary(one)
     return _Heap(one, places, extents, base) if variable else _Plain(one, places, extents)
@@ -223,7 +256,13 @@ class _ByLibrary(_Set):
             try:
                 first, last = int(rows.min(initial=0)), int(rows.max(initial=-1))
                 runs_on = len(rows) > 1 and last - first + 1 == len(rows) and bool((np.diff(rows) == 1).all())
-                found = [*self._one[first : last + 1]] if runs_on else [self._one[row] for row in rows.tolist()]
+                blocks = [(first, self._one[first : last + 1])] if runs_on else [(row, self._one[row : row + 1]) for row in rows.tolist()]
+                if self._one.chunks and not self.stored.encoded:
+                    for row, block in blocks:
+                        check_found(self._one, row, block)
+                found = [value for _, block in blocks for value in block]
+            except StoreError:
+                raise
             except (OSError, RuntimeError, ValueError) as error:
                 raise StoreError(str(error).splitlines()[0]) from None
         if self.stored.encoded:

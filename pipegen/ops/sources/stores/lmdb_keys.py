@@ -7,6 +7,7 @@ and an error of ours. Values lie in one piece, so whoever knows where needs no L
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 _FILE = "data.mdb"
 """The file of an environment that is a folder."""
 _NO_LIBRARY, _FAILED = 3, 4
+_PAGE_HEAD, _MAGIC = 16, 0xBEEFC0DE
+_META = struct.Struct("<I20xI48xH50xQ")
+"""What counts of the page of a state: a mark, the size of pages, the flags of the keys, and the number of the transaction."""
+_OTHER_ORDER = 0x02 | 0x04 | 0x08
+"""Keys compared from their ends or as numbers, and several values for a key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +86,7 @@ def _list(path: str) -> tuple[list[bytes], Array, Array]:
 
     file = os.path.realpath(data_file(path))
     size = os.path.getsize(file)
+    flags = _check_snapshots(file)
     opened = lmdb.open(path, subdir=os.path.isdir(path), readonly=True, lock=False, readahead=False, max_dbs=0)
     used = (opened.info()["last_pgno"] + 1) * opened.stat()["psize"]
     if used > size:
@@ -95,12 +102,41 @@ def _list(path: str) -> tuple[list[bytes], Array, Array]:
         start = _mapped_at(file) if keys else 0
     if len(keys) != opened.stat()["entries"]:
         raise StoreError(f"the file is damaged: it should have {opened.stat()['entries']:,} keys, and {len(keys):,} were found")
+    if not flags & _OTHER_ORDER:
+        wrong = next((key for before, key in pairwise(keys) if key <= before), None)
+        if wrong is not None:
+            raise StoreError(f"the file is damaged: the key {wrong!r} does not stand in the order of the keys")
     held = np.array(lengths, np.int64)
     offsets = np.where(held > 0, np.array(addresses, np.int64) - start, 0)
     outside = np.flatnonzero((offsets < 0) | (offsets + held > size))
     if len(outside):
         raise StoreError(f"the file is damaged: the value of the key {keys[outside[0]]!r} does not lie in it")
     return keys, offsets, held
+
+
+def _check_snapshots(file: str) -> int:
+    """Compares the two pages that lead to the data, which are written in turns; returns the flags of the keys.
+
+    LMDB reads what the younger one leads to: where its number is damaged, that is what there was before the last transaction.
+
+    Raises:
+        StoreError: When one of them is damaged.
+    """
+    with open(file, "rb") as stream:
+        head = stream.read(_META.size + _PAGE_HEAD)
+        if len(head) < _META.size + _PAGE_HEAD:
+            return 0  # which LMDB refuses
+        magic, size, flags, _ = _META.unpack_from(head, _PAGE_HEAD)
+        if magic != _MAGIC:
+            return 0
+        stream.seek(size + _PAGE_HEAD)
+        other = stream.read(_META.size)
+    numbers = [_META.unpack_from(head, _PAGE_HEAD)[-1], _META.unpack(other)[-1] if len(other) == _META.size else -1]
+    if abs(numbers[0] - numbers[1]) != 1 and numbers != [0, 0]:
+        raise StoreError(
+            f"the file is damaged: its two states have the numbers {numbers[0]:,} and {numbers[1]:,}, which should follow each other"
+        )
+    return int(flags)
 
 
 def _mapped_at(file: str) -> int:

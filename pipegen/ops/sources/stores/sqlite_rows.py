@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from typing import TYPE_CHECKING
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 _MOST = 500
 """Rows that one query asks for; SQLite takes 999 parameters on old systems."""
+_CHECKED = 1 << 30
+"""Bytes up to which every page of a file is looked at when it is indexed: a second or two."""
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""What a journal begins with that has not been rolled back; one that is kept for the next time has zeros there."""
 _PATIENCE = 5.0
 """Seconds to wait while another program writes."""
 _SAFE = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
@@ -35,7 +41,8 @@ class SqliteRows(Store):
     """
 
     def __init__(self, path: str, table: str | None = None) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._path = threading.Lock(), path
+        _check_closed(path)
         try:
             self._open = sqlite3.connect(f"file:{quote(path)}?mode=ro", _PATIENCE, uri=True, check_same_thread=False)
             self._open.text_factory = bytes
@@ -47,6 +54,18 @@ class SqliteRows(Store):
             self._ids, self._first, self.rows = self._numbers()
         except sqlite3.Error as error:
             raise StoreError(str(error)) from None
+
+    def check(self) -> Findings:
+        """Compares the size of the file with its header, and lets SQLite go through all pages of a file that is not too large for that."""
+        size = _check_size(self._path)
+        with self._lock:
+            try:
+                said = self._open.execute("PRAGMA quick_check(1)").fetchone()[0] if size <= _CHECKED else b"ok"
+            except sqlite3.Error as error:
+                raise StoreError(str(error)) from None
+        if said != b"ok":
+            raise StoreError(" ".join(said.decode(errors="replace").split()))
+        return {}
 
     def _declared(self) -> dict[str, Stored]:
         """The columns; one whose type is not declared, or any, is what its first value is."""
@@ -66,7 +85,8 @@ class SqliteRows(Store):
         """The `rowid` of each row: none where they run on from the first, that, and how many there are."""
         table = _quoted(self._table)
         try:
-            least, most, count = self._open.execute(f"SELECT min(rowid), max(rowid), count(*) FROM {table}").fetchone()  # noqa: S608
+            # An index may have other rows than the table, where the file is damaged.
+            least, most, count = self._open.execute(f"SELECT min(rowid), max(rowid), count(*) FROM {table} NOT INDEXED").fetchone()  # noqa: S608
         except sqlite3.OperationalError as error:
             if "rowid" not in str(error):
                 raise
@@ -118,6 +138,41 @@ class SqliteRows(Store):
         """Closes the file."""
         with self._lock:
             self._open.close()
+
+
+def _check_closed(path: str) -> None:
+    """Checks that no rows are still in a log beside the file: the file alone, which the index is of, would be read without them."""
+    for suffix, begins in (("-wal", b""), ("-journal", _JOURNAL)):
+        try:
+            with open(path + suffix, "rb") as stream:
+                head = stream.read(len(_JOURNAL))
+        except OSError:
+            continue
+        if head and head.startswith(begins):
+            message = f"{os.path.basename(path) + suffix!r} beside it holds changes that are not in the file itself"
+            help_ = "close the program that writes to it; or open it once by `sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'`"
+            raise Unsuitable(message, help_)
+
+
+def _check_size(path: str) -> int:
+    """Compares the size of a file with the number of pages in its header, if that is current; returns it.
+
+    Raises:
+        StoreError: When it is cut short, or bytes follow its end.
+    """
+    with open(path, "rb") as stream:
+        head = stream.read(100)
+        size = os.fstat(stream.fileno()).st_size
+        page = int.from_bytes(head[16:18], "big")
+        end = (page if page > 1 else 1 << 16) * int.from_bytes(head[28:32], "big")
+        if head[24:28] != head[92:96] or not end:  # written by a version before 3.7, which did not count them
+            return size
+        if size < end:
+            raise StoreError(f"it is cut short: by its header it has {end:,} bytes, and there are {size:,}")
+        stream.seek(end)
+        if any(stream.read(1 << 16)):  # zeros are room that the file system was asked for
+            raise StoreError(f"it ends at byte {end:,} by its header, and {size - end:,} bytes follow, as where a second file was appended")
+    return size
 
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+import re
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,10 +16,12 @@ from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
 
 SMALL = 2**26
 """Bytes up to which an array is read once and held: labels and numbers have chunks of other lengths than pictures."""
+_CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*\Z")
 _CODECS = ("codecs", "filters", "compressor")
 
 
@@ -53,11 +59,31 @@ class ZarrArrays(Store):
         if len(set(asked.values())) > 1:
             message = f"its arrays differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
             raise Unsuitable(message, "row number i of each is one example", "features")
+        self._path, self._keys = path, keys
         self.rows = next(iter(lengths.values()), 0)
         self._held: dict[str, Array] = {}
         self.at_once = max(
             (int(one.chunks[0]) for key, one in self._sets.items() if (not keys or key in keys) and not _small(one)), default=1
         )
+
+    def check(self) -> Findings:
+        """Compares the chunks that are stored with those that the arrays need, and metadata in one file with that of each array."""
+        import zarr
+
+        try:
+            own = zarr.open_group(self._path, mode="r", use_consolidated=False)
+            for key in self._keys:
+                one = own.get(key)
+                if key in self._sets and (one is None or one.shape != self._sets[key].shape):
+                    told = f"{one.shape} in its own" if isinstance(one, zarr.Array) else "not there"
+                    message = f"`{key}` has the shape {self._sets[key].shape} in the consolidated metadata of the group, and is {told}"
+                    raise StoreError(f"{message}: call `zarr.consolidate_metadata` again")
+        except StoreError:
+            raise
+        except Exception as error:  # each version of the library has its own kinds
+            raise StoreError(_said(error)) from None
+        found = [one for key in self._keys if key in self._sets for one in _missing(self._path, key, self._sets[key])]
+        return {"unwritten": (len(dict(found)), found[0][1])} if found else {}
 
     def columns(self) -> Mapping[str, Stored]:
         """Returns what each array holds of a record."""
@@ -88,6 +114,36 @@ class ZarrArrays(Store):
     def close(self) -> None:
         """Lets go of what is held."""
         self._held = {}
+
+
+def _missing(path: str, key: str, one: Any) -> Sequence[tuple[int, str]]:
+    """Compares the chunks of an array with the files in its folder. Zarr leaves out chunks of nothing but the fill value, by default.
+
+    Returns:
+        The records that hold the fill value, each with a chunk of it that does not exist.
+
+    Raises:
+        StoreError: Where a missing chunk cannot be meant.
+    """
+    if not math.prod(one.shape):
+        return ()
+    per = one.shards or one.chunks
+    grid = [range(-(-side // chunk)) for side, chunk in zip(one.shape, per, strict=True)]
+    due = {one.metadata.encode_chunk_key(at): at[0] for at in product(*grid)}
+    folder = os.path.join(path, one.path)
+    there = {os.path.relpath(os.path.join(inside, name), folder) for inside, _, names in os.walk(folder) for name in names}
+    outside = sorted(name for name in there if _CHUNK.match(name) and name not in due)
+    if outside:
+        raise StoreError(f"`{key}` has the shape {one.shape}, and {len(outside):,} of its chunks lie outside of it, such as {outside[0]!r}")
+    lacking = {due[name]: name for name in reversed(due) if name not in there}
+    if lacking and (one.dtype.kind not in "biuf" or (one.ndim > 2 and not any(name in there for name in due))):
+        gone = sum(name not in there for name in due)
+        first = next(name for name in due if name not in there)
+        raise StoreError(f"{gone:,} of the {len(due):,} chunks of `{key}` do not exist, such as {first!r}: its records would be empty")
+    rows = (
+        (row, name) for block, name in sorted(lacking.items()) for row in range(block * per[0], min((block + 1) * per[0], one.shape[0]))
+    )
+    return [(row, f"{one.path}/{name}") for row, name in rows]
 
 
 def _small(one: Any) -> bool:

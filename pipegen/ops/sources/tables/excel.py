@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.libraries import how_to_install
-from pipegen.ops.sources.listing.wording import close_names, quoted
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.tables.reading import TableReading
 from pipegen.ops.sources.tables.table import Table, find_table
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
+_SEEN = 20
+"""Rows of other sheets that are looked at."""
 _OR_ELSE = "; or save the sheet as CSV"
 
 
@@ -48,7 +52,9 @@ class ExcelTable(TableReading):
             with pd.ExcelFile(file) as book:
                 sheets = list(map(str, book.sheet_names))
                 sheet = self._sheet(file, sheets)
-                frame = pd.read_excel(book, sheet_name=sheet, header=None, dtype=object, keep_default_na=False, na_values=[""])
+                frame = pd.read_excel(book, sheet_name=sheet, **_AS_STORED)
+                others = [] if "sheet" in self.model_fields_set else [name for name in sheets if name != sheet and _has_rows(book, name)]
+                height = _height(book, sheet)
         except OpError:
             raise
         except ImportError as error:
@@ -57,15 +63,24 @@ class ExcelTable(TableReading):
         except Exception as error:  # a damaged file makes several libraries raise what they will
             raise OpError("PG421", f"{file!r} cannot be read as a sheet: {error}", field="path") from None
         blank = frame.isna().all(axis=1).tolist()
+        if any(blank) or height > len(frame):
+            _check_formulas(file, sheet)
         rows = [(number, row) for number, row in enumerate(frame.itertuples(index=False, name=None), 1) if not blank[number - 1]]
         names = None
         if self.header and rows:
             names = tuple("" if cell != cell else str(cell).strip() for cell in rows[0][1])
+            again = next(
+                (number for number, row in rows[1:] if tuple("" if cell != cell else str(cell).strip() for cell in row) == names), None
+            )
+            if again is not None:
+                message = f"{file}, sheet {sheet!r}, row {again} repeats the header, as where a second table follows the first"
+                raise OpError("PG421", message, field="path", help="remove this row, or put the second table on a sheet of its own")
             rows = rows[1:]
         numbers, cells = tuple(number for number, _ in rows), [row for _, row in rows]
         width = frame.shape[1]
         folder = os.path.dirname(file)
-        return SheetTable(repr(file), file, folder, names, width, len(cells), lambda i: (row[i] for row in cells), sheet, numbers)
+        about = repr(file), file, folder, names, width, len(cells)
+        return SheetTable(*about, lambda i: (row[i] for row in cells), sheet, numbers, tuple(others))
 
     def _sheet(self, file: str, sheets: list[str]) -> str:
         if isinstance(self.sheet, str) and self.sheet in sheets:
@@ -77,6 +92,48 @@ class ExcelTable(TableReading):
         raise OpError("PG421", f"{file!r} has no sheet {self.sheet!r}", field="sheet", help=help_)
 
 
+def _has_rows(book: Any, sheet: str) -> bool:
+    """Tells whether a sheet has a row below its first, without reading it to its end."""
+    import pandas as pd
+
+    try:
+        return len(pd.read_excel(book, sheet_name=sheet, nrows=_SEEN, **_AS_STORED).dropna(how="all")) > 1
+    except (AttributeError, ValueError):  # a sheet of one diagram
+        return False
+
+
+def _height(book: Any, sheet: str) -> int:
+    """The number of the last row, also of those whose cells hold no value; 0 where the library does not say."""
+    try:
+        return int(book.book[sheet].max_row or 0)
+    except (AttributeError, KeyError, TypeError, ValueError):  # of another format, or a sheet that does not say
+        return 0
+
+
+def _check_formulas(file: str, sheet: str) -> None:
+    """Checks that rows without a value have no formula either: one that was never computed would be taken for an empty cell.
+
+    Raises:
+        OpError: `PG421`.
+    """
+    try:
+        import openpyxl
+
+        book = openpyxl.load_workbook(file, read_only=True)
+        values = openpyxl.load_workbook(file, read_only=True, data_only=True)
+    except Exception:  # of another format, which pandas reads by another library
+        return
+    try:
+        for number, (row, held) in enumerate(zip(book[sheet].iter_rows(), values[sheet].iter_rows(), strict=False), 1):
+            formula = next((cell for cell in row if cell.data_type == "f"), None)
+            if formula is not None and all(cell.value is None for cell in held):
+                message = f"{file}, sheet {sheet!r}, row {number} holds formulas that were never computed, such as {formula.value!r}"
+                raise OpError("PG421", message, field="path", help="open the file in Excel or LibreOffice and save it, or store values")
+    finally:
+        book.close()
+        values.close()
+
+
 @dataclass(frozen=True)
 class SheetTable(Table):
     """A table in a sheet.
@@ -84,10 +141,21 @@ class SheetTable(Table):
     Attributes:
         sheet: The sheet.
         numbers: The number of each row as Excel shows it, from 1.
+        others: The names of sheets that have rows, too, where none is named.
     """
 
     sheet: str
     numbers: tuple[int, ...]
+    others: tuple[str, ...]
+
+    def notes(self) -> tuple[Note, ...]:
+        """Says which sheets are not read."""
+        if not self.others:
+            return ()
+        which = f"{count(len(self.others), 'other sheet')} with rows, {quoted(self.others)}"
+        message = f"{self.file!r} has {which}, and the first alone is read, {self.sheet!r}"
+        help_ = "`sheet` names the one that is meant; rows of several are read where they stand on one, or by a source for each"
+        return (Note("PG411", message, help_, "path", "warning"),)
 
     def place(self, row: int) -> str:
         """Says the file, the sheet and the row as Excel shows it."""

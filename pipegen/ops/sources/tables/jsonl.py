@@ -75,12 +75,25 @@ class LineTable(Table):
         return f"{self.file}:{self.lines[row]}"
 
 
+class _TwiceError(ValueError):
+    """A key that an object has twice, of which JSON in Python keeps the last."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _TwiceError(next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i])))
+    return found
+
+
 def _row(text: str, place: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         message = f"{place}:{error.colno} is no JSON: {error.msg}"
         raise OpError("PG421", message, field="path", help="each line holds one whole object") from None
+    except _TwiceError as error:
+        raise OpError("PG421", f"{place} has two values for the key {error.args[0]!r}", field="path", help="keep one of them") from None
     except (ValueError, RecursionError) as error:  # a number of too many digits, or brackets without end
         raise OpError("PG421", f"{place} cannot be read as JSON: {error}", field="path") from None
     if not isinstance(value, dict):

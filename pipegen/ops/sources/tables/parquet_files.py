@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.blocks import BlockReader
 
+_MAGIC = b"PAR1"
+_AT_ONCE = 1 << 20
 _INNER = "bytes"
 """The field of a struct that holds the bytes of a file, as the Hugging Face Hub has it."""
 
@@ -36,6 +38,7 @@ def read_parquet(files: Sequence[str], root: str | None = None) -> ParquetFiles:
         OpError: `PG421` where one cannot be read.
     """
     try:
+        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         help_ = f"{how_to_install('pyarrow', 'parquet', error)}; or save the table as CSV"
@@ -47,7 +50,8 @@ def read_parquet(files: Sequence[str], root: str | None = None) -> ParquetFiles:
             with pq.ParquetFile(file) as opened:
                 schemas.append(opened.schema_arrow)
                 starts.append(starts[-1] + opened.metadata.num_rows)
-        except (OSError, ValueError) as error:  # what PyArrow raises of its own is a ValueError
+                _check_whole(file, opened.metadata)
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise OpError("PG421", f"{file!r} cannot be read as Parquet: {error}", field="path") from None
     top = tuple(schemas[0].names)
     names = (*top, *(name for name in _nested(schemas[0]) if name not in top))
@@ -63,16 +67,51 @@ def read_parquet(files: Sequence[str], root: str | None = None) -> ParquetFiles:
     return ParquetFiles(*about, values, tuple(files), tuple(schemas), tuple(starts), root is not None)
 
 
+def _check_whole(file: str, meta: Any) -> None:
+    """Compares what the footer says of rows with what it says of row groups, and its place with the end of their columns.
+
+    Raises:
+        ValueError: Where it contradicts itself, or a second file was appended: the footer is the second one's, and its places are taken
+            for those of the first.
+    """
+    groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+    if sum(group.num_rows for group in groups) != meta.num_rows:
+        message = f"its footer says {meta.num_rows:,} rows, and {sum(group.num_rows for group in groups):,} by row group"
+        raise ValueError(message)
+    end = max((_end(group.column(i)) for group in groups[-1:] for i in range(group.num_columns)), default=len(_MAGIC))
+    with open(file, "rb") as stream:
+        head, size = stream.read(len(_MAGIC)), os.fstat(stream.fileno()).st_size
+        footer = size - meta.serialized_size - len(_MAGIC) - 4
+        if head != _MAGIC or end > footer:
+            raise ValueError(f"it does not begin with {_MAGIC.decode()!r}" if head != _MAGIC else "its columns reach into its footer")
+        stream.seek(end)
+        while end < footer:  # indexes of pages, which are small
+            part = stream.read(min(_AT_ONCE, footer - end + len(_MAGIC)))
+            if not part or 2 * _MAGIC in part:
+                raise ValueError("a second file begins inside of it: `cat` does not join Parquet files")
+            end += len(part) - len(_MAGIC)
+            stream.seek(end)
+
+
+def _end(column: Any) -> int:
+    """The byte behind a column of a row group."""
+    starts = [column.data_page_offset, *([column.dictionary_page_offset] if column.has_dictionary_page else [])]
+    return int(min(starts)) + int(column.total_compressed_size)
+
+
 def _cells(file: str, schema: Any, name: str, at: int, inner: tuple[str, ...]) -> list[Any]:
     """The values of a column of one file; of one inside of a struct, what stands there."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if _type_of(schema, name) is None:
         raise OpError("PG421", f"{file!r} has no column {name!r}, which the first file has", field="path")
     try:
-        with pq.ParquetFile(file) as opened:
+        with pq.ParquetFile(file, page_checksum_verification=True) as opened:
             column: list[Any] = opened.read(columns=[name]).column(at).to_pylist()
-    except (OSError, ValueError) as error:
+            if len(column) != opened.metadata.num_rows:
+                raise ValueError(f"it has {len(column):,} values, and {opened.metadata.num_rows:,} rows are due")
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise OpError("PG421", f"the column {name!r} of {file!r} cannot be read: {error}", field="path") from None
     for field in inner:
         column = [None if value is None else value.get(field) for value in column]
@@ -122,6 +161,7 @@ class ParquetFiles(Table):
     def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str) -> Any:
         """Reads them without making objects of Python; see `Table.arrays`."""
         import numpy as np
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         number = self.number(wanted, field)
@@ -130,8 +170,12 @@ class ParquetFiles(Table):
         if number >= len(self.schemas[0].names) or (self.names or ()).count(name) > 1:
             return super().arrays(wanted, shape, field)  # inside of a struct
         try:
-            found = [read_arrow(pq.read_table(file, columns=[name], partitioning=None)[name], shape) for file in self.files]
-        except (OSError, ValueError, KeyError) as error:
+            columns = [pq.read_table(file, columns=[name], partitioning=None, page_checksum_verification=True)[name] for file in self.files]
+            rows = sum(map(len, columns))
+            if rows != self.num_rows:
+                raise ValueError(f"it has {rows:,} values, and {self.num_rows:,} rows are due")
+            found = [read_arrow(column, shape) for column in columns]
+        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
             raise OpError("PG421", f"the column {name!r} of {self.called} cannot be read: {error}", field="path") from None
         if any(values is None for values in found):
             return super().arrays(wanted, shape, field)  # which finds the cell
@@ -143,6 +187,8 @@ class ParquetFiles(Table):
         Raises:
             OpError: `PG421` where a file has another type of column than the first.
         """
+        import pyarrow as pa
+
         from pipegen.ops.sources.tables.row_groups import RowGroups
 
         held = {}
@@ -156,7 +202,10 @@ class ParquetFiles(Table):
                     raise OpError("PG421", f"the column {name!r} of {self.files[0]!r} is {type_}, and {file!r} {is_}", field="path")
             top, inner = _split(self.schemas[0], name)
             held[feature] = top, ".".join((*inner, *([_INNER] if _bytes_in(type_) else ()))) or None
-        return RowGroups(self.files, held)
+        try:
+            return RowGroups(self.files, held)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise OpError("PG421", f"the row groups of {self.called} cannot be read: {error}", field="path") from None
 
 
 def _nested(schema: Any) -> Iterator[str]:

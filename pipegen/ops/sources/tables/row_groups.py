@@ -93,13 +93,15 @@ class RowGroups(BlockReader):
             # A handle of its own: one is not to be used by two threads. With the metadata at hand, opening reads nothing.
             with pq.ParquetFile(self.files[file], metadata=self._metadata[file], page_checksum_verification=True) as opened:
                 column = opened.read_row_group(group, columns=[name if inner is None else f"{name}.{inner}"], use_threads=False)[name]
+            if len(column) != int(self.starts[block + 1] - self.starts[block]):
+                raise ValueError(f"it has {len(column):,} values, and {int(self.starts[block + 1] - self.starts[block]):,} rows are due")
             column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
             if isinstance(column, pa.ChunkedArray):
                 column = pa.concat_arrays(column.chunks)
             for part in inner.split(".") if inner is not None else ():
                 column = column.field(part)
             return ArrowBlock(column)
-        except (OSError, ValueError) as error:  # what PyArrow raises of its own is a ValueError
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise OSError(f"row group {group} of {self.files[file]} cannot be read: {error}") from error
 
     def row_sizes(self) -> Ints:

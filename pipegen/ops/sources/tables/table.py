@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")
 _MOST_FIELD = 1 << 24
+_MARK = "\ufeff"
+_DOUBLED = 'close the quote on its line, or write a blank for each line break; a quote within a cell is doubled: `"say ""hi"""`'
 
 
 @dataclass(frozen=True)
@@ -226,10 +228,16 @@ class TextTable(Table):
     Attributes:
         rows: The rows, each with a cell for every column.
         lines: The line of the file that each row begins on, from 1.
+        odd: What is odd about it.
     """
 
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[int, ...]
+    odd: tuple[Note, ...] = ()
+
+    def notes(self) -> tuple[Note, ...]:
+        """Says which cells may hold rows."""
+        return self.odd
 
     def place(self, row: int) -> str:
         """The file and the line."""
@@ -300,41 +308,102 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
     separator = separator or ("\t" if file.lower().endswith(_TABS) else ",")
     lines: list[int] = []
     cells: list[tuple[str, ...]] = []
+    spanning: list[int] = []
     try:
         with open(file, encoding="utf-8-sig", newline="") as stream:
-            for line, row in _rows(stream, separator):
+            for line, last, row in _rows(_checked(stream, file), separator):
                 if row:
+                    if last > line:
+                        spanning.append(len(cells))
                     lines.append(line)
                     cells.append(tuple(row))
     except UnicodeDecodeError as error:
         message = f"{file!r} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
         raise OpError("PG421", message, field="path", help="save it as UTF-8") from None
     except (OSError, csv.Error) as error:
-        raise OpError("PG421", f"{file!r} cannot be read as a table: {error}", field="path") from None
+        help_ = _DOUBLED if isinstance(error, csv.Error) and lines else None
+        after = f" behind line {lines[-1]:,}" if help_ else ""
+        raise OpError("PG421", f"{file!r} cannot be read as a table{after}: {error}", field="path", help=help_) from None
     names = None
+    width = len(cells[0]) if cells else 0
     if header and cells:
-        names, lines, cells = tuple(name.strip() for name in cells[0]), lines[1:], cells[1:]
-    width = len(names) if names is not None else len(cells[0]) if cells else 0
+        names = tuple(name.strip() for name in cells[0])
     odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
     if odd is not None:
         message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, and the rows before it have {width}"
         raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
-    return TextTable(
-        repr(file), file, os.path.dirname(file), names, width, len(cells), lambda i: (row[i] for row in cells), tuple(cells), tuple(lines)
-    )
+    notes = _swallowed(file, lines, cells, spanning, separator, header=header)
+    if names is not None:
+        _check_headers(file, lines, cells, names)
+        lines, cells = lines[1:], cells[1:]
+    about = repr(file), file, os.path.dirname(file), names, width, len(cells)
+    return TextTable(*about, lambda i: (row[i] for row in cells), tuple(cells), tuple(lines), notes)
 
 
-def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, Sequence[str]]]:
-    """The rows, each with the line that it begins on; blank lines are empty rows."""
+def _checked(stream: Iterable[str], file: str) -> Iterator[str]:
+    """Yields the lines of a file; what no editor writes is an error, since it would be taken for a part of a cell."""
+    for number, line in enumerate(stream, 1):
+        if "\0" in line:
+            message = f"{file}:{number} holds a zero byte, as where a part of the file was lost"
+            raise OpError("PG421", message, field="path", help="copy or write the file again; save it as UTF-8")
+        if line[0] == _MARK:
+            message = f"{file}:{number} begins with a byte order mark, as where a second file was joined to the first"
+            raise OpError("PG421", message, field="path", help="remove the mark, and the header behind it")
+        yield line
+
+
+def _check_headers(file: str, lines: Sequence[int], cells: Sequence[Sequence[str]], names: Sequence[str]) -> None:
+    """Checks that the header stands in the first row alone."""
+    for line, row in zip(lines[1:], cells[1:], strict=True):
+        if row[0].strip() == names[0] and [cell.strip() for cell in row] == [*names]:
+            message = f"{file}:{line} repeats the header, as where a second file was joined to the first"
+            raise OpError("PG421", message, field="path", help="remove this line")
+
+
+def _swallowed(
+    file: str, lines: Sequence[int], cells: Sequence[Sequence[str]], spanning: Sequence[int], separator: str, *, header: bool
+) -> tuple[Note, ...]:
+    """Reports cells of several lines that hold rows: as an error, or as notes where they may.
+
+    Raises:
+        OpError: `PG421`.
+    """
+    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.sources.tables.swallowed import rows_inside, verdict
+
+    own = set(spanning)
+    others: list[Sequence[str]] | None = None
+    perhaps: list[int] = []
+    for place in spanning:
+        inside = rows_inside(cells[place], separator, len(cells[place]))
+        if inside is None:
+            continue
+        if others is None:
+            others = [row for i, row in enumerate(cells) if i not in own and not (header and i == 0)]
+        found = "rows" if header and place == 0 else verdict(inside, others)
+        if found == "rows":
+            message = f"a cell of {file}:{lines[place]} holds {count(len(inside.rows) - 1, 'more row')}: a quote opens there by mistake"
+            raise OpError("PG421", message, field="path", help=_DOUBLED)
+        if found == "perhaps":
+            perhaps.append(place)
+    if not perhaps:
+        return ()
+    more = f"; so it is with {count(len(perhaps) - 1, 'other row')}" if len(perhaps) > 1 else ""
+    message = f"a cell of {file}:{lines[perhaps[0]]} spans lines, each of which has as many cells as a row{more}"
+    return (Note("PG421", message, _DOUBLED, "path", "warning"),)
+
+
+def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, int, Sequence[str]]]:
+    """The rows, each with the lines that it begins and ends on; blank lines are empty rows."""
     if separator == WHITESPACE:
         for number, text in enumerate(stream, 1):
-            yield number, text.split()
+            yield number, number, text.split()
         return
     csv.field_size_limit(_MOST_FIELD)
     reader = csv.reader(stream, delimiter=separator, strict=True, skipinitialspace=True)
     line = 1
     for row in reader:
-        yield line, row
+        yield line, reader.line_num, row
         line = reader.line_num + 1
 
 

@@ -1,0 +1,80 @@
+"""Finds rows that a quote swallowed: where one is opened by mistake and another closes it lines later, all between is one cell."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ENDING = re.compile(r"\.[^\W\d_]\w{0,4}\Z")
+_COMPARED = 1000
+"""Rows of whose cells the forms are looked at."""
+
+
+class Inside(NamedTuple):
+    """The rows that a cell of several lines may hold.
+
+    Attributes:
+        rows: The rows, of which the first and the last hold the other cells of the row, too.
+        place: The column of the cell.
+    """
+
+    rows: list[list[str]]
+    place: int
+
+
+def rows_inside(row: Sequence[str], separator: str, width: int) -> Inside | None:
+    """Returns the rows that a cell of several lines holds, where each of its lines would have as many cells as the table has columns.
+
+    Args:
+        row: The cells, of which one spans lines.
+        separator: What stands between cells.
+        width: The number of columns.
+    """
+    for place, cell in enumerate(row):
+        lines = cell.splitlines()
+        if len(lines) < 2:
+            continue
+        found = [[part.strip() for part in line.split(separator)] for line in lines]
+        found[0], found[-1] = [*row[:place], *found[0]], [*found[-1], *row[place + 1 :]]
+        if all(len(inner) == width for inner in found):
+            return Inside(found, place)
+    return None
+
+
+def verdict(inside: Inside, others: Sequence[Sequence[str]]) -> Literal["rows", "perhaps", "text"]:
+    """Compares what a cell may hold with the rows of the table: numbers, names of files, and texts that stand in the column elsewhere.
+
+    Args:
+        inside: What `rows_inside` found.
+        others: The other rows.
+
+    Returns:
+        `rows` where the lines are like them, `perhaps` where nothing but the number of cells speaks for it, `text` where one is not.
+    """
+    sure = False
+    last = len(inside.rows) - 1
+    for column, every in enumerate(zip(*inside.rows, strict=True)):
+        # Before and behind the cell stand the row's own cells, which prove nothing.
+        own = [cell for i, cell in enumerate(every) if (i or column >= inside.place) and (i < last or column <= inside.place)]
+        there = [row[column] for row in others[:_COMPARED]] or [every[0]]
+        forms, values = set(map(_form, there)), set(there)
+        if any(_form(cell) not in forms for cell in own):
+            return "text"
+        sure |= any(_form(cell) not in ("text", "nothing") or (cell and cell in values) for cell in own)
+    return "rows" if sure else "perhaps"
+
+
+def _form(cell: str) -> str:
+    """What a cell looks like: a number, a file with a certain ending, a text, or nothing."""
+    cell = cell.strip()
+    if not cell:
+        return "nothing"
+    try:
+        float(cell)
+    except ValueError:
+        ending = _ENDING.search(cell)
+        return ending[0].lower() if ending is not None else "text"
+    return "number"
