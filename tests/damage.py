@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import sqlite3
 import tarfile
 import zipfile
@@ -491,6 +492,9 @@ BLOCK, SECTOR = 512, 4096
 PICTURES = (".png", ".jpg", ".tif")
 """Files that are one picture each: what follows their end is no record."""
 
+UNREAD = re.compile(r"\.yaml$|/shards/(key|\d+\.(json|npz))$")
+"""Specs, and what `pipegen prepare` goes on by, which nothing reads that is prepared."""
+
 
 def payloads() -> list[bytes]:
     """What a container holds of pictures, as bytes."""
@@ -617,7 +621,7 @@ def keeps_index(how: str) -> bool:
 
 def draw_fault(folder: Path, draw: random.Random) -> Fault:
     """Chooses a file of a folder, and what happens to it."""
-    every = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".yaml" and path.stat().st_size]
+    every = [path for path in sorted(folder.rglob("*")) if path.is_file() and not UNREAD.search(path.as_posix()) and path.stat().st_size]
     beside = [path for path in every if path.suffix not in PICTURES]
     weights = {how: weight for how, weight in WEIGHTS.items() if beside or how not in BEHIND}
     how = draw.choices([*weights], [*weights.values()])[0]
