@@ -21,6 +21,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "sources.md"
 FENCE = re.compile(r"^```(python|yaml|text)(?: title=\"([^\"\n]+)\")? *\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DEFAULT = "WebDataset"
 """The section that runs by day; the others repeat it on other formats."""
+LIMITS = "What a format cannot tell"
+"""The section that is about no source, and has no example."""
 
 
 def sections() -> Iterator[pytest.param]:  # type: ignore[valid-type]
@@ -28,6 +30,8 @@ def sections() -> Iterator[pytest.param]:  # type: ignore[valid-type]
     assert title.startswith("# ")
     for name, text in zip(rest[::2], rest[1::2], strict=True):
         blocks = FENCE.findall(text)
+        if name == LIMITS:
+            continue
         assert blocks, f"{name} has no example"
         yield pytest.param(blocks, id=name, marks=() if name == DEFAULT else pytest.mark.nightly)
 
