@@ -70,7 +70,9 @@ def read_json(path: str, most: int = MOST_OF_ONE, hook: Callable[[dict[str, Any]
     except RecursionError:
         raise DamagedError(f"{path} is nested too deep") from None
     except ValueError as error:
-        raise DamagedError(f"{path} cannot be read as JSON: {error}") from None
+        raise DamagedError(f"{path} is no JSON: {error}") from None
+    except DamagedError as error:
+        raise DamagedError(f"{path}: {error}") from None
 
 
 def _object(hook: Callable[[dict[str, Any]], Any] | None, pairs: list[tuple[str, Any]]) -> Any:
@@ -78,7 +80,7 @@ def _object(hook: Callable[[dict[str, Any]], Any] | None, pairs: list[tuple[str,
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
-        raise ValueError(f"an object has the key {twice!r} twice")
+        raise DamagedError(f"an object has the key {twice!r} twice")
     return found if hook is None else hook(found)
 
 
