@@ -405,16 +405,18 @@ def read_prepared(folder: Path) -> dict[str, Any]:
 
 CONTAINERS: dict[str, Container] = {
     "image_folder": Container(
-        "folders of files", lambda folder: write_folder(folder, in_classes()), lambda folder: {"image_folder": {"path": f"{folder}/photos"}}
+        "files and folders",
+        lambda folder: write_folder(folder, in_classes()),
+        lambda folder: {"image_folder": {"path": f"{folder}/photos"}},
     ),
-    **{f"image_folder, tar, {form}": Container("TAR", *folder_in("tar", write)) for form, write in TARS.items()},
+    **{f"image_folder, tar, {form}": Container("tar", *folder_in("tar", write)) for form, write in TARS.items()},
     **{f"image_folder, zip, {form}": Container("ZIP", *folder_in("zip", write)) for form, write in ZIPS.items()},
-    "files": Container("folders of files", write_pairs, read_pairs),
-    "csv": Container("CSV", write_csv, table_of("csv", "photos.csv")),
-    "csv, geotiff": Container("CSV", write_rasters, read_rasters, "rasterio"),
-    "jsonl": Container("JSON lines", write_jsonl, table_of("jsonl", "photos.jsonl"), "pandas"),
+    "files": Container("files and folders", write_pairs, read_pairs),
+    "csv": Container("CSV, JSON lines", write_csv, table_of("csv", "photos.csv")),
+    "csv, geotiff": Container("CSV, JSON lines", write_rasters, read_rasters, "rasterio"),
+    "jsonl": Container("CSV, JSON lines", write_jsonl, table_of("jsonl", "photos.jsonl"), "pandas"),
     "excel": Container("Excel", write_excel, table_of("excel", "photos.xlsx"), "openpyxl"),
-    "sql": Container("SQLite", write_sql, table_of("sql"), "sqlalchemy"),
+    "sql": Container("SQL, data frames", write_sql, table_of("sql"), "sqlalchemy"),
     "parquet": Container("Parquet", write_parquet, shards_of("parquet"), "pyarrow"),
     "parquet, checked": Container(
         "Parquet", partial(write_parquet, write_page_checksum=True, compression="none"), shards_of("parquet"), "pyarrow"
@@ -425,7 +427,7 @@ CONTAINERS: dict[str, Container] = {
     ),
     "tfds": Container("TensorFlow Datasets", write_tfds, lambda folder: {"tfds": {"name": "pets", "data_dir": str(folder)}}),
     **{
-        f"webdataset, {form}": Container("TAR", one_file(".tar", members(write, LONG if form == "gnu" else "")), shards_of("webdataset"))
+        f"webdataset, {form}": Container("tar", one_file(".tar", members(write, LONG if form == "gnu" else "")), shards_of("webdataset"))
         for form, write in TARS.items()
     },
     **{f"zip, {form}": Container("ZIP", one_file(".zip", members(write)), shards_of("zip")) for form, write in ZIPS.items()},
@@ -458,9 +460,9 @@ CONTAINERS: dict[str, Container] = {
     "voc": Container("annotations", write_voc, lambda folder: {"voc": {"path": str(folder), "max": 4}}),
     "yolo": Container("annotations", write_yolo, lambda folder: {"yolo": {"path": str(folder), "max": 4}}),
     "labelme": Container("annotations", write_labelme, lambda folder: {"labelme": {"path": str(folder), "max": 4}}),
-    "arrays, npy": Container("NumPy", write_npy, read_npy),
-    "arrays, npz": Container("NumPy", write_npz, read_npz),
-    "arrays, npz, deflated": Container("NumPy", partial(write_npz, deflated=True), read_npz),
+    "arrays, npy": Container("`.npy`, `.npz`", write_npy, read_npy),
+    "arrays, npz": Container("`.npy`, `.npz`", write_npz, read_npz),
+    "arrays, npz, deflated": Container("`.npy`, `.npz`", partial(write_npz, deflated=True), read_npz),
     **{
         f"prepared, {form}": Container("prepared stores", partial(write_prepared, form=form), read_prepared)
         for form in ("raw", "jpeg", "tfrecord", "webdataset", "array_record")
