@@ -40,6 +40,8 @@ _MANY = 1 << 16
 """Bytes of a block from which on lengths are read together: members are small there, and most of its 512 bytes are looked at anyway."""
 _AT_ONCE = 1 << 11
 """Headers that are taken apart together."""
+_TOGETHER = 4
+"""Headers that follow each other from which on they are taken together."""
 _LONGEST = 1 << 24
 """Bytes of the longest description of a member that is read."""
 _PADDED = 20 * _BLOCK
@@ -195,10 +197,10 @@ class _Walk:
             if last < 0:
                 self.at = at
                 return False  # the file was cut meanwhile
-            known = _plain_lengths(block) if len(block) >= _MANY else None
+            known = _Plain(block, self._size - begin) if len(block) >= _MANY else None
             while here <= last:
-                if known is not None and not self._next and (there := self._plain(block, known, begin, here)) > here:
-                    here = there
+                if known is not None and not self._next and len(rows := known.rows(here // _BLOCK)) >= _TOGETHER:
+                    here = self._plain(known, begin, rows)
                     continue
                 if not block[here] and not block[here : here + _BLOCK].strip(b"\0"):
                     return self._close(file, begin + here)
@@ -287,41 +289,55 @@ class _Walk:
             self.damage = f"{blocks} stand{'' if zeros > 1 else 's'} where a header should, and other bytes follow from byte {place:,} on"
         return False
 
-    def _plain(self, block: bytes, lengths: Ints, begin: int, here: int) -> int:
-        """Takes the headers from a place in a block on whose lengths are known, up to the last that the archive has room for; returns the
-        place behind them.
+    def _plain(self, known: _Plain, begin: int, rows: list[int]) -> int:
+        """Takes plain headers that follow each other in a block; returns the place behind the last.
 
         Args:
-            block: Bytes of the archive.
-            lengths: From `_plain_lengths`.
-            begin: Where the block begins.
-            here: The place, in the block.
+            known: The block.
+            begin: Where it begins in the archive.
+            rows: The headers, by their numbers among its 512 bytes.
         """
         import numpy as np
 
-        rows, row = list[int](), here // _BLOCK
-        ends = np.arange(len(lengths)) + (lengths + 2 * _BLOCK - 1) // _BLOCK
-        following = np.where((lengths >= 0) & (ends <= (self._size - begin) // _BLOCK), ends, 0).tolist()
-        while row < len(following) and (after := following[row]):
-            rows.append(row)
-            row = after
-        table, taken = np.frombuffer(block, np.uint8, len(lengths) * _BLOCK).reshape(-1, _BLOCK), np.array(rows, np.int64)
-        self._headers += table[taken].data
+        taken = np.array(rows, np.int64)
+        self._headers += known.table[taken].data
         self._starts.frombytes((taken * _BLOCK + begin).tobytes())
-        self._lengths.frombytes(lengths[taken].tobytes())
-        return row * _BLOCK
+        self._lengths.frombytes(known.lengths[taken].tobytes())
+        return known.following[rows[-1]] * _BLOCK
 
 
-def _plain_lengths(block: bytes) -> Ints:
-    """Reads each 512 bytes as if they were the header of a file: the length in it, or -1 unless that is eleven octal digits and an end."""
-    import numpy as np
+class _Plain:
+    """Bytes of an archive in which each 512 are read as if they were the header of a file.
 
-    table = np.frombuffer(block, np.uint8, len(block) // _BLOCK * _BLOCK).reshape(-1, _BLOCK)
-    digits = table[:, 124:135] - np.uint8(ord("0"))  # what is less comes out above 7
-    plain = (digits < 8).all(1) & ((table[:, 135] == 0) | (table[:, 135] == ord(" "))) & (table[:, 0] != 0)
-    plain &= (table[:, 156] == ord("0")) | (table[:, 156] == 0)
-    found: Ints = np.where(plain, digits @ np.array(_POWERS), -1)
-    return found
+    Args:
+        block: The bytes.
+        room: How many the archive has from there on.
+
+    Attributes:
+        table: The 512 bytes each.
+        lengths: The length in each, -1 unless that is eleven octal digits and an end.
+        following: The number of what follows each with its content; 0 where it is not plain, or the archive has no room for it.
+    """
+
+    def __init__(self, block: bytes, room: int) -> None:
+        import numpy as np
+
+        self.table: Ints = np.frombuffer(block, np.uint8, len(block) // _BLOCK * _BLOCK).reshape(-1, _BLOCK)
+        table = self.table
+        digits = table[:, 124:135] - np.uint8(ord("0"))  # what is less comes out above 7
+        plain = (digits < 8).all(1) & ((table[:, 135] == 0) | (table[:, 135] == ord(" "))) & (table[:, 0] != 0)
+        plain &= (table[:, 156] == ord("0")) | (table[:, 156] == 0)
+        self.lengths: Ints = np.where(plain, digits @ np.array(_POWERS), -1)
+        ends = np.arange(len(table)) + (self.lengths + 2 * _BLOCK - 1) // _BLOCK
+        self.following: list[int] = np.where(plain & (ends <= room // _BLOCK), ends, 0).tolist()
+
+    def rows(self, row: int) -> list[int]:
+        """Returns the plain headers from one on, as far as each follows the last."""
+        found = []
+        while row < len(self.following) and (after := self.following[row]):
+            found.append(row)
+            row = after
+        return found
 
 
 def _text(name: bytes) -> str:

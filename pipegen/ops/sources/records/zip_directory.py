@@ -257,19 +257,25 @@ def _starts(file: Opened, offsets: Ints, size: int, entries: dict[str, Ints], na
     import numpy as np
 
     ahead, headers = Ahead(file), []
-    block, begin, nothing = b"", 0, bytes(_LOCAL)
-    alike: Ints = np.ones(len(names), bool)
-    for place, (at, name) in enumerate(zip(offsets.tolist(), names, strict=True)):
-        here, long = at - begin, _LOCAL + len(name)
+    block, begin = b"", 0
+    longs: Ints = _LOCAL + entries["name"]
+    for at, long in zip(offsets.tolist(), longs.tolist(), strict=True):
+        here = at - begin
         if here + long > len(block):
-            block, begin, here = ahead.block(at) if at + _LOCAL <= size else b"", at, 0
+            block, begin, here = ahead.block(at) if at + long <= size else b"", at, 0
             if long > len(block):
                 block = file.pread(long, at) if at + long <= size else b""
-        header = block[here : here + _LOCAL]
-        headers.append(header if len(header) == _LOCAL else nothing)  # one that lies outside is as good as empty
-        if block[here + _LOCAL : here + long] != name:
-            alike[place] = False
-    table = np.frombuffer(b"".join(headers), np.uint8).reshape(-1, _LOCAL)
+        header = block[here : here + long]
+        headers.append(header if len(header) == long else bytes(long))  # one that lies outside is as good as empty
+    content = np.frombuffer(b"".join(headers), np.uint8)
+    places = (longs.cumsum() - longs)[:, None] + np.arange(_LOCAL)
+    table = np.ascontiguousarray(content[places])
+    named: Ints = np.ones(len(content), bool)
+    named[places] = False
+    differs = content[named] != np.frombuffer(b"".join(names), np.uint8)
+    alike: Ints = np.ones(len(names), bool)
+    if differs.any():
+        alike = ~np.logical_or.reduceat(differs, entries["name"].cumsum() - entries["name"])
     lengths = np.ascontiguousarray(table[:, 26:30]).view("<u2").astype(np.int64)
     flags, method = (np.ascontiguousarray(table[:, at : at + 2]).view("<u2").astype(np.int64).ravel() for at in (6, 8))
     crc, stored, sizes = np.ascontiguousarray(table[:, 14:26]).view("<u4").astype(np.int64).T.reshape(3, -1)
