@@ -20,6 +20,7 @@ from pipegen.ops.sources.listing.shards import shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.records.shard_sets import check_sets
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet_files import read_parquet
 
@@ -71,8 +72,8 @@ class Huggingface(Arrow):
         """Find the folder and list its files; see `StoreSource.list`.
 
         Raises:
-            OpError: `PG401` without the folder, `PG443` for one that holds something else, or for a split that is not there, `PG430` where
-                a split holds another number of records than its metadata says; as `RecordSource.list`.
+            OpError: `PG401` without the folder, or one of its numbered files, `PG443` for one that holds something else, or for a split
+                that is not there, `PG430` where a split holds another number of records than its metadata says; as `RecordSource.list`.
         """
         saved = find_saved(str(base), self.path)
         splits = {"": self.split} if isinstance(self.split, str) else self.split
@@ -82,6 +83,7 @@ class Huggingface(Arrow):
         if twice is not None:
             help_ = "what a model is measured on must be none of what it learned from"
             raise OpError("PG443", f"{twice!r} is in several splits", field="split", help=help_)
+        check_sets(every, dict.fromkeys(every, "*"))
         if saved.parquet:
             return self._in_parquet(saved, files, base, progress)
         source = Arrow(path=tuple(every), features=self._described(saved))

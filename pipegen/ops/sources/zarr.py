@@ -16,7 +16,7 @@ class Zarr(ArrayStoreSource):
 
     Images are arrays `(n, height, width, channels)` or `(n, height, width)` of uint8, uint16 or float32, or the bytes of image files in an
     array of byte strings. Chunks are read whole, and shuffled, then what lies in a window of several; arrays of numbers up to 64 MiB are
-    read once. A chunk that was never written holds the fill value, as the format has it. Pickled objects are refused.
+    read once. A chunk that does not exist holds the fill value, as the format has it, and is a warning. Pickled objects are refused.
     """
 
     op: ClassVar[str] = "zarr"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.libraries import how_to_install
 from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
-from pipegen.ops.sources.records.paths import check_sets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,10 +182,9 @@ def files_of(saved: Saved, split: str, field: str) -> tuple[str, ...]:
     """Returns the files of a split.
 
     Raises:
-        OpError: `PG443` for a split that is not there; as `check_sets` where one of its files is missing.
+        OpError: `PG443` for a split that is not there.
     """
     if split in saved.files:
-        check_sets(saved.files[split], dict.fromkeys(saved.files[split], "*"))
         return saved.files[split]
     known = list(saved.files)
     near = close_names(split, known)

@@ -123,7 +123,7 @@ def _missing(path: str, key: str, one: Any) -> Sequence[tuple[int, str]]:
         The records that hold the fill value, each with a chunk of it that does not exist.
 
     Raises:
-        StoreError: Where a missing chunk cannot be meant.
+        StoreError: Where a missing chunk cannot be meant: one of byte strings, or outside of the array.
     """
     if not math.prod(one.shape):
         return ()
@@ -136,7 +136,7 @@ def _missing(path: str, key: str, one: Any) -> Sequence[tuple[int, str]]:
     if outside:
         raise StoreError(f"`{key}` has the shape {one.shape}, and {len(outside):,} of its chunks lie outside of it, such as {outside[0]!r}")
     lacking = {due[name]: name for name in reversed(due) if name not in there}
-    if lacking and (one.dtype.kind not in "biuf" or (one.ndim > 2 and not any(name in there for name in due))):
+    if lacking and one.dtype.kind not in "biuf":
         gone = sum(name not in there for name in due)
         first = next(name for name in due if name not in there)
         raise StoreError(f"{gone:,} of the {len(due):,} chunks of `{key}` do not exist, such as {first!r}: its records would be empty")
