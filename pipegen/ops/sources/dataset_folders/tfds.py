@@ -26,6 +26,9 @@ _BOUND = re.compile(r"(?:(?P<value>-?[\d_]+(?:\.\d*)?)(?P<unit>%|shard)?)?\Z")
 _MOST = 1 << 24
 """Bytes of a file of metadata."""
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+_PARTS = ("DATASET", "SPLIT", "FILEFORMAT", "SHARD_INDEX", "NUM_SHARDS", "SHARD_X_OF_Y")
+_PLAIN = re.compile(r"[\w.+-]+")
+"""What the names of data sets, splits and formats are made of: they are parts of the names of files."""
 
 
 @dataclass(frozen=True)
@@ -247,9 +250,20 @@ def _read(folder: str, name: str) -> Prepared:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"the metadata in {folder!r} cannot be understood: {type(error).__name__}: {error}"
         raise OpError("PG447", message, field="name", help="prepare the data set with a newer TensorFlow Datasets") from None
+    called = str(about.get("name") or name)
+    odd = next((text for text in (called, file_format, *splits) if not _PLAIN.fullmatch(text)), None)
+    if odd is not None:
+        raise OpError("PG447", f"{INFO} in {folder!r} has the name {odd!r}, which is not the name of a file", field="name")
+    for split, template in templates.items():
+        unknown = next((part for part in re.findall(r"\{(.*?)\}", template) if part not in _PARTS), None)
+        if unknown is not None or not re.fullmatch(r"[^{}\0]*", re.sub(r"\{\w+\}", "", template)):
+            message = (
+                f"{INFO} in {folder!r} names the files of split {split!r} by {template!r}, which is not a pattern of {quoted([*_PARTS])}"
+            )
+            raise OpError("PG447", message, field="name")
     if any(rows < 0 for split in splits.values() for rows in split):
         raise OpError("PG447", f"{INFO} in {folder!r} says that a file has less than no records", field="name")
-    return Prepared(folder, str(about.get("name") or name), os.path.basename(folder), file_format, splits, templates, features)
+    return Prepared(folder, called, os.path.basename(folder), file_format, splits, templates, features)
 
 
 def _json(folder: str, name: str) -> dict[str, Any]:
@@ -281,14 +295,30 @@ def _flat(feature: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[s
 
 
 def class_names(prepared: Prepared, key: str) -> tuple[str, ...]:
-    """Returns the classes of a label, by the file that lists them, or else by their number; none where it is no label with classes."""
+    """Returns the classes of a label, by the file that lists them, or else by their number; none where it is no label with classes.
+
+    Raises:
+        OpError: `PG447` where the file cannot be read, or lists more or fewer classes than the label has.
+    """
     feature = prepared.features[key]
     while "sequence" in feature:
         feature = feature["sequence"]["feature"]
-    count = int(feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0)
+    said = feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0
+    if not str(said).isdigit():
+        raise OpError("PG447", f"{FEATURES} in {prepared.folder!r} says that `{key}` has {said!r} classes", field="name")
+    path = os.path.join(prepared.folder, f"{key.replace('/', '-')}.labels.txt")
+    count, numbers = int(said), tuple(map(str, range(int(said))))
+    if not count or not os.path.exists(path):
+        return numbers
+    help_ = "write the file again, or say `classes` in `features`"
     try:
-        with open(os.path.join(prepared.folder, f"{key.replace('/', '-')}.labels.txt"), encoding="utf-8") as stream:
+        with open(path, encoding="utf-8") as stream:
             names = tuple(line.strip() for line in stream.read(_MOST).splitlines() if line.strip())
-    except OSError:
-        names = ()
-    return names if len(names) == count else tuple(map(str, range(count)))
+    except (OSError, UnicodeDecodeError) as error:
+        raise OpError("PG447", f"{path!r} cannot be read: {error}", field="name", help=help_) from None
+    odd = next((name for name in names if not name.isprintable()), None)
+    if odd is not None:
+        raise OpError("PG447", f"{path!r} is damaged: it lists the class {odd!r}", field="name", help=help_)
+    if len(names) != count:
+        raise OpError("PG447", f"{path!r} lists {len(names):,} classes, and {FEATURES} says {count:,}", field="name", help=help_)
+    return names
