@@ -93,10 +93,7 @@ class Seen(NamedTuple):
 
     def records(self) -> list[str]:
         """Each record as text."""
-        return [
-            repr([values[row] if values.dtype == object else values[row].tolist() for values in self.values.values()])
-            for row in range(self.count)
-        ]
+        return [repr(row) for row in zip(*(values.tolist() for values in self.values.values()), strict=True)]
 
     @property
     def count(self) -> int:
