@@ -418,6 +418,9 @@ CONTAINERS: dict[str, Container] = {
     "excel": Container("Excel", write_excel, table_of("excel", "photos.xlsx"), "openpyxl"),
     "sql": Container("SQL, data frames", write_sql, table_of("sql"), "sqlalchemy"),
     "parquet": Container("Parquet", write_parquet, shards_of("parquet"), "pyarrow"),
+    "parquet, plain": Container(
+        "Parquet", partial(write_parquet, compression="none", use_dictionary=False), shards_of("parquet"), "pyarrow"
+    ),
     "parquet, checked": Container(
         "Parquet", partial(write_parquet, write_page_checksum=True, compression="none"), shards_of("parquet"), "pyarrow"
     ),
