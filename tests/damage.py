@@ -602,11 +602,13 @@ BEHIND = {"zeros behind": _zeros_behind, "garbage behind": _garbage_behind, "a c
 CUT = {"cut": _cut, "cut at a boundary": _cut_at_end, "cut by a byte": _cut_one, "emptied": _empty}
 GONE, KEPT = "gone", "index kept, "
 WEIGHTS: dict[str, int] = {
-    "a bit flipped": 24, "a bit flipped anywhere": 12, "a byte zeroed": 8, "a word zeroed": 10, "a block zeroed": 8, "a sector zeroed": 6,
-    "blocks swapped": 6, "cut": 5, "cut at a boundary": 12, "cut by a byte": 2, "emptied": 2, "zeros behind": 3, "garbage behind": 4,
-    "a copy behind": 3, GONE: 4, KEPT + "a bit flipped": 8, KEPT + "a word zeroed": 4, KEPT + "a block zeroed": 4,
+    "a bit flipped": 20, "a bit flipped anywhere": 11, "a byte zeroed": 7, "a word zeroed": 9, "a block zeroed": 7, "a sector zeroed": 5,
+    "blocks swapped": 5, "cut": 4, "cut at a boundary": 10, "cut by a byte": 2, "emptied": 2, "zeros behind": 3, "garbage behind": 4,
+    "a copy behind": 3, GONE: 5, KEPT + "a bit flipped": 7, KEPT + "a word zeroed": 3, KEPT + "a block zeroed": 3,
 }  # fmt: skip
-"""How often each fault is drawn."""
+"""How often each fault happens to a container."""
+FAULTS = random.Random(0).sample([how for how, weight in WEIGHTS.items() for _ in range(weight)], sum(WEIGHTS.values()))
+"""The faults in the order of the cases."""
 
 
 class Fault(NamedTuple):
@@ -624,13 +626,14 @@ def keeps_index(how: str) -> bool:
     return how.startswith(KEPT)
 
 
-def draw_fault(folder: Path, draw: random.Random) -> Fault:
-    """Chooses a file of a folder, and what happens to it."""
+def draw_fault(folder: Path, case: int, draw: random.Random) -> Fault:
+    """Chooses a file of a folder for the fault of a case."""
     every = [path for path in sorted(folder.rglob("*")) if path.is_file() and not UNREAD.search(path.as_posix()) and path.stat().st_size]
     beside = [path for path in every if path.suffix not in PICTURES]
-    weights = {how: weight for how, weight in WEIGHTS.items() if beside or how not in BEHIND}
-    how = draw.choices([*weights], [*weights.values()])[0]
-    apart = beside and (how in BEHIND or len(beside) == len(every) or draw.random() < 0.7)
+    how = FAULTS[case % len(FAULTS)]
+    if how in BEHIND and not beside:
+        how = "a bit flipped"
+    apart = beside and (how in BEHIND or draw.random() < 0.7)
     return Fault(draw.choice(beside if apart else every).relative_to(folder).as_posix(), how)
 
 

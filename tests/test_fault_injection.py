@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.tf
 
-CASES = 110
+CASES = len(damage.FAULTS)
 """Faults that happen to each container by night: more than 5,000 in all."""
 BY_DAY = 2
 """And by day, to those that are written in no time."""
@@ -272,7 +272,7 @@ def _attack(reading: Reading, name: str, cases: range) -> None:
     assert name.split(",")[0] in reading.source, "a container is called as its source"
     for case in cases:
         draw = random.Random(f"{name}/{case}")
-        fault, folder = draw_fault(reading.pristine, draw), reading.pristine.parent / str(case) / "data"
+        fault, folder = draw_fault(reading.pristine, case, draw), reading.pristine.parent / str(case) / "data"
         print(json.dumps({"case": f"{name}/{case}", "fault": str(fault)}), flush=True)
         where, outcome = reading.outcome(folder, fault, draw)
         print(json.dumps({"case": f"{name}/{case}", "where": where, "outcome": outcome}), flush=True)
@@ -285,7 +285,7 @@ def show(name: str, case: int) -> None:
     folder.mkdir()
     CONTAINERS[name].write(folder)
     draw = random.Random(f"{name}/{case}")
-    fault = draw_fault(folder, draw)
+    fault = draw_fault(folder, case, draw)
     copy = folder.parent / str(case) / "data"
     print(fault, *Reading(CONTAINERS[name], folder).outcome(copy, fault, draw), copy, sep="\n")
 
