@@ -176,6 +176,8 @@ class StoreSource(RecordSource):
 
         try:
             store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+            if key not in store.columns():
+                raise StoreError(f"the file has no key {key!r}, as the first one has")
             for values in store.whole(key):
                 yield from values.tolist()
         except StoreError as error:

@@ -123,7 +123,7 @@ def _check_chunks(key: str, one: Any) -> None:
 
 
 def _chunks(one: Any) -> Array:
-    """Where each chunk stands in the data set and in the file: int64 `(n, dimensions + 1)`."""
+    """Lists the chunks by their places in the data set and in the file: int64 `(n, dimensions + 1)`."""
     found: list[tuple[int, ...]] = []
     if hasattr(one.id, "chunk_iter"):
         one.id.chunk_iter(lambda chunk: found.append((*chunk.chunk_offset, chunk.byte_offset)))
@@ -216,7 +216,7 @@ def _blocks(name: str, own: str) -> Iterator[str]:
 
 
 def _found(name: str, own: str) -> str | None:
-    """Where the library finds another file: beside the file that names it, or from the folder that it runs in."""
+    """Finds another file as the library does: beside the file that names it, or from the folder that it runs in."""
     short = os.path.basename(name) if os.path.isabs(name) else name
     beside = (os.path.join(os.path.dirname(file), short) for file in (own, os.path.realpath(own)))
     return next((path for path in (name if os.path.isabs(name) else "", *beside, name) if os.path.isfile(path)), None)

@@ -91,6 +91,10 @@ def _list(path: str) -> tuple[list[bytes], Array, Array]:
     used = (opened.info()["last_pgno"] + 1) * opened.stat()["psize"]
     if used > size:
         raise StoreError(f"the file is cut short: it should have {used:,} bytes, and has {size:,}")
+    with open(file, "rb") as stream:  # which may be longer, by room that was asked for
+        stream.seek(used + _PAGE_HEAD)
+        if stream.read(4) == _MAGIC.to_bytes(4, sys.byteorder):
+            raise StoreError(f"it ends at byte {used:,}, where a second file begins")
     keys: list[bytes] = []
     addresses: list[int] = []
     lengths: list[int] = []

@@ -68,7 +68,7 @@ def verdict(inside: Inside, others: Sequence[Sequence[str]]) -> Literal["rows", 
 
 
 def _form(cell: str) -> str:
-    """What a cell looks like: a number, a file with a certain ending, a text, or nothing."""
+    """Classifies a cell: a number, a file with a certain ending, a text, or nothing."""
     cell = cell.strip()
     if not cell:
         return "nothing"
