@@ -493,7 +493,7 @@ def spec_of(source: dict[str, Any]) -> dict[str, Any]:
 
 # What happens to files
 
-BLOCK, SECTOR = 512, 4096
+BLOCK, SECTOR, END = 512, 4096, 10240
 PICTURES = (".png", ".jpg", ".tif")
 """Files that are one picture each: what follows their end is no record."""
 
@@ -588,6 +588,18 @@ def _empty(content: bytearray, draw: random.Random) -> None:
     content.clear()
 
 
+def _flip_number(content: bytearray, draw: random.Random) -> None:
+    """Flips a bit of the numbers of a record, where they lie in the file as they are."""
+    row = draw.randrange(COUNT)
+    found = [content.find(np.array(point(row), dtype).tobytes()) for dtype in ("<f4", "<f8")]
+    at = max(found)
+    content[at + draw.randrange(8) if at >= 0 else draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+
+
+def _zero_end(content: bytearray, draw: random.Random) -> None:
+    content[-END:] = bytes(min(END, len(content)))
+
+
 IN_PLACE: dict[str, Callable[[bytearray, random.Random], None]] = {
     "a bit flipped": _flip,
     "a bit flipped anywhere": _flip_anywhere,
@@ -596,6 +608,8 @@ IN_PLACE: dict[str, Callable[[bytearray, random.Random], None]] = {
     "a block zeroed": _zero(BLOCK),
     "a sector zeroed": _zero(SECTOR),
     "blocks swapped": _swap,
+    "a number flipped": _flip_number,
+    "the end zeroed": _zero_end,
 }
 """Faults that leave the size of a file as it is."""
 BEHIND = {"zeros behind": _zeros_behind, "garbage behind": _garbage_behind, "a copy behind": _copy_behind}
@@ -608,6 +622,7 @@ WEIGHTS: dict[str, int] = {
 }  # fmt: skip
 """How often each fault happens to a container."""
 FAULTS = random.Random(0).sample([how for how, weight in WEIGHTS.items() for _ in range(weight)], sum(WEIGHTS.values()))
+FAULTS += ["a number flipped"] * 3 + ["the end zeroed"]
 """The faults in the order of the cases."""
 
 

@@ -55,7 +55,7 @@ NOT_TOLD: dict[str, dict[str, str]] = {
     "Arrow": {"damage in values": "content"},
     "Hugging Face": {"that a saved set lacks records": "", "damage in values": "content"},
     "HDF5": {"rows of a data set in one piece": "", "a numbered source": "", "damage in values": "content"},
-    "Zarr": {"whether a missing chunk": "", "damage in values": "content"},
+    "Zarr": {"whether a missing chunk": "", "damage in values": "content", "what follows the end": "behind"},
     "SQLite": {"a `-wal` file": "", "above 1 GiB": "", "damage in values": "content"},
     "LMDB": {"damage in values": "content", "that a value was replaced": ""},
     "Parquet": {"damage in values": "content"},
