@@ -57,7 +57,7 @@ NOT_TOLD: dict[str, dict[str, str]] = {
     "HDF5": {"rows of a data set in one piece": "", "a numbered source": "", "damage in values": "content"},
     "Zarr": {"whether a missing chunk": "", "damage in values": "content", "what follows the end": "behind"},
     "SQLite": {"a `-wal` file": "", "above 1 GiB": "", "damage in values": "content"},
-    "LMDB": {"damage in values": "content", "that a value was replaced": ""},
+    "LMDB": {"damage in values": "content", "that a value was replaced": "", "what follows the last page": "behind"},
     "Parquet": {"damage in values": "content"},
     "CSV, JSON lines": {"that a file ends early": "gone", "a quote that swallows": "", "damage in cells": "content"},
     "Excel": {"rows that were deleted": "", "what follows the end": "behind"},
