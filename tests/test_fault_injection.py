@@ -60,11 +60,11 @@ NOT_TOLD: dict[str, dict[str, str]] = {
     "LMDB": {"damage in values": "content", "that a value was replaced": "", "what follows the last page": "behind"},
     "Parquet": {"damage in values": "content"},
     "CSV, JSON lines": {"that a file ends early": "gone", "a quote that swallows": "", "damage in cells": "content"},
-    "Excel": {"rows that were deleted": "", "what follows the end": "behind"},
+    "Excel": {"rows that were deleted": ""},
     "`.npy`, `.npz`": {"damage in values": "content"},
     "TensorFlow Datasets": {"damage in the names": "content"},
     "annotations": {"annotations that were never written": "content", "damage in names": "content"},
-    "SQL, data frames": {"rows that the query": "", "damage in values": "content", "what follows the end": "behind"},
+    "SQL, data frames": {"rows that the query": "", "damage in values": "content"},
     "prepared stores": {},
     "sets of shards": {"without: a shard": ""},
 }

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, find_prepared, parse_split
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pipegen.ops.sources.dataset_folders.tfds import Prepared, class_names, find_prepared, parse_split, read_prepared
 
 TENSOR = "tensorflow_datasets.core.features.tensor_feature.Tensor"
 INFO = {
@@ -113,6 +112,21 @@ def test_the_newest_version_and_the_only_configuration_are_taken(tmp_path: Path)
     assert error.value.help == "name one of 'pets/large', 'pets/small'"
 
 
+TEMPLATE = '{"splits": [{"name": "train", "shardLengths": ["3"], "filepathTemplate": "{DATASET}-{SPNIT}"}]}'
+"""A field of a name of which a letter is another."""
+
+
+@pytest.mark.parametrize("listed", [b"cat\n", b"cat\ndog\nfox\n", b"c\xe4t\ndog\n"])
+def test_a_list_of_classes_that_does_not_fit_is_told(tmp_path: Path, listed: bytes) -> None:
+    prepared = replace(read_prepared(str(described(tmp_path))), features={"label": {"classLabel": {"numClasses": "2"}}})
+    Path(prepared.folder, "label.labels.txt").write_bytes(b"cat\ndog\n")
+    assert class_names(prepared, "label") == ("cat", "dog")
+    Path(prepared.folder, "label.labels.txt").write_bytes(listed)
+    with pytest.raises(OpError, match=r"classes|UTF-8") as error:
+        class_names(prepared, "label")
+    assert error.value.code == "PG447"
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     folder = described(tmp_path)
 
@@ -127,7 +141,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         list(find_prepared("", str(tmp_path), "pets").pieces(parse_split("tain")))
     with pytest.raises(OpError, match="has 103 records, and 200 are asked for"):
         list(find_prepared("", str(tmp_path), "pets").pieces(parse_split("train[:200]")))
-    for damaged in ("[1]", "{", '{"splits": [{"name": "train", "shardLengths": ["x"]}]}', '{"splits": 5}'):
+    for damaged in ("[1]", "{", '{"splits": [{"name": "train", "shardLengths": ["x"]}]}', '{"splits": 5}', TEMPLATE):
         (folder / "dataset_info.json").write_text(damaged)
         assert refusal()[0] == "PG447"
     (folder / "dataset_info.json").unlink()

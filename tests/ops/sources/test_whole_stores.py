@@ -631,6 +631,25 @@ def test_rows_of_a_sheet_that_would_be_lost_are_told(tmp_path: Path) -> None:
             excel(tmp_path)
 
 
+@pytest.mark.parametrize("behind", [b"x", None], ids=["a byte", "a copy"])
+def test_what_follows_the_end_of_a_workbook_or_a_database_is_told(tmp_path: Path, behind: bytes | None) -> None:
+    workbook(tmp_path, ("one", [["file"], ["a.png"]]))
+    content = (tmp_path / "t.xlsx").read_bytes()
+    (tmp_path / "t.xlsx").write_bytes(content + (behind or content))
+    with pytest.raises(OpError) as error:
+        excel(tmp_path)
+    assert error.value.code == "PG421"
+    pytest.importorskip("sqlalchemy")
+    write_sqlite(tmp_path / "a.db", RECORDS)
+    content = (tmp_path / "a.db").read_bytes()
+    (tmp_path / "a.db").write_bytes(content + (behind or content))
+    features = {"label": {"kind": "tensor"}}
+    source = sources()["sql"](url="sqlite:///a.db", query="select label from examples", features=features)
+    with pytest.raises(OpError, match="bytes follow") as error:
+        source.list(tmp_path)
+    assert error.value.code == "PG430"
+
+
 # Arrays and annotations
 
 

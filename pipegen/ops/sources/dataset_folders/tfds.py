@@ -25,8 +25,9 @@ _PART = re.compile(r"(?P<split>[\w-]+)(?:\[(?P<inside>[^\[\]]*)\])?\Z")
 _BOUND = re.compile(r"(?:(?P<value>-?[\d_]+(?:\.\d*)?)(?P<unit>%|shard)?)?\Z")
 _MOST = 1 << 24
 """Bytes of a file of metadata."""
+_FIELD = re.compile(r"\{(\w+)\}")
+_FIELDS = frozenset({"DATASET", "SPLIT", "FILEFORMAT", "SHARD_INDEX", "NUM_SHARDS", "SHARD_X_OF_Y"})
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
-_PARTS = ("DATASET", "SPLIT", "FILEFORMAT", "SHARD_INDEX", "NUM_SHARDS", "SHARD_X_OF_Y")
 _PLAIN = re.compile(r"[\w.+-]+")
 """What the names of data sets, splits and formats are made of: they are parts of the names of files."""
 
@@ -153,7 +154,7 @@ class Prepared:
             "DATASET": self.name, "SPLIT": split, "FILEFORMAT": self.file_format, "SHARD_INDEX": index, "NUM_SHARDS": of,
             "SHARD_X_OF_Y": f"{index}-of-{of}",
         }  # fmt: skip
-        return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), self.templates[split])
+        return _FIELD.sub(lambda found: values[found[1]], self.templates[split])
 
     def pieces(self, slices: Sequence[Slice]) -> Iterator[tuple[str, int, int, int]]:
         """Yields the parts of files that slices of splits name, in their order: the split, the shard, the first record of it, and how many.
@@ -255,12 +256,9 @@ def _read(folder: str, name: str) -> Prepared:
     if odd is not None:
         raise OpError("PG447", f"{INFO} in {folder!r} has the name {odd!r}, which is not the name of a file", field="name")
     for split, template in templates.items():
-        unknown = next((part for part in re.findall(r"\{(.*?)\}", template) if part not in _PARTS), None)
-        if unknown is not None or not re.fullmatch(r"[^{}\0]*", re.sub(r"\{\w+\}", "", template)):
-            message = (
-                f"{INFO} in {folder!r} names the files of split {split!r} by {template!r}, which is not a pattern of {quoted([*_PARTS])}"
-            )
-            raise OpError("PG447", message, field="name")
+        if not set(_FIELD.findall(template)) <= _FIELDS or not re.fullmatch(r"[^{}\0]*", _FIELD.sub("", template)):
+            message = f"{INFO} in {folder!r} names the files of split {split!r} by {template!r}, which has a field that is not known"
+            raise OpError("PG447", message, field="name", help=f"the fields are {quoted(sorted(_FIELDS))}")
     if any(rows < 0 for split in splits.values() for rows in split):
         raise OpError("PG447", f"{INFO} in {folder!r} says that a file has less than no records", field="name")
     return Prepared(folder, called, os.path.basename(folder), file_format, splits, templates, features)

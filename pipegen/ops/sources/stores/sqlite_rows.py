@@ -57,14 +57,8 @@ class SqliteRows(Store):
 
     def check(self) -> Findings:
         """Compares the size of the file with its header, and lets SQLite go through all pages of a file that is not too large for that."""
-        size = _check_size(self._path)
         with self._lock:
-            try:
-                said = self._open.execute("PRAGMA quick_check(1)").fetchone()[0] if size <= _CHECKED else b"ok"
-            except sqlite3.Error as error:
-                raise StoreError(str(error)) from None
-        if said != b"ok":
-            raise StoreError(" ".join(said.decode(errors="replace").split()))
+            check_pages(self._path, self._open)
         return {}
 
     def _declared(self) -> dict[str, Stored]:
@@ -152,6 +146,21 @@ def _check_closed(path: str) -> None:
             message = f"{os.path.basename(path) + suffix!r} beside it holds changes that are not in the file itself"
             help_ = "close the program that writes to it; or open it once by `sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'`"
             raise Unsuitable(message, help_)
+
+
+def check_pages(path: str, opened: sqlite3.Connection) -> None:
+    """Compares the size of a file with its header, and lets SQLite look at its pages; see `SqliteRows.check`.
+
+    Raises:
+        StoreError: When something is wrong.
+    """
+    try:
+        said = opened.execute("PRAGMA quick_check(1)").fetchone()[0] if _check_size(path) <= _CHECKED else "ok"
+    except sqlite3.Error as error:
+        raise StoreError(str(error)) from None
+    told = said.decode(errors="replace") if isinstance(said, bytes) else said
+    if told != "ok":
+        raise StoreError(" ".join(told.split()))
 
 
 def _check_size(path: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +43,7 @@ class ExcelTable(TableReading):
             OpError: `PG401` when there is no such file, `PG421` where it cannot be read or has no such sheet.
         """
         file = find_table(str(base), self.path)
+        _check_archive(file)
         try:
             import pandas as pd
         except ImportError as error:
@@ -90,6 +92,24 @@ class ExcelTable(TableReading):
         near = close_names(str(self.sheet), sheets)
         help_ = f"is {near[0]!r} meant?" if near else f"its sheets are {quoted(sheets)}"
         raise OpError("PG421", f"{file!r} has no sheet {self.sheet!r}", field="sheet", help=help_)
+
+
+def _check_archive(file: str) -> None:
+    """Checks that a file, which is a ZIP archive inside, is one archive and a whole one: libraries read the last of several.
+
+    Raises:
+        OpError: `PG421`.
+    """
+    if not zipfile.is_zipfile(file):
+        return  # of another format, or damaged so that the library says so
+    from pipegen.ops.sources.records.findings import finding_notes, tallied
+    from pipegen.ops.sources.records.zip_directory import zip_members
+
+    members, damage = zip_members(file, os.path.getsize(file))
+    wrong = next((note for note in finding_notes([(file, tallied(members.seen))]) if note.severity == "error"), None)
+    if damage or wrong is not None:
+        message = f"{file!r} is damaged {damage}" if wrong is None else wrong.message
+        raise OpError("PG421", message, field="path", help="copy or save the file again")
 
 
 def _has_rows(book: Any, sheet: str) -> bool:

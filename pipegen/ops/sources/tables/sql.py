@@ -178,6 +178,16 @@ def _sqlite(file: str) -> Any:
     import sqlite3
     from urllib.parse import quote
 
+    from pipegen.ops.sources.stores.base import StoreError
+    from pipegen.ops.sources.stores.sqlite_rows import check_pages
+
     connection = sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True)
-    connection.execute("PRAGMA query_only = ON")
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        check_pages(file, connection)
+    except (sqlite3.Error, StoreError) as error:
+        connection.close()
+        raise OpError(
+            "PG430", f"{file!r} is damaged ({error})", field="url", help="copy the file again, or dump and load the database"
+        ) from None
     return connection
