@@ -5,12 +5,16 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import damage
+import numpy as np
 import pytest
+from damage import CONTAINERS, spec_of
 from record_files import png
 
 import pipegen
 from benchmarks.written_sources import SOURCES, output_of
 from pipegen.errors import DataError
+from pipegen.ops.registry import sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,3 +81,41 @@ def test_one_in_a_hundred_is_damaged(form: str, tmp_path: Path) -> None:
     found = seen(pipe.dataset("train"))
     assert len(found) == COUNT, "another one took its place"
     assert set(found) == {*range(COUNT)} - {BAD}
+
+
+BY_DAY = ("csv", "dataframe", "webdataset, pax")
+IN_MEMORY = "dataframe"
+
+
+def test_every_source_is_compared() -> None:
+    compared = {name.split(",")[0] for name in (*CONTAINERS, IN_MEMORY)}
+    assert compared | {"by_split", "mix"} == set(sources()), "what joins other sources has tests of its own"
+
+
+@pytest.mark.parametrize("name", [*(n if n in BY_DAY else pytest.param(n, marks=pytest.mark.nightly) for n in CONTAINERS), IN_MEMORY])
+def test_the_same_records_give_the_same_numbers(name: str, tmp_path: Path) -> None:
+    folder, data = tmp_path / "data", None
+    folder.mkdir()
+    if name == IN_MEMORY:
+        damage.write_images(folder)
+        data = pytest.importorskip("pandas").DataFrame(damage.rows(), columns=damage.COLUMNS)
+        source = {"dataframe": {"features": damage.table_of("csv", "")(folder)["csv"]["features"]}}
+    else:
+        if CONTAINERS[name].library:
+            pytest.importorskip(CONTAINERS[name].library)
+        CONTAINERS[name].write(folder)
+        source = CONTAINERS[name].source(folder)
+    pipe = pipegen.build(spec_of(source), data=data)
+    assert pipe.class_names in (damage.NAMES, ("0", "1", "2"), ())
+    target, found = pipe.spec.model.output.y, dict[int, dict[str, Any]]()
+    for x, y in pipe.dataset("train", epoch=0):
+        images, others = x["image"].numpy(), {**x, target: y}
+        for i, image in enumerate(images):
+            distances = [np.abs(image - damage.pixels(row)).mean() for row in range(damage.COUNT)]
+            assert name == LOSSY or min(distances) == 0
+            found[int(np.argmin(distances))] = {key: np.atleast_1d(others[key][i]).tolist() for key in others if key in ("label", "point")}
+    assert sorted(found) == list(range(damage.COUNT))
+    for row, values in found.items():
+        assert values.get("label", [row % 3]) == [row % 3]
+        point = damage.point(row)
+        assert values.get("point", point) in (point, point[:1])

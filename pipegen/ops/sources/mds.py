@@ -108,7 +108,10 @@ class Mds(RecordSource):
     def _columns(self, shards: Sequence[Found], index: RecordIndex) -> Columns:
         shard = shards[int((index.rows > 0).argmax())]
         with Opened(shard.path) as stream:
-            return read_columns(stream, shard.size)[0]
+            try:
+                return read_columns(stream, shard.size)[0]
+            except ValueError as error:  # an index that was kept hides it
+                raise OpError("PG430", f"{shard.path!r} cannot be read: {error}", field="path") from None
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Read the column of the label."""

@@ -162,12 +162,14 @@ class Prepared(Source):
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the records; see `Source.list`."""
+        from pipegen.ops.sources.prepared_store.checksums import check_columns
         from pipegen.ops.sources.prepared_store.layout import check_files, read_about
 
         root = Path(os.path.abspath(os.path.join(base, os.path.expanduser(self.path))))
         about = read_about(root)
         check_files(root, about)
         self._fits(root, about)
+        check_columns(root, about)
         if progress is not None:
             progress(about.total)
         return self._listed(root, about)

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import random
 import struct
 import tarfile
@@ -545,6 +546,31 @@ def test_shards_of_mds_are_those_that_their_index_lists(tmp_path: Path) -> None:
             notes(path)
         assert error.value.code == "PG401"
     assert notes("shard.{00000..00001}.mds") == []
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["indexed", "index kept"])
+@pytest.mark.parametrize("at", [0, 4, 80, 200])
+def test_labels_of_a_damaged_shard_are_a_finding(tmp_path: Path, at: int, kept: bool) -> None:
+    """Labels whose classes the spec does not say are read when the data is listed, also where an index that was kept hides the damage."""
+    features = {"image": {"kind": "image"}, "label": {"kind": "label"}}
+    source: Any = sources()["mds"](path=str(tmp_path / "data"), features=features)
+    source.keep_index_in(tmp_path / "kept")
+    for i in range(2):
+        write(tmp_path / "data" / f"shard.{i:05}.mds", "mds")
+    path = tmp_path / "data" / "shard.00001.mds"
+    about, content = path.stat(), path.read_bytes()
+    if kept:
+        source.list(tmp_path)
+        for labels in (tmp_path / "kept").glob("*-labels.*"):
+            labels.unlink()
+    path.write_bytes(content[:at] + b"\xff" * 8 + content[at + 8 :])
+    if kept:
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    try:
+        found = [(note.code, note.message) for note in source.list(tmp_path).notes if note.severity == "error"]
+    except OpError as error:
+        found = [(error.code, error.message)]
+    assert [code for code, message in found if "shard.00001.mds" in message] == ["PG430"]
 
 
 # Members that no record uses

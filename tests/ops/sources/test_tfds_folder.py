@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -145,3 +146,39 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         assert refusal()[0] == "PG447"
     (folder / "dataset_info.json").unlink()
     assert "there is no" in refusal()[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"cat\ndog", "lists 2 classes, and features.json says 3"),
+        (b"cat\ndog\nowl\nfox", "lists 4 classes, and features.json says 3"),
+        (b"", "lists 0 classes"),
+        (b"cat\nd\0g\nowl", "it lists the class 'd\\x00g'"),
+        (b"cat\n\xe4og\nowl", "cannot be read: 'utf-8'"),
+    ],
+)
+def test_a_list_of_classes_that_is_damaged_is_told(content: bytes, said: str, tmp_path: Path) -> None:
+    """The numbers of the classes would be taken for their names otherwise."""
+    folder = described(tmp_path)
+    (folder / "label.labels.txt").write_bytes(content)
+    prepared = find_prepared(".", str(tmp_path), "pets")
+    with pytest.raises(OpError, match=re.escape(said)) as error:
+        class_names(prepared, "label")
+    assert error.value.code == "PG447"
+    (folder / "label.labels.txt").unlink()
+    assert class_names(prepared, "label") == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("name", "template"),
+    [("pets", "{DATASET}-{SPNIT}.x"), ("pets", "{DATASET-{SPLIT}.x"), ("p{ts", "{DATASET}-{SPLIT}"), ("pe\0s", "{DATASET}-{SPLIT}")],
+)
+def test_names_of_files_that_cannot_be_are_told(name: str, template: str, tmp_path: Path) -> None:
+    folder = described(tmp_path)
+    about = json.loads((folder / "dataset_info.json").read_text())
+    about |= {"name": name, "splits": [{**split, "filepathTemplate": template} for split in about["splits"]]}
+    (folder / "dataset_info.json").write_text(json.dumps(about))
+    with pytest.raises(OpError) as error:
+        find_prepared(".", str(tmp_path), "pets")
+    assert error.value.code == "PG447"

@@ -28,6 +28,8 @@ _MOST = 1 << 24
 _FIELD = re.compile(r"\{(\w+)\}")
 _FIELDS = frozenset({"DATASET", "SPLIT", "FILEFORMAT", "SHARD_INDEX", "NUM_SHARDS", "SHARD_X_OF_Y"})
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+_PLAIN = re.compile(r"[\w.+-]+")
+"""What the names of data sets, splits and formats are made of: they are parts of the names of files."""
 
 
 @dataclass(frozen=True)
@@ -249,13 +251,17 @@ def _read(folder: str, name: str) -> Prepared:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"the metadata in {folder!r} cannot be understood: {type(error).__name__}: {error}"
         raise OpError("PG447", message, field="name", help="prepare the data set with a newer TensorFlow Datasets") from None
-    odd = next((one for one in templates.values() if not set(_FIELD.findall(one)) <= _FIELDS or "{" in _FIELD.sub("", one)), None)
+    called = str(about.get("name") or name)
+    odd = next((text for text in (called, file_format, *splits) if not _PLAIN.fullmatch(text)), None)
     if odd is not None:
-        message = f"{INFO} in {folder!r} names files by {odd!r}, which has a field that is not known"
-        raise OpError("PG447", message, field="name", help=f"the fields are {quoted(sorted(_FIELDS))}")
+        raise OpError("PG447", f"{INFO} in {folder!r} has the name {odd!r}, which is not the name of a file", field="name")
+    for split, template in templates.items():
+        if not set(_FIELD.findall(template)) <= _FIELDS or not re.fullmatch(r"[^{}\0]*", _FIELD.sub("", template)):
+            message = f"{INFO} in {folder!r} names the files of split {split!r} by {template!r}, which has a field that is not known"
+            raise OpError("PG447", message, field="name", help=f"the fields are {quoted(sorted(_FIELDS))}")
     if any(rows < 0 for split in splits.values() for rows in split):
         raise OpError("PG447", f"{INFO} in {folder!r} says that a file has less than no records", field="name")
-    return Prepared(folder, str(about.get("name") or name), os.path.basename(folder), file_format, splits, templates, features)
+    return Prepared(folder, called, os.path.basename(folder), file_format, splits, templates, features)
 
 
 def _json(folder: str, name: str) -> dict[str, Any]:
@@ -290,22 +296,27 @@ def class_names(prepared: Prepared, key: str) -> tuple[str, ...]:
     """Returns the classes of a label, by the file that lists them, or else by their number; none where it is no label with classes.
 
     Raises:
-        OpError: `PG447` for a file that lists another number of them.
+        OpError: `PG447` where the file cannot be read, or lists more or fewer classes than the label has.
     """
     feature = prepared.features[key]
     while "sequence" in feature:
         feature = feature["sequence"]["feature"]
-    count = int(feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0)
-    file = os.path.join(prepared.folder, f"{key.replace('/', '-')}.labels.txt")
+    said = feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0
+    if not str(said).isdigit():
+        raise OpError("PG447", f"{FEATURES} in {prepared.folder!r} says that `{key}` has {said!r} classes", field="name")
+    path = os.path.join(prepared.folder, f"{key.replace('/', '-')}.labels.txt")
+    count, numbers = int(said), tuple(map(str, range(int(said))))
+    if not count or not os.path.exists(path):
+        return numbers
+    help_ = "write the file again, or say `classes` in `features`"
     try:
-        with open(file, encoding="utf-8") as stream:
+        with open(path, encoding="utf-8") as stream:
             names = tuple(line.strip() for line in stream.read(_MOST).splitlines() if line.strip())
-    except OSError:
-        return tuple(map(str, range(count)))
-    except UnicodeDecodeError as error:
-        message = f"{file!r} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
-        raise OpError("PG447", message, field="name", help="prepare the data set again") from None
-    if count and len(names) != count:
-        message = f"{file!r} lists {len(names):,} classes, and {FEATURES} beside it says {count:,}"
-        raise OpError("PG447", message, field="name", help="prepare the data set again")
-    return names if count else ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OpError("PG447", f"{path!r} cannot be read: {error}", field="name", help=help_) from None
+    odd = next((name for name in names if not name.isprintable()), None)
+    if odd is not None:
+        raise OpError("PG447", f"{path!r} is damaged: it lists the class {odd!r}", field="name", help=help_)
+    if len(names) != count:
+        raise OpError("PG447", f"{path!r} lists {len(names):,} classes, and {FEATURES} says {count:,}", field="name", help=help_)
+    return names

@@ -5,10 +5,11 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from pipegen.ops.sources.prepared_store.layout import column_file, shard_files
+from pipegen.errors import OpError
+from pipegen.ops.sources.prepared_store.layout import PREPARE_AGAIN, column_file, shard_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pipegen.ops.sources.prepared_store.layout import StoreAbout
@@ -25,15 +26,36 @@ def checksum(file: Path) -> int:
     return found
 
 
+def check_columns(root: Path, about: StoreAbout) -> None:
+    """Compares the columns of the records with their checksums: they say where each record lies, and its labels, and nothing else would
+    notice that they say something else.
+
+    Raises:
+        OpError: `PG570`.
+    """
+    try:
+        for file, problem in _damaged(_columns(root, about)):
+            raise OpError("PG570", f"{str(file)!r} is damaged: {problem}", field="path", help=PREPARE_AGAIN)
+    except OSError as error:
+        raise OpError("PG570", f"{error.filename!r} cannot be read: {error.strerror}", field="path", help=PREPARE_AGAIN) from None
+
+
 def damaged_files(root: Path, about: StoreAbout) -> Iterator[tuple[Path, str]]:
     """Reads every file of a store, and yields those whose bytes are not those that were written, and what is wrong.
 
     Raises:
         OSError: When one cannot be read.
     """
-    wanted: dict[Path, int] = {column_file(root, name): found for name, found in about.columns.items()}
+    yield from _damaged(_columns(root, about))
     for shard, files in zip(about.shards, shard_files(root, about.shards, about.pixels, about.suffix), strict=True):
-        wanted |= {file: shard.sums[held] for held, file in files.items()}
+        yield from _damaged({file: shard.sums[held] for held, file in files.items()})
+
+
+def _columns(root: Path, about: StoreAbout) -> dict[Path, int]:
+    return {column_file(root, name): found for name, found in about.columns.items()}
+
+
+def _damaged(wanted: Mapping[Path, int]) -> Iterator[tuple[Path, str]]:
     for file, sum_ in wanted.items():
         if not file.is_file():
             yield file, "it is not there"

@@ -9,6 +9,7 @@ from pydantic import field_validator
 
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import tallied
@@ -101,7 +102,7 @@ class GroupedSource(RecordSource):
         """Returns how each feature is stored, as the first record says.
 
         Raises:
-            OpError: `PG431`.
+            OpError: `PG431`, and `PG430` where it is damaged.
         """
         shard = int((index.rows > 0).argmax())
         offsets, lengths = (part[0].tolist() for part in index.of(shard))
@@ -113,8 +114,14 @@ class GroupedSource(RecordSource):
                     message = f"record 0 of {shards[shard].path!r} has no member with the ending {self.key_of(name)!r}"
                     keys = self.keys_in(shards[shard].path)
                     raise OpError("PG431", message, field=field, help=f"the archive has members that end in {quoted(keys)}")
-                check = offsets[len(self.features) + i] if self.checked else 0
-                content = self.unpacked_member(stream.pread(lengths[i], offsets[i]), check)
+                content = b""  # a picture that is damaged is met when it is read, and may be skipped then
+                if not kind_of(feature).pictured:
+                    check = offsets[len(self.features) + i] if self.checked else 0
+                    try:
+                        content = self.unpacked_member(stream.pread(lengths[i], offsets[i]), check)
+                    except ValueError as error:
+                        message = f"`{name}` of record 0 of {shards[shard].path!r} cannot be read: {error}"
+                        raise OpError("PG430", message, field=field) from None
                 found[name] = how_stored(name, feature, content, field)
         return found
 

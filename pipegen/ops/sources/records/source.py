@@ -163,7 +163,12 @@ class RecordSource(DescribedRecords):
 
     def _labels(self, name: str, found: Indexed) -> LabelColumn:
         def read(shard: int) -> Sequence[Any]:
-            return self.stored_labels(name, found.shards[shard], *found.index.of(shard))
+            if not found.index.rows[shard]:
+                return ()
+            try:
+                return self.stored_labels(name, found.shards[shard], *found.index.of(shard))
+            except (OSError, ValueError) as error:  # an index that was kept hides that the file is damaged
+                raise OpError("PG430", f"the labels of {found.shards[shard].path!r} cannot be read: {error}") from None
 
         def first() -> Any:
             return self.first_label(name, found.shards, found.index)
