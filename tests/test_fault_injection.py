@@ -166,8 +166,9 @@ def validated(spec: Spec, raw: dict[str, Any]) -> Codes:
     from pipegen.cli.checking import DataRequest, check_data
     from pipegen.diagnostics.diagnostic import Severity
     from pipegen.phases.compilation import inspect
+    from pipegen.spec.allowed import CHECKED
 
-    found, _ = check_data(inspect(raw), spec, DataRequest(None, None))
+    found, _ = check_data(inspect(raw, allowed=CHECKED), spec, DataRequest(None, None))
     return frozenset(d.code for d in found if d.severity is not Severity.INFO)
 
 
@@ -200,7 +201,7 @@ class Reading:
         copy = pristine.parent / "whole" / "data"  # since reading may write
         shutil.copytree(pristine, copy)
         self.raw = self._raw(copy)
-        self.spec = pipegen.load(self.raw)
+        self.spec = loaded(self.raw)
         self.stored = stored(self.spec)
 
     @cached_property
@@ -220,10 +221,10 @@ class Reading:
         shutil.copytree(self.pristine, folder)
         raw = self._raw(folder)
         if keeps_index(fault.how):
-            collected(pipegen.load(raw))
+            collected(loaded(raw))
         where = damage.damage(folder, fault, draw)
         try:
-            return where, self._judged(pipegen.load(raw), raw, fault)
+            return where, self._judged(loaded(raw), raw, fault)
         except Told as told:
             return where, "told" if told.listing or NAMED.search(str(told)) else f"names nothing: {told}"
         except Exception as error:
@@ -253,6 +254,11 @@ class Reading:
             return f"{SILENT}{difference(whole, found)}"
         # The same records: but what another file, joined to this one, holds is lost.
         return f"{SILENT}behind" if fault.how in ("garbage behind", "a copy behind") else "same"
+
+
+def loaded(raw: dict[str, Any]) -> Spec:
+    """Loads a spec, whose snapshot of a query may lie beside the data."""
+    return pipegen.load(raw, allow_write=["/"])
 
 
 def attack(name: str, pristine: str, first: str, last: str) -> None:
@@ -423,11 +429,12 @@ def test_a_name_that_stands_twice_in_an_archive_is_told(name: str, tmp_path: Pat
             member.size = len(damage.png(99))
             archive.addfile(member, io.BytesIO(damage.png(99)))
     else:
-        with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(path, "a") as archive:
+        with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as archive:
+            warnings.simplefilter("ignore")
             archive.writestr(archive.infolist()[0], damage.png(99))
     fault = damage.Fault(path.name, "a name twice")
     try:
-        outcome = reading._judged(pipegen.load(reading._raw(pristine)), reading._raw(pristine), fault)
+        outcome = reading._judged(loaded(reading._raw(pristine)), reading._raw(pristine), fault)
     except Told as told:
         outcome = "told" if str(pristine) in str(told) else f"names no file: {told}"
     assert outcome in ("told", "told by validate", f"{SILENT}added")
