@@ -154,13 +154,3 @@ def test_the_site_has_every_page_and_fetches_nothing() -> None:
     assert sorted(f"docs/{page}" for page in pages(site["nav"])) == PAGE_NAMES
     assert site["theme"]["font"] is False
     assert not [v for v in (*site["extra_css"], *site.get("extra_javascript", ())) if "//" in v]
-
-
-def test_how_it_works_shows_the_plan_of_the_readme() -> None:
-    """The README's is compared with what `explain` prints."""
-    for tag in ("spec", "plan"):
-        shown = [
-            re.findall(rf"<!-- example: {tag} -->\n```\w+\n.*?```", TEXTS[name], re.DOTALL)
-            for name in ("README.md", "docs/how-it-works.md")
-        ]
-        assert shown[0] == shown[1] != []
