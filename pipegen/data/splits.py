@@ -239,6 +239,12 @@ def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:
     return listing.cells(column, field)
 
 
+def count_groups(splits: Splits, listing: Listing) -> int:
+    """Counts the groups that are kept together."""
+    groups = _groups(splits, listing)
+    return len(groups.names) if groups is not None else 0
+
+
 def _groups(splits: Splits, listing: Listing) -> _Groups | None:
     """The group of each record, or `None` without `group`."""
     if splits.group is None:
