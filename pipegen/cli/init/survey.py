@@ -106,7 +106,7 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
 
 @dataclass(frozen=True)
 class _Walk:
-    """How folders are walked.
+    """Settings of a walk through folders.
 
     Attributes:
         follow_links: Whether linked folders are entered.
