@@ -68,17 +68,19 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'pipegen' has no attribute {name!r}")
-    import importlib
+if not TYPE_CHECKING:  # a type checker that sees it takes every name for one that is there
 
-    from pipegen.garbage import uncollected
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'pipegen' has no attribute {name!r}")
+        import importlib
 
-    with uncollected():
-        value = getattr(importlib.import_module(f"pipegen.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+        from pipegen.garbage import uncollected
+
+        with uncollected():
+            value = getattr(importlib.import_module(f"pipegen.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -51,7 +51,7 @@ class SpecError(PipegenError):
     def __str__(self) -> str:
         from pipegen.diagnostics.text import render_text
 
-        return "\n" + render_text(self.diagnostics)
+        return render_text(self.diagnostics).rstrip("\n")
 
     def _render_traceback_(self) -> list[str]:
         """Gives IPython and Jupyter what they print instead of frames."""

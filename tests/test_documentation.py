@@ -16,6 +16,7 @@ from pipegen.cli.reference import reference_pages
 from pipegen.cli.reference.commands import every_command
 from pipegen.cli.reference.keys import keys_named
 from pipegen.cli.reference.op_docs import all_ops
+from pipegen.cli.reference.python_names import NAMES
 from pipegen.cli.reference.section_pages import PAGES, source_text
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
@@ -136,10 +137,25 @@ def test_every_finding_and_every_public_name_is_there() -> None:
     for rule in RULES.values():
         assert f"\n### {rule.code} {rule.name}\n" in TEXTS["docs/reference/migration-findings.md"]
     for page, module in (("python", pipegen), ("compat", compat)):
-        documented = set(re.findall(r"^::: \S+\.(\w+)$", TEXTS[f"docs/reference/{page}.md"], re.MULTILINE))
+        documented = set(re.findall(r"^### (\w+)$", TEXTS[f"docs/reference/{page}.md"], re.MULTILINE))
         assert {n for n in module.__all__ if n != "__version__"} <= documented
     for name, _ in every_command(app):
         assert f"\n## pipegen {name}\n" in TEXTS["docs/reference/commands.md"]
+
+
+@pytest.mark.parametrize("page", NAMES)
+def test_python_s_names_read_well_in_the_checkout(page: str) -> None:
+    """The page is text, with what each argument means, and not a mark that a site fills in."""
+    text = TEXTS[f"docs/reference/{page}.md"]
+    assert ":::" not in text
+    assert not re.search(r"^(Args|Returns|Raises|Attributes):", text, re.MULTILINE), "sections of docstrings are lists"
+    sections = re.split(r"^#{3,4} (.+)$", text.partition("<!--")[0], flags=re.MULTILINE)
+    told = {
+        name: re.sub(r"```.*?```", "", body, flags=re.DOTALL).strip() for name, body in zip(sections[1::2], sections[2::2], strict=True)
+    }
+    assert [name for name, body in told.items() if not body] == []
+    if page == "python":
+        assert {f"Pipeline.{name}" for name in dir(pipegen.Pipeline) if not name.startswith("_")} <= set(told)
 
 
 def test_the_site_has_every_page_and_fetches_nothing() -> None:
@@ -154,13 +170,3 @@ def test_the_site_has_every_page_and_fetches_nothing() -> None:
     assert sorted(f"docs/{page}" for page in pages(site["nav"])) == PAGE_NAMES
     assert site["theme"]["font"] is False
     assert not [v for v in (*site["extra_css"], *site.get("extra_javascript", ())) if "//" in v]
-
-
-def test_how_it_works_shows_the_plan_of_the_readme() -> None:
-    """The README's is compared with what `explain` prints."""
-    for tag in ("spec", "plan"):
-        shown = [
-            re.findall(rf"<!-- example: {tag} -->\n```\w+\n.*?```", TEXTS[name], re.DOTALL)
-            for name in ("README.md", "docs/how-it-works.md")
-        ]
-        assert shown[0] == shown[1] != []

@@ -265,6 +265,7 @@ CASES: dict[str, dict[str, Any]] = {
     "rare, on single examples": {"transforms": [RESIZE, {"random_equalization": {"probability": 0.3}}, {"rescale": {"to": [0, 1]}}]},
     "padded": {"transforms": COLOUR, "batch": {"size": 8, "remainder": "pad"}},
     "accurate": {"transforms": [{"decode": {"jpeg": "accurate"}}, RESIZE]},
+    "as TensorFlow decodes": {"transforms": [{"decode": {"jpeg": "tensorflow"}}, RESIZE]},
     "stages": {
         "params": {"side": {"type": "int", "default": 24}},
         "transforms": [{"resize": {"size": "$side"}}, "random_flip"],

@@ -34,6 +34,7 @@ def test_repr_says_what_a_model_must_fit(photo_folder: Path) -> None:
         "y: int64 8",
         "3 classes: daisy, rose, tulip",
         "loss: sparse_categorical_crossentropy",
+        "fit: model.fit(pipe.train, validation_data=pipe.validation)",
     ):
         assert part in text
 
@@ -527,3 +528,9 @@ def test_a_sheet_of_nothing_is_refused(pipe: Any) -> None:
         with pytest.raises(ValueError, match="at least 1"):
             pipe.preview(**own)
     assert list(pipe) == ["train", "validation"]
+
+
+def test_fit_on_the_whole_pipeline_is_answered_with_what_to_write(pipe: Any) -> None:
+    """Keras shows the pipeline in its message."""
+    with pytest.raises(ValueError, match=r"fit: model\.fit\(pipe\.train, validation_data=pipe\.validation\)"):
+        model(loss="sparse_categorical_crossentropy").fit(pipe)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 import pytest
 
 from pipegen.api.pipeline import Pipeline
+from pipegen.diagnostics.foreign import Row, every_row
 
 
 def pipeline_of(*splits: str) -> Pipeline:
@@ -51,3 +55,31 @@ def test_other_attributes_are_simply_not_there() -> None:
     assert not hasattr(pipe, "_repr_markdown_")
     assert not hasattr(pipe, "__deepcopy__")
     assert not hasattr(object.__new__(Pipeline), "val"), "not even while it is made"
+
+
+@pytest.mark.parametrize("row", [row for row in every_row() if row.place == "member"], ids=lambda row: row.words[0])
+def test_members_of_other_libraries_are_answered_with_ours(row: Row) -> None:
+    """The advice is an expression that begins with a member that a pipeline has."""
+    names = set(re.findall(r"pipe\.(\w+)", row.lines))
+    assert names
+    assert all(hasattr(Pipeline, name) for name in names)
+    ast.parse(row.lines, mode="eval")
+    for word in row.words:
+        if not hasattr(Pipeline, word):
+            with pytest.raises(AttributeError) as caught:
+                getattr(pipeline_of("train", "validation"), word)
+            assert f"no attribute '{word}'; `{row.lines}` is {row.remark}" in str(caught.value)
+
+
+@pytest.mark.tf
+def test_a_dataset_names_what_its_pipeline_has() -> None:
+    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+
+    dataset = object.__new__(PipelineDataset)
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'class_names'; `pipe.class_names` is the classes in the order of their indices$"
+    ):
+        dataset.class_names  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'qwerty'$"):
+        dataset.qwerty  # noqa: B018
+    assert not hasattr(dataset, "__array__")

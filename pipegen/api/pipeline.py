@@ -12,6 +12,7 @@ from pipegen.api.serving import Serves, leaves_steps
 from pipegen.api.written import WrittenDown
 from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
 from pipegen.data.split_names import meant_split
+from pipegen.diagnostics.foreign import member
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical.position import FIRST
 from pipegen.terminal import visible
@@ -79,12 +80,15 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         self._require(split)
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
-        plans = self.__dict__.get("_plans")
-        if plans is None or name.startswith("_"):
-            raise AttributeError(f"'Pipeline' object has no attribute {name!r}", name=name, obj=self)
-        raise AttributeError(f"a pipeline has no attribute {name!r}{meant_split(name, self._plans)}", name=name, obj=self)
+    if not TYPE_CHECKING:  # a type checker that sees it takes every attribute for one that is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
+            plans = self.__dict__.get("_plans")
+            if plans is None or name.startswith("_"):
+                raise AttributeError(f"'Pipeline' object has no attribute {name!r}", name=name, obj=self)
+            meant = member(name) or meant_split(name, self._plans)
+            raise AttributeError(f"a pipeline has no attribute {name!r}{meant}", name=name, obj=self)
 
     # Datasets
 

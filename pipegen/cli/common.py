@@ -143,24 +143,14 @@ def open_pipeline(loaded: Spec, allowed: tuple[str, ...]) -> Pipeline:
 
 
 def start_tensorflow() -> None:
-    """Import TensorFlow and start it, with its remarks kept off the terminal unless the user has asked for a level."""
-    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
-        import tensorflow as tf
+    """Imports TensorFlow and starts it, without its log lines unless `TF_CPP_MIN_LOG_LEVEL` asks for them."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # of the processes that a command starts, too
+    from pipegen.backend.process.quiet import quietly
 
-        return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    # That level does not reach what its libraries write to the process's standard error while they look for devices.
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
+    with quietly():
         import tensorflow as tf
 
         tf.config.list_logical_devices()
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def write_text(file: str, text: str) -> None:

@@ -78,7 +78,7 @@ def lock(
 
 
 def _names(given: list[str], *, check: bool) -> list[str]:
-    """The specs: as they are named, those of the folders, or those of the nearest lock above the working directory."""
+    """The specs: as they are named, those of the folders, or those of the nearest lock above, else of the working directory."""
     from pathlib import Path
 
     from pipegen.api.lock_check import locked_specs
@@ -89,8 +89,11 @@ def _names(given: list[str], *, check: bool) -> list[str]:
     if given:
         return spec_files(given)
     names = locked_specs(Path.cwd())
+    if not names and not check:
+        return spec_files([])
     if not names:
-        raise CannotRun("there is no pipegen.lock with specs in or above the working directory", "name the specs: `pipegen lock SPEC`")
+        message = "there is no pipegen.lock with specs in or above the working directory"
+        raise CannotRun(message, "`pipegen lock` writes one for the specs in this folder, `pipegen lock SPEC` for one of them")
     return names if check else [name for name in names if Path(name).is_file()] or names
 
 

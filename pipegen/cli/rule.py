@@ -50,13 +50,14 @@ def rule(
 def page_text(wanted: str) -> str | None:
     """Returns the page of a code, or of a finding's name, as text; `None` for any other word."""
     from pipegen.diagnostics.catalog import CODES, page
+    from pipegen.diagnostics.page_files import with_files_in_words
     from pipegen.migrate.pages import migration_page
 
     word = wanted.strip()
     code = next((c.code for c in _every() if word.upper() == c.code or word.lower() == c.name), None)
     if code is None:
         return None
-    return render_page((page(code) if code in CODES else migration_page(code)).text)
+    return render_page(with_files_in_words((page(code) if code in CODES else migration_page(code)).text))
 
 
 def _every() -> list[Code | Rule]:
@@ -84,9 +85,7 @@ def render_page(markdown: str) -> str:
     for line in markdown.rstrip().splitlines():
         if line.startswith("```"):
             fenced = not fenced
-            if fenced and line.strip() == "```files":
-                lines.append("  with these files beside it:")
-            elif not fenced and lines and lines[-1]:
+            if not fenced and lines and lines[-1]:
                 lines.append("")
         elif fenced:
             lines.append(f"    {line}".rstrip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -70,7 +71,9 @@ def validate(
             from pipegen.cli.checking import check_data
 
             found, about_data = check_data(inspection, spec, request)
-        elif request is None and inspection.loaded.spec is not None:
+        elif request is not None:
+            found = [*found, *_missing_beside(inspection)]
+        elif inspection.loaded.spec is not None:
             _note_missing(inspection)
         texts.update(inspection.loaded.texts)
         findings.update(dict.fromkeys(found))
@@ -78,6 +81,15 @@ def validate(
             fine.append(f"{STDIN if name == '-' else name}: fine ({_describe(inspection)}{about_data})")
     print_report(list(findings), texts, fine, output_format)
     raise typer.Exit(code_of(list(findings), strict=strict))
+
+
+def _missing_beside(inspection: Inspection) -> list[Diagnostic]:
+    """Returns errors about data that is not there, where other errors keep it from being listed: one run shows both."""
+    from pipegen.data.missing import missing_data
+    from pipegen.diagnostics.diagnostic import Severity
+
+    loaded = inspection.loaded
+    return [replace(finding, severity=Severity.ERROR) for finding in missing_data(loaded.raw, loaded.locate.label)]
 
 
 def _note_missing(inspection: Inspection) -> None:

@@ -99,14 +99,16 @@ _ITERATORS = {
 """The modules that import TensorFlow."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _ITERATORS:
-        raise AttributeError(f"module 'pipegen.compat' has no attribute {name!r}")
-    import importlib
+if not TYPE_CHECKING:  # a type checker that sees it takes every name for one that is there
 
-    value = getattr(importlib.import_module(f"pipegen.compat.{_ITERATORS[name]}"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _ITERATORS:
+            raise AttributeError(f"module 'pipegen.compat' has no attribute {name!r}")
+        import importlib
+
+        value = getattr(importlib.import_module(f"pipegen.compat.{_ITERATORS[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -40,7 +40,19 @@ def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
     found = Diagnostics()
     if spec.source.mixed():
         found.extend(_mix(spec, locate))
-    for check in (_columns, _sizes, _conflicts, _rows, _folds, _labels_and_groups, _unknown_names, _lints, _of_100, lint_names):
+    for check in (
+        _columns,
+        _sizes,
+        _conflicts,
+        _rows,
+        _as_utility,
+        _folds,
+        _labels_and_groups,
+        _unknown_names,
+        _lints,
+        _of_100,
+        lint_names,
+    ):
         found.extend(check(spec, locate))
     return found
 
@@ -140,12 +152,12 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         each = [locate((*_PARTS, name), f"{float(size):g} from here") for name, size in fractions.items()]
         elsewhere = [label for label in each if label.span and whole.span and label.span.file != whole.span.file]
         yield make("PG301", message, whole, *elsewhere, help=_lower(fractions, total))
-    if counts and method in ("hash", "keras"):
+    if counts and method in ("hash", *_OF_KERAS):
         message = f"`method: {method}` needs fractions, and `{counts[0]}` is a count of {parts[counts[0]]}"
         yield make("PG301", message, locate((*_PARTS, counts[0])), help="`method: random` deals out exact counts")
-    if method == "keras" and not counts:
+    if method in _OF_KERAS and not counts:
         if len(parts) != 2 or "train" not in parts:
-            message = "`method: keras` deals out two parts, `train` and one other"
+            message = f"`method: {method}` deals out two parts, `train` and one other"
             yield make("PG301", message, locate(_PARTS), help=write(_EXAMPLE, "value", "such as {}", shown=f"parts: {_EXAMPLE}"))
         elif abs(1 - total) > SLACK:
             message = f"Keras puts every file in one of its two parts, and the fractions sum to {float(total):g}"
@@ -216,6 +228,25 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             yield make("PG302", message, locate((*_PARTS, name)), locate(("splits", "folds"), "the folds", key=True), help=help_)
 
 
+def _as_utility(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Reports `method: keras_utility` where Keras' utility could not have made the split."""
+    splits, source = spec.splits, spec.source
+    if splits.method != "keras_utility" or source.mixed():
+        return
+    if not source.has_folders() or source.split_method() != "random":
+        message = f"`method: keras_utility` shuffles the image files of a folder, and the records of `{source.op}` are not such files"
+        help_ = write("splits: {method: random}", "spec", "use {}", shown="method: random")
+        yield make("PG302", message, locate(("splits", "method")), help=help_)
+    if splits.seed >= _KERAS_SEEDS:
+        message = f"`method: keras_utility` takes a seed below {_KERAS_SEEDS}, as Keras does, and `splits.seed` is {splits.seed}"
+        yield make("PG302", message, locate(("splits", "seed")), help="write the `seed` that `image_dataset_from_directory` was given")
+
+
+_OF_KERAS = ("keras", "keras_utility")
+_KERAS_SEEDS = 2**32
+"""One above the highest seed of `numpy.random.RandomState`."""
+
+
 def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     """Reports what takes paths, where records are rows without any."""
     if spec.splits.method == "folder" and not spec.source.has_folders():
@@ -233,13 +264,15 @@ _REFUSED: dict[str, dict[str, str]] = {
     "stratify": {
         "hash": "each record is placed by its own hash, whatever the others are",
         "keras": "it takes the first files of each class already",
+        "keras_utility": "it shuffles the files of all classes together",
         "folder": _GIVEN,
         "{column: …}": _GIVEN,
     },
-    "group": {"keras": "it cuts each class at a fixed file"},
+    "group": {"keras": "it cuts each class at a fixed file", "keras_utility": "it assigns each file by itself"},
     "folds": {
         "hash": "folds have exact sizes, and hashes have not",
         "keras": "Keras has no folds",
+        "keras_utility": "Keras has no folds",
         "folder": _GIVEN,
         "{column: …}": _GIVEN,
     },

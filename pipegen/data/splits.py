@@ -60,6 +60,8 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
         bins = {names[0]: np.arange(n)}
     elif splits.method == "keras":
         bins = _keras(splits, listing)
+    elif splits.method == "keras_utility":
+        bins = _keras_utility(splits, listing)
     elif splits.method == "hash":
         bins = _by_threshold(splits, groups, listing)
     else:
@@ -170,22 +172,41 @@ def intervals(hashes: Ints, shares: Iterable[Fraction]) -> Ints:
 
 def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:
     """The method `keras`: of each class, sorted by folder and then by name, the first files are validation; else the first rows."""
+    other, fraction = _other_part(splits)
+    classes = _classes_as_keras(listing)
+    cuts = [int(fraction * len(records)) for records in classes]  # in binary floating point, as Keras computes it
+    validation = [records[:cut] for records, cut in zip(classes, cuts, strict=True)]
+    train = [records[cut:] for records, cut in zip(classes, cuts, strict=True)]
+    return {"train": np.concatenate(train), other: np.concatenate(validation)}
+
+
+def _keras_utility(splits: Splits, listing: Listing) -> dict[str, Ints]:
+    """The method `keras_utility`: all files, class by class, are shuffled by NumPy's old generator; the last of them are validation."""
+    other, fraction = _other_part(splits)
+    records = np.concatenate(_classes_as_keras(listing))
+    np.random.RandomState(splits.seed).shuffle(records)  # what Keras draws from, and NumPy never changes
+    cut = len(records) - int(fraction * len(records))
+    return {"train": records[:cut], other: records[cut:]}
+
+
+def _other_part(splits: Splits) -> tuple[str, float]:
+    """The part beside `train`, and its fraction."""
     other = next(name for name in splits.parts if name != "train")
-    fraction = float(splits.parts[other])
+    return other, float(splits.parts[other])
+
+
+def _classes_as_keras(listing: Listing) -> list[Ints]:
+    """The records of each class in Keras' order, by folder and then by name; rows are one class in their own order."""
     folders = not listing.numbered and not listing.in_table
     everything = np.arange(len(listing.keys))
     of = listing.labels if folders and listing.labels is not None else np.zeros(len(everything), np.int32)
-    classes = Ranked(everything, of, np.arange(int(of.max(initial=0)) + 1))
-    bins: dict[str, list[Ints]] = {"train": [everything[:0]], other: [everything[:0]]}
-    for i in range(len(classes.sizes)):
-        records = classes[i]
-        if folders:
+    ranked = Ranked(everything, of, np.arange(int(of.max(initial=0)) + 1))
+    classes = [ranked[i] for i in range(len(ranked.sizes))]
+    if folders:
+        for i, records in enumerate(classes):
             names = [key.rpartition("/")[::2] for key in listing.keys.take(records)]
-            records = records[sorted(range(len(names)), key=names.__getitem__)]
-        cut = int(fraction * len(records))  # in binary floating point, as Keras computes it
-        bins[other].append(records[:cut])
-        bins["train"].append(records[cut:])
-    return {name: np.concatenate(parts) for name, parts in bins.items()}
+            classes[i] = records[sorted(range(len(names)), key=names.__getitem__)]
+    return classes
 
 
 def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Ints]:
@@ -216,6 +237,12 @@ def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:
     if listing.cells is None:
         raise InternalError("a column was asked of records that have none")
     return listing.cells(column, field)
+
+
+def count_groups(splits: Splits, listing: Listing) -> int:
+    """Counts the groups that are kept together."""
+    groups = _groups(splits, listing)
+    return len(groups.names) if groups is not None else 0
 
 
 def _groups(splits: Splits, listing: Listing) -> _Groups | None:

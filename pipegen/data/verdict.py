@@ -10,6 +10,7 @@ from pipegen.data.check import listed, per_cent
 from pipegen.data.places import place_within
 from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.data.shares import last_batch
+from pipegen.data.splits import count_groups
 from pipegen.data.windows import judge_fetching, judge_windows
 from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
@@ -147,7 +148,8 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
         asked = f"{size:g} of {count(n, 'example')} is less than one"
     help_ = "give the part a larger share, or add data"
     if spec.splits.group is not None:
-        asked += " and groups stay whole"
+        groups = count(count_groups(spec.splits, manifest.listing), "group")
+        asked = f"there are {count(n, 'example')} in {groups}, which stay whole" if n else asked
         help_ = "give the part a larger share, or make the groups smaller"
     elif spec.splits.method == "keras":
         asked = "Keras takes the whole part of the fraction of each class, which is 0 for each"

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 LONGEST = 80
 """Letters of the longest word that is looked at: what is longer is no name, and a damaged file may hold any number of such."""
 
-Kind = Literal["step", "source", "key", "value", "spec", "split"]
+Kind = Literal["step", "source", "key", "value", "spec", "split", "member"]
 _SEPARATOR = " | "
 NOTHING = "-"
 """Stands for lines where there is nothing to write."""
@@ -41,7 +41,7 @@ class Row:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the language that the lines begin with: steps, keys or a word."""
-        if self.lines == NOTHING:
+        if self.lines == NOTHING or self.place == "member":
             return ()
         if self.place in ("value", "split"):
             return (self.lines,)
@@ -75,6 +75,12 @@ def _plain(word: str) -> str:
 def rows(word: str, *places: Kind) -> list[Row]:
     """Returns the rows of a word with any value, those that hold for one value alone among them."""
     return [row for row in _table().get(plain(word), ()) if row.place in places]
+
+
+def member(word: str) -> str:
+    """Returns what a pipeline has for a member of another library's dataset, as text that begins with a semicolon; or nothing."""
+    found = rows(word, "member")
+    return f"; `{found[0].lines}` is {found[0].remark}" if found else ""
 
 
 def meanings(word: str) -> tuple[str, ...]:

@@ -42,11 +42,12 @@ class Splits(Model):
     parts: dict[SplitName, Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(ge=1)] | str] = {}
     """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
     value that names the split in the data."""
-    method: Literal["random", "hash", "folder", "keras"] | ColumnMethod = "random"
+    method: Literal["random", "hash", "folder", "keras", "keras_utility"] | ColumnMethod = "random"
     """How records are assigned to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold
     on the hash, so that adding data moves nothing; it is the default of sources whose files hold many records each, for sizes that are
     fractions. `folder`: the first folder names the split. `keras`: the first files
-    of each class are validation, as Keras does."""
+    of each class are validation, as with Keras' `ImageDataGenerator`. `keras_utility`: the files are shuffled by `splits.seed` and the last
+    of them are validation, as with `keras.utils.image_dataset_from_directory`."""
     stratify: Literal["label"] | None = None
     """Keep the share of each class the same in every split, exact to one example per class."""
     group: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)] | PathGroup | None = None

@@ -48,9 +48,24 @@ def build_steps(value: Any, place: Place) -> list[Transform | None]:
             write("- resize: {size: 224}", "value", "each step has a line of its own, such as {}"),
             "for no steps, leave `transforms` out",
         )
-        place.add(make("PG104", f"`transforms` is a list of steps, got {show(value)}", place.label(), help=help_))
+        fix = _with_dashes(value, place)
+        place.add(make("PG104", f"`transforms` is a list of steps, got {show(value)}", place.label(), help=help_, fix=fix))
         return []
     return [build_step(item, place.at(i)) for i, item in enumerate(value)]
+
+
+def _with_dashes(value: Any, place: Place) -> Fix | None:
+    """Puts a dash before each step of a map of steps, where each stands in a line of its own."""
+    if not isinstance(value, dict) or not value or not all(key in transforms() for key in value):
+        return None
+    spans = [place.locate.spans.keys.get(place.at(key).path) for key in value]
+    ends = [place.locate.editable(place.at(key).path) for key in value]
+    lines = {(span.file, span.line) for span in spans if span is not None}
+    whole = all(s is not None and e is not None and s.line == e.line == e.end_line for s, e in zip(spans, ends, strict=True))
+    if not whole or len(lines) < len(value):
+        return None
+    edits = tuple(Edit(span, f"- {key}") for key, span in zip(value, spans, strict=True) if span is not None)
+    return Fix("put `- ` before each step", edits, Applicability.SAFE)
 
 
 def _nothing_to_edit(place: Place) -> Diagnostic:

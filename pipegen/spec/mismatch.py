@@ -85,6 +85,10 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
         return ["a fraction is below 1, and a whole number counts examples"]
     if (form := _as_first(annotation, value)) is not None:
         return [write(form, "value", shown=f"{key}: {form}")]
+    if (size := _without_channels(annotation, value)) is not None:
+        return [write(size, "value", f"write {{}}; channels are those of `decode: {{channels: {value[2]}}}`")]
+    if (entry := _as_entry(annotation, value, place)) is not None:
+        return [write(entry, "value", shown=f"{key}: {entry}")]
     if place.path and (lines := wrong_value(place.path, value)) is not None:
         return [lines]
     return _meant_by_map(annotation, value) if isinstance(value, dict) else []
@@ -110,6 +114,24 @@ def _as_first(annotation: Any, value: Any) -> str | None:
     first = next(iter(s.annotation.model_fields))
     fits = isinstance(value, (int, float, str)) and valid(field_type(s.annotation, first), value)
     return f"{{{first}: {value}}}" if fits else None
+
+
+def _without_channels(annotation: Any, value: Any) -> str | None:
+    """Height and width of a size with channels, as `input_shape` has them: `[224, 224, 3]`."""
+    has_channels = isinstance(value, list) and len(value) == 3 and value[2] in (1, 3, 4)
+    return str(value[:2]) if has_channels and valid(annotation, value[:2]) else None
+
+
+def _as_entry(annotation: Any, value: Any, place: Place) -> str | None:
+    """A bare value as that of the feature which `y` names, where a map of features is due: `encode: one_hot`."""
+    if place.path != ("output", "encode") or not isinstance(value, str):
+        return None
+    output = place.locate.raw.get("output")
+    y = output.get("y") if isinstance(output, dict) else None
+    name = y if isinstance(y, str) else "label"
+    words = [value, *(near for near in (closest(value, words_of(shape(annotation).items[1])), *meanings(value)) if near)]
+    word = next((word for word in words if valid(annotation, {name: word})), None)
+    return f"{{{name}: {word}}}" if word is not None else None
 
 
 def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:

@@ -196,7 +196,7 @@ def _parts(splits: Splits | None, place: Place) -> None:
     if splits is None:
         return
     place.at("splits", "parts").add(too_many(splits.parts, place.at("splits", "parts")))
-    if splits.method not in ("random", "hash", "keras"):
+    if splits.method not in ("random", "hash", "keras", "keras_utility"):
         return
     for name, size in splits.parts.items():
         if not isinstance(size, str):

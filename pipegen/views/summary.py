@@ -44,6 +44,8 @@ def summary(pipe: Pipeline, main: Plan) -> str:
     loss = fitting_loss(main.emit.output, main.read)
     if loss is not None:
         lines.append(f"  loss: {loss}")
+    if "train" in pipe:  # also what Keras shows of a pipeline that `fit` was given whole
+        lines.append(f"  fit: model.fit(pipe.train{', validation_data=pipe.validation' if 'validation' in pipe else ''})")
     lines += [f"  {share}"] if (share := share_line(model.runtime)) else []
     return "\n".join(lines)
 

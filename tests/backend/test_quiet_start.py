@@ -66,18 +66,18 @@ def test_what_is_no_chatter_is_passed_on(capfd: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.tf
-def test_the_user_s_level_is_left_alone(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_lines_are_shown_where_the_user_s_level_asks_for_them(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     from pipegen.backend.process import quiet
 
     line = "I0000 00:00:1 1 a.cc:1] hello\n"
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
-    with quiet.quietly():
-        os.write(2, line.encode())
-    assert capfd.readouterr().err == line
-    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
-    with quiet.quietly():
-        os.write(2, line.encode())
-    assert not capfd.readouterr().err
+    for level, shown in (("0", line), ("1", line), ("2", ""), ("3", ""), (None, "")):
+        if level is None:
+            monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+        else:
+            monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
+        with quiet.quietly():
+            os.write(2, line.encode())
+        assert (level, capfd.readouterr().err) == (level, shown)
 
 
 @pytest.mark.tf

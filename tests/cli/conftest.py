@@ -41,11 +41,11 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
 def program(tmp_path: Path) -> Program:
     """Runs a command as a process, in a working directory of its own."""
 
-    def run(*args: str, env: dict[str, str] | None = None, **own: Any) -> subprocess.CompletedProcess[str]:
+    def run(*args: str, env: dict[str, str | None] | None = None, **own: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "pipegen", *args],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
+            env={name: value for name, value in {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}.items() if value is not None},
             capture_output=True,
             text=True,
             check=False,

@@ -481,3 +481,27 @@ def test_without_anything_to_look_at(cli: Cli) -> None:
     result = cli("init")
     assert result.exit_code == 2
     assert "a folder of images, a `.csv` or a `.npz` file is due: `pipegen init flowers/`" in result.stderr
+
+
+@pytest.mark.parametrize("splits", [False, True])
+def test_linked_folders_are_entered_and_the_spec_says_so(cli: Cli, photos: Path, tmp_path: Path, splits: bool) -> None:
+    for split in ("train", "val") if splits else ("",):
+        (tmp_path / "linked" / split).mkdir(parents=True, exist_ok=True)
+        for folder in photos.iterdir():
+            (tmp_path / "linked" / split / folder.name).symlink_to(folder)
+    result = cli("init", "linked/")
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "linked.pipegen.yaml").read_text()
+    assert "follow_links: true" in text
+    assert "in 2 classes" in text
+    assert cli("validate", "linked.pipegen.yaml").exit_code == 0
+
+
+def test_a_folder_that_is_a_link_beside_others_is_entered(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (photos / "tulip").rename(tmp_path / "more" / "tulip")
+    (photos / "tulip").symlink_to(tmp_path / "more" / "tulip")
+    assert cli("init", "photos/").exit_code == 0
+    text = (tmp_path / "photos.pipegen.yaml").read_text()
+    assert "# 'tulip' is a link to a folder, which the spec enters" in text
+    assert "rose 8, tulip 8" in text

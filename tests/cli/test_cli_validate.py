@@ -131,6 +131,24 @@ def test_fix_mends_the_file_and_says_what(cli: Cli, tmp_path: Path) -> None:
     assert text.count(b"\r\n") >= BAD.count("\n") - 1, "line ends stay"
 
 
+@pytest.mark.parametrize(
+    ("steps", "mended"),
+    [
+        ("  resize: {size: 8}\n  random_flip: {axis: vertical}\n", "  - resize: {size: 8}\n  - random_flip: {axis: vertical}\n"),
+        ("    resize: {size: 8}  # small\n", "    - resize: {size: 8}  # small\n"),
+        ("  resize:\n    size: 8\n", None),
+        ("  {resize: {size: 8}, random_flip: {axis: vertical}}\n", None),
+    ],
+)
+def test_fix_puts_dashes_before_steps_in_lines_of_their_own(cli: Cli, tmp_path: Path, steps: str, mended: str | None) -> None:
+    head = "pipegen: 1\nsource: {image_folder: {path: x/}}\nsplits: {parts: {train: 0.8, validation: 0.2}}\ntransforms:\n"
+    file = tmp_path / "a.pipegen.yaml"
+    file.write_text(head + steps)
+    result = cli("validate", "a.pipegen.yaml", "--fix")
+    assert file.read_text() == head + (mended or steps)
+    assert result.exit_code == (1 if mended is None else 0), result.output
+
+
 def test_fix_leaves_what_has_no_certain_fix(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "bad.pipegen.yaml"
     path.write_text(BAD.replace("size: 16", "size: huge"))
@@ -247,3 +265,14 @@ def test_every_path_of_a_source_is_looked_for(cli: Cli, tmp_path: Path, source: 
     said = result.stderr.splitlines()
     assert len(said) == len(missing)
     assert all(name in line for name, line in zip(missing, said, strict=True))
+
+
+def test_lock_finds_the_specs_of_a_folder_without_a_lock(cli: Cli, good: Path, photos: Path, tmp_path: Path) -> None:
+    """As `validate` does; `--check` has nothing to compare."""
+    refused = cli("lock", "--check")
+    assert refused.exit_code == 2
+    assert "`pipegen lock` writes one" in refused.stderr
+    result = cli("lock")
+    assert result.exit_code == 0, result.output
+    assert "good.pipegen.yaml" in (tmp_path / "pipegen.lock").read_text()
+    assert cli("lock", "--check").exit_code == 0

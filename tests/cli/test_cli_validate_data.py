@@ -195,3 +195,12 @@ def test_without_the_extra_it_says_what_was_not_looked_for(cli: Cli, flat: Path,
     result = cli("validate", str(flat), "--data=all")
     assert result.exit_code == 0
     assert "pip install 'pipegen[check]'" in result.stderr
+
+
+def test_data_that_is_missing_is_found_beside_other_errors(cli: Cli, good: Path) -> None:
+    """Errors keep the data from being listed, and not its path from being looked at: one run shows both."""
+    good.write_text(good.read_text().replace("  - resize: {size: 16}\n", ""))
+    result = cli("validate", "good.pipegen.yaml", "--data")
+    assert result.exit_code == 1
+    assert [line[:12] for line in result.stdout.splitlines() if line.startswith("error")] == ["error[PG201]", "error[PG401]"]
+    assert "there is no folder" in result.stdout

@@ -13,6 +13,7 @@ from PIL import Image
 
 import pipegen
 from pipegen.data.left_out import left_out, warning_lines
+from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data, load
 
 RESIZE = [{"resize": {"size": 8}}]
@@ -177,3 +178,15 @@ def test_groups_far_from_the_fractions(tmp_path: Path) -> None:
     (finding,) = (d for d in manifest.findings if d.code == "PG627")
     assert "groups stay whole" in finding.message
     assert "method: random" not in finding.help[0]
+
+
+def test_an_empty_part_says_how_many_groups_there_are(tmp_path: Path) -> None:
+    for i in range(40):
+        photo(tmp_path / "data" / f"site{i % 2}" / f"{i}.png")
+    source = {"image_folder": {"path": str(tmp_path / "data"), "labels": "none"}}
+    parts = {"train": 0.8, "validation": 0.1, "test": 0.1}
+    with pytest.raises(SpecError) as caught:
+        collect_data(load(spec(source, splits={"parts": parts, "group": {"path": "(site\\d)"}})))
+    assert {d.code for d in caught.value.diagnostics} == {"PG404"}
+    assert "there are 40 examples in 2 groups, which stay whole" in str(caught.value)
+    assert str(caught.value).startswith("error[PG404]"), "in a log, too, the first line says something"

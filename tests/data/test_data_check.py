@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from pipegen.data.check import check_splits
+from pipegen.diagnostics.diagnostic import Severity
 from pipegen.ops.base import Transform
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +45,14 @@ def found(spec: PipelineSpec) -> list[tuple[str, str]]:
         ({"parts": {"train": 0.7, "validation": 0.2, "test": 0.1}, "method": "keras"}, [("PG301", "splits.parts")]),
         ({"parts": {"a": 0.8, "b": 0.2}, "method": "keras"}, [("PG301", "splits.parts")]),
         ({"parts": TWO, "method": "keras"}, []),
+        ({"parts": TWO, "method": "keras_utility", "seed": 2**32 - 1}, []),
+        ({"parts": TWO, "method": "keras_utility", "seed": 2**32}, [("PG302", "splits.seed")]),
+        ({"parts": {"train": 10, "validation": 2}, "method": "keras_utility"}, [("PG301", "splits.parts.train")]),
+        ({"parts": {"train": 0.7, "validation": 0.2}, "method": "keras_utility"}, [("PG301", "splits.parts")]),
+        ({"parts": {"a": 0.8, "b": 0.2}, "method": "keras_utility"}, [("PG301", "splits.parts")]),
+        ({"parts": TWO, "method": "keras_utility", "stratify": "label"}, [("PG302", "splits.stratify")]),
+        ({"parts": TWO, "method": "keras_utility", "group": {"path": "."}}, [("PG302", "splits.group")]),
+        ({"parts": {"test": 0.1}, "folds": FOLDS, "method": "keras_utility"}, [("PG301", "splits.parts"), ("PG302", "splits.folds")]),
         ({"parts": FOLDERS, "method": "folder"}, []),
         ({"parts": TWO, "method": "folder"}, [("PG301", "splits.parts.train"), ("PG301", "splits.parts.validation")]),
         ({"parts": {"train": "a", "validation": "a/b"}, "method": "folder"}, [("PG301", "splits.parts.validation")]),
@@ -130,3 +141,19 @@ def test_a_plain_function_serves_as_locator(make_spec: MakeSpec) -> None:
 
     (finding,) = check_splits(make_spec(), lambda path, text="", key=False: Label(None, text, f"{path} {key}"))
     assert finding.labels[0].path == "('splits',) False"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"csv": {"path": "x.csv", "features": {"image": {"kind": "image", "column": "file"}, "label": {"kind": "label"}}}},
+        {"tfrecord": {"path": "x.tfrecord", "features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}},
+        {"arrays": {"features": {"image": {"kind": "image"}, "label": {"kind": "label"}}}},
+    ],
+    ids=lambda source: next(iter(source)),
+)
+def test_the_utility_of_keras_knows_folders_alone(source: dict[str, Any]) -> None:
+    spec = {"pipegen": 1, "source": source, "splits": {"parts": TWO, "method": "keras_utility"}, "transforms": [{"resize": {"size": 8}}]}
+    (finding,) = [d for d in inspect("x.yaml", text=yaml.safe_dump(spec)).diagnostics.items if d.severity is Severity.ERROR]
+    assert (finding.code, finding.labels[0].path) == ("PG302", "splits.method")
+    assert next(iter(source)) in finding.message

@@ -25,6 +25,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "grouped": {"parts": PARTS, "group": {"path": r"(\d)\.jpg"}},
     "folds": {"folds": {"count": 3, "fold": 1}, "parts": {"test": 0.2}},
     "keras": {"parts": PARTS, "method": "keras"},
+    "keras_utility": {"parts": PARTS, "method": "keras_utility", "seed": 7},
     "hash": {"parts": PARTS, "method": "hash"},
 }
 

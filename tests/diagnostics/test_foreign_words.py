@@ -214,7 +214,7 @@ def test_the_user_s_values_are_in_the_lines() -> None:
 def test_the_table_is_well_formed() -> None:
     """Each row has a place, words in the spelling of their library, and lines; no word stands twice in one place with the same lines."""
     seen = [(row.place, plain(word.partition("=")[0]), word.partition("=")[2], row.lines) for row in every_row() for word in row.words]
-    assert {row.place for row in every_row()} == {"step", "source", "key", "value", "spec", "split"}
+    assert {row.place for row in every_row()} == {"step", "source", "key", "value", "spec", "split", "member"}
     assert all(row.words and row.lines for row in every_row())
     assert len(seen) > 900
     assert sorted(row for row in set(seen) if seen.count(row) > 2) == []

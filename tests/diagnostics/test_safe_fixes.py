@@ -26,6 +26,7 @@ MAKERS = {
     "diagnostics/ignore.py _removal": ["SAFE", "SAFE"],
     "spec/choices.py _hanging": ["SAFE"],
     "spec/choices.py _unknown": ["SUGGESTION"],
+    "spec/choices.py _with_dashes": ["SAFE"],
     "spec/edits.py _known": ["SUGGESTION"],
     "spec/edits.py _unknown": ["SUGGESTION"],
     "spec/extends.py _unreadable": ["SUGGESTION"],

@@ -53,7 +53,7 @@ ALONE: dict[str, dict[str, Any]] = {
 """Specs for sections that do not go with all of the others."""
 WORDS: list[tuple[tuple[str | int, ...], list[str]]] = [
     (("shuffle",), ["global", "none"]),
-    (("splits", "method"), ["random", "hash", "folder", "keras"]),
+    (("splits", "method"), ["random", "hash", "folder", "keras", "keras_utility"]),
     (("splits", "stratify"), ["label"]),
     (("params", "size", "type"), ["float", "bool", "path", "choice"]),
     (("source", "image_folder", "labels"), ["folder", "none"]),

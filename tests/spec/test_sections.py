@@ -81,7 +81,10 @@ def test_the_shortest_spec_and_its_defaults() -> None:
             "splits: {parts: {train: 1.0}}",
             "`splits.parts.train` is a number above 0 and below 1, a whole number of 1 or more or text, got `1.0`",
         ),
-        ("splits: {method: rondam}", "`splits.method` is `random`, `hash`, `folder`, `keras` or `{column: COLUMN}`, got `rondam`"),
+        (
+            "splits: {method: rondam}",
+            "`splits.method` is `random`, `hash`, `folder`, `keras`, `keras_utility` or `{column: COLUMN}`, got `rondam`",
+        ),
         ("splits: {folds: {count: 1, fold: 0}}", "`splits.folds.count` is a whole number of 2 or more, got `1`"),
         (
             "splits: {parts: {train: all}}",

@@ -280,10 +280,10 @@ def test_a_choice_that_came_later_keeps_the_hash_of_older_specs() -> None:
         "transforms": [{"decode": {"scaled": "never"}}, {"resize": {"size": 24}}],
     }
     hashes = []
-    for jpeg in (None, "fast", "accurate"):
+    for jpeg in (None, "fast", "accurate", "tensorflow"):
         steps = [{"decode": {"scaled": "never", **({"jpeg": jpeg} if jpeg else {})}}, {"resize": {"size": 24}}]
         spec = load({**old, "transforms": steps}).spec
         assert spec is not None
         hashes.append(spec_hash(spec))
     assert hashes[0] == hashes[1] == "502df453164b586643b58f3d1488d46949ccbf6797fc3ab8964fe6647601ad68", "as computed before"
-    assert hashes[2] != hashes[0]
+    assert len({hashes[0], *hashes[2:]}) == 3

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.iterators import TranslatingIterator
 from pipegen.backend.datasets.sharing import Handed
+from pipegen.diagnostics.foreign import member
 from pipegen.untraced import untraced
 from pipegen.waiting import Waiting
 
@@ -31,6 +32,13 @@ class Explains(tf.data.Dataset):
     _pipegen_waiting: Waiting
     _pipegen_check: Callable[[], None]
     _pipegen_handed: Handed
+
+    if not TYPE_CHECKING:  # a type checker that sees it takes every attribute for one that is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Names what the pipeline has, where code asks its dataset for a member of another library's, such as `class_names`."""
+            meant = "" if name.startswith("_") else member(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self)
 
     def _pipegen_source(self) -> tf.data.Dataset:
         """Returns what to build on: of a length that is not asserted, since the first epoch after a resume is shorter."""

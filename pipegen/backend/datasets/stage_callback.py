@@ -39,6 +39,8 @@ class StageCallback(ResumeCallback):
         save_freq: Without effect.
     """
 
+    _pipe: Stage
+
     def __init__(
         self, whole: StagedPipeline, stage: Stage | None, directory: str | os.PathLike[str] | None = None, save_freq: str | int = "epoch"
     ) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _ERRORS_ONLY = "2"
+_ASKS_FOR_LINES = ("0", "1")
+"""Levels with which a user asks for TensorFlow's log lines. A higher one asks for silence, which TensorFlow does not keep by itself."""
 
 _NOISE = re.compile(
     rb"""
@@ -35,25 +37,28 @@ _NOISE = re.compile(
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow without its log lines, unless the user has set `TF_CPP_MIN_LOG_LEVEL` or has imported it already.
+    """Imports TensorFlow without its log lines, unless `TF_CPP_MIN_LOG_LEVEL` asks for them or it is imported already.
 
-    TensorFlow reads the variable once, on import: afterwards it is gone again, and TensorFlow logs errors alone.
+    TensorFlow reads the variable once, on import: where the user has not set it, it is gone again afterwards, and TensorFlow logs errors
+    alone.
     """
-    if "tensorflow" in sys.modules or _LEVEL in os.environ:
+    if "tensorflow" in sys.modules or _user_asks_for_lines():
         return
-    os.environ[_LEVEL] = _ERRORS_ONLY
+    is_set = _LEVEL in os.environ
+    os.environ.setdefault(_LEVEL, _ERRORS_ONLY)
     try:
         with uncollected(), without_noise():
             tensorflow = importlib.import_module("tensorflow")
             tensorflow.config.list_physical_devices()  # looks for drivers, and says which it has not found
     finally:
-        os.environ.pop(_LEVEL, None)
+        if not is_set:
+            os.environ.pop(_LEVEL, None)
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Holds TensorFlow's chatter back, unless the user has set `TF_CPP_MIN_LOG_LEVEL`."""
-    if _LEVEL in os.environ:
+    """Holds TensorFlow's chatter back, unless `TF_CPP_MIN_LOG_LEVEL` asks for it."""
+    if _user_asks_for_lines():
         yield
         return
     with without_noise():
@@ -81,6 +86,10 @@ def without_noise() -> Iterator[None]:
             for line in held:
                 if not _NOISE.fullmatch(line.rstrip(b"\r\n")):
                     os.write(2, line)
+
+
+def _user_asks_for_lines() -> bool:
+    return os.environ.get(_LEVEL) in _ASKS_FOR_LINES
 
 
 def _flush() -> None:

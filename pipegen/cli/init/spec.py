@@ -34,7 +34,7 @@ def spec_text(summary: str, comments: Iterable[str], sections: Iterable[str]) ->
 
 def first_spec(found: Survey, spec_folder: str) -> str:
     """Writes the spec of a folder, whose path is relative to the spec's own folder."""
-    labels = "" if found.labelled else ", labels: none"
+    labels = ("" if found.labelled else ", labels: none") + (", follow_links: true" if found.follow_links else "")
     lines = [f"source: {{image_folder: {{path: {flow_scalar(relative(found.folder, spec_folder))}{labels}}}}}"]
     if found.layout == "splits":
         parts = ", ".join(f"{split}: {flow_scalar(name)}" for split, name in found.parts.items())

@@ -13,6 +13,7 @@ from pipegen.cli.init.samples import Sample, sample_of
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.sources.listing.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +40,7 @@ class Survey:
         listing: The files.
         sample: What their headers say.
         remarks: What the user should know.
+        follow_links: Whether folders that are links were entered, which the source has to say.
     """
 
     folder: str
@@ -48,6 +50,7 @@ class Survey:
     listing: Listing
     sample: Sample
     remarks: tuple[str, ...] = ()
+    follow_links: bool = False
 
     @property
     def class_counts(self) -> dict[str, int]:
@@ -84,13 +87,38 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
     """
     folder = enter(folder)
     full, loose = level(folder)
+    linked = sorted(set(level(folder, follow_links=True)[0]) - set(full))
+    if linked:
+        full = sorted([*full, *linked])
+    walk = _Walk(bool(linked), progress)
+    remarks: list[str] = []
+    if linked:
+        are = "are links to folders" if len(linked) > 1 else "is a link to a folder"
+        remarks.append(f"{quoted(linked)} {are}, which the spec enters")
     parts = split_folders(full)
     if "train" in parts and len(parts) > 1:
-        return _with_splits(folder, parts, progress)
+        return _with_splits(folder, parts, walk, remarks)
     if len(full) > 1:
-        remarks = [f"{loose:,} images lie beside the class folders; they belong to no class and are not used"] if loose else []
-        return _without_splits(folder, "classes", progress, remarks)
-    return _without_splits(folder, "flat", progress, [])
+        remarks += [f"{loose:,} images lie beside the class folders; they belong to no class and are not used"] if loose else []
+        return _without_splits(folder, "classes", walk, remarks)
+    return _without_splits(folder, "flat", walk, remarks)
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Settings of a walk through folders.
+
+    Attributes:
+        follow_links: Whether linked folders are entered.
+        progress: Called with the number of files seen so far, now and then.
+    """
+
+    follow_links: bool
+    progress: Callable[[int], None] | None
+
+    def source(self, folder: str, *, labelled: bool) -> ImageFolder:
+        """Returns the source of a folder."""
+        return ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled else "none", follow_links=self.follow_links)
 
 
 def enter(folder: str) -> str:
@@ -103,12 +131,12 @@ def enter(folder: str) -> str:
     return folder
 
 
-def level(folder: str) -> tuple[list[str], int]:
+def level(folder: str, *, follow_links: bool = False) -> tuple[list[str], int]:
     """The folders directly in a folder that hold images at any depth, and how many images lie beside them."""
-    scan = Scan(os.path.abspath(folder))
+    scan = Scan(os.path.abspath(folder), follow_links=follow_links)
     try:
-        names, _, loose = scan.level("")
-        return [name for name in names if scan.tree(name)], len(loose)
+        names, links, loose = scan.level("")
+        return [name for name in sorted([*names, *links]) if scan.tree(name)], len(loose)
     except OpError as error:
         raise CannotRun(error.message) from error
 
@@ -129,24 +157,23 @@ def split_of(name: str) -> str | None:
     return next((split for split, spellings in _SPLIT_NAMES.items() if any(word in spellings for word in words)), None)
 
 
-def _with_splits(folder: str, parts: dict[str, str], progress: Callable[[int], None] | None) -> Survey:
+def _with_splits(folder: str, parts: dict[str, str], walk: _Walk, remarks: list[str]) -> Survey:
     """Splits by folder. Those without class folders are left out where the training images have classes."""
-    remarks: list[str] = []
-    labelled = {split: bool(level(os.path.join(folder, name))[0]) for split, name in parts.items()}
+    labelled = {split: bool(level(os.path.join(folder, name), follow_links=walk.follow_links)[0]) for split, name in parts.items()}
     bare = [split for split in parts if labelled["train"] and not labelled[split]]
     remarks += [f"{parts.pop(split)}/ has no class folders; `pipe.predict_on` takes it as it is" for split in bare]
     if len(parts) == 1:
         remarks.append("no other folder is named like a split and has classes, so a part of the training images is set aside")
-        return _without_splits(os.path.join(folder, parts["train"]), "classes", progress, remarks)
-    source = ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled["train"] else "none")
-    listing = source.list_parts(Path.cwd(), parts, progress)
-    return Survey(folder, "splits", labelled["train"], parts, listing, sample_of(listing.keys, listing.path), tuple(remarks))
+        return _without_splits(os.path.join(folder, parts["train"]), "classes", walk, remarks)
+    listing = walk.source(folder, labelled=labelled["train"]).list_parts(Path.cwd(), parts, walk.progress)
+    sample = sample_of(listing.keys, listing.path)
+    return Survey(folder, "splits", labelled["train"], parts, listing, sample, tuple(remarks), walk.follow_links)
 
 
-def _without_splits(folder: str, layout: Layout, progress: Callable[[int], None] | None, remarks: list[str]) -> Survey:
+def _without_splits(folder: str, layout: Layout, walk: _Walk, remarks: list[str]) -> Survey:
     labelled = layout == "classes"
     try:
-        listing = ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled else "none").list(Path.cwd(), progress)
+        listing = walk.source(folder, labelled=labelled).list(Path.cwd(), walk.progress)
     except OpError as error:
         raise CannotRun(error.message, *error.lines) from error
-    return Survey(folder, layout, labelled, {}, listing, sample_of(listing.keys, listing.path), tuple(remarks))
+    return Survey(folder, layout, labelled, {}, listing, sample_of(listing.keys, listing.path), tuple(remarks), walk.follow_links)

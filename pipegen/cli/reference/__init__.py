@@ -1,4 +1,4 @@
-"""The reference: a page for each section of a spec, for the commands and for the findings, read off what they describe.
+"""The reference: a page for each section of a spec, for the commands, the findings and Python's names, read off what they describe.
 
 A section's page is `sections/NAME.md`: what the section is for, an example that is a whole spec, and remarks. A line
 `<!-- keys: MODEL -->` stands for the keys of a model, `<!-- sources -->` for the list of sources. The pages in `docs/reference/` and
@@ -20,9 +20,11 @@ def reference_pages(app: typer.Typer) -> dict[str, str]:
     from pipegen.cli.reference.findings import findings_page, migration_findings_page
     from pipegen.cli.reference.op_reference import reference
     from pipegen.cli.reference.other_libraries import pages as other_libraries
+    from pipegen.cli.reference.python_names import NAMES, names_page
     from pipegen.cli.reference.section_pages import PAGES, markdown
 
     pages = {name: markdown(name) for name in PAGES}
+    pages |= {name: names_page(name) for name in NAMES}
     pages |= {"commands": commands_page(app), "findings": findings_page(), "migration-findings": migration_findings_page()}
     return {
         os.path.join("docs", "ops.md"): reference(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pipegen.diagnostics.catalog import CODES, page
+from pipegen.diagnostics.page_files import with_files_in_words
 from pipegen.migrate.findings import RULES
 from pipegen.migrate.pages import migration_page
 
@@ -61,6 +62,6 @@ def _row(code: str, name: str, sort: str, title: str) -> str:
 
 def _section(code: str, name: str, sort: str, text: str) -> list[str]:
     """Returns the page of a code as a section; its headings become bold lines, and its fences such that every renderer knows them."""
-    body = re.sub(r"^## (.+)$", r"**\1**", text.partition("\n")[2].strip(), flags=re.MULTILINE)
-    body = re.sub(r"^```(files|bytes|absent|notebook)\b.*$", r"```text", body, flags=re.MULTILINE)
+    body = re.sub(r"^## (.+)$", r"**\1**", with_files_in_words(text).partition("\n")[2].strip(), flags=re.MULTILINE)
+    body = re.sub(r"^```(bytes|notebook)\b.*$", r"```text", body, flags=re.MULTILINE)
     return [f"### {code} {name}", "", f"*{sort}*", "", body]

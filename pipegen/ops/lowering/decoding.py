@@ -1,8 +1,9 @@
 """A file's bytes become pixels: by content, whole, one window alone, or at a fraction of the size.
 
-JPEG is decoded with the integer FAST transform and without fancy upsampling, unless it is to be accurate. That is a matter of
+JPEG is decoded with the integer FAST transform and without fancy upsampling, unless other pixels are asked for. That is a matter of
 meaning: only so do the pixels of a window depend on nothing outside it, and decoding the window alone gives what cutting it out
-gives. Accurate is the slow integer transform with fancy upsampling, which is what Pillow does, bit for bit: at full size and whole.
+gives. `accurate` is the slow integer transform with fancy upsampling, which is what Pillow does, bit for bit; `tensorflow` is the FAST
+one with fancy upsampling, the defaults of `tf.io.decode_image`. Both decode at full size and whole.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
     WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    Jpeg: TypeAlias = Literal["fast", "accurate", "tensorflow"]
     Found: TypeAlias = tuple[tf.Tensor | None, ...]
 
 RATIOS = (1, 2, 4, 8)
 """By what a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
-_FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
-_ACCURATE: dict[str, Any] = {"dct_method": "INTEGER_ACCURATE", "fancy_upscaling": True}
+_HOW: dict[str, dict[str, Any]] = {
+    "fast": {"dct_method": "INTEGER_FAST", "fancy_upscaling": False},
+    "accurate": {"dct_method": "INTEGER_ACCURATE", "fancy_upscaling": True},
+    "tensorflow": {"dct_method": "INTEGER_FAST", "fancy_upscaling": True},
+}
 USUAL = 8
 """Up to how many times the pixels that are needed make a usual image."""
 _HEAD, _START = 24, 1024
@@ -71,7 +76,7 @@ def decode(
     *,
     exif: Literal["apply", "ignore"] = "apply",
     need: Need = None,
-    accurate: bool = False,
+    jpeg: Jpeg = "fast",
     rare: bool = False,
 ) -> tf.Tensor:
     """Decode a file of any format that is read; of an animation the first frame.
@@ -82,7 +87,7 @@ def decode(
         exif: Whether it is turned upright.
         need: The least `(height, width)` in pixels that is needed: a JPEG is reduced by the greatest of `RATIOS` whose
             multiple of it still fits into the upright image. `None` keeps the full size.
-        accurate: Whether a JPEG is decoded accurately, which takes `need` to be `None`.
+        jpeg: How a JPEG is decoded; all but `fast` take `need` to be `None`.
         rare: Whether the file is known to be none that `survey` calls plain, so that nothing is made ready for those.
 
     Returns:
@@ -92,11 +97,11 @@ def decode(
     from pipegen.ops.lowering.formats import decode_other
 
     def plain() -> tf.Tensor:
-        return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None, accurate=accurate)
+        return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None, jpeg=jpeg)
 
     def segmented() -> tf.Tensor:
         marked, size, turn = _looked_at(contents, exif)
-        image = _segmented(marked, channels, _ratio_index(size, need) if need else None, accurate)
+        image = _segmented(marked, channels, _ratio_index(size, need) if need else None, jpeg)
         return image if turn is None else once(orient, image, turn)
 
     def other() -> tf.Tensor:
@@ -113,7 +118,7 @@ def decode_window(
     exif: Literal["apply", "ignore"] = "apply",
     need: Need = None,
     whole: bool = False,
-    accurate: bool = False,
+    jpeg: Jpeg = "fast",
     rare: bool = False,
 ) -> tf.Tensor:
     """Decode one window of an image.
@@ -128,7 +133,7 @@ def decode_window(
             `RATIOS` whose multiple of it still fits into the window. The window in the reduced image is
             `scaled_window`. `None` keeps the full size.
         whole: Decode the whole image (reduced likewise) and cut the window out: the same pixels, slower.
-        accurate: As for `decode`; the window is cut out then.
+        jpeg: As for `decode`; the window is cut out of the whole, unless it is `fast`.
         rare: As for `decode`.
 
     Returns:
@@ -148,14 +153,14 @@ def decode_window(
 
     def plain() -> tf.Tensor:
         place, index = chosen(_jpeg_size(contents))
-        if whole or accurate:
-            return cut(_jpeg(contents, channels, index, accurate=accurate), place, index)
+        if whole or jpeg != "fast":
+            return cut(_jpeg(contents, channels, index, jpeg=jpeg), place, index)
         return _jpeg(contents, channels, index, place)
 
     def segmented() -> tf.Tensor:
         marked, size, turn = _looked_at(contents, exif)
         place, index = chosen(size)
-        image = _segmented(marked, channels, index, accurate)
+        image = _segmented(marked, channels, index, jpeg)
         return cut(image if turn is None else once(orient, image, turn), place, index)
 
     def other() -> tf.Tensor:
@@ -194,7 +199,7 @@ def survey(
 
 
 def decode_surveyed(
-    contents: tf.Tensor, found: Found, alone: Branch, channels: int, *, need: Need = None, whole: bool = False, accurate: bool = False
+    contents: tf.Tensor, found: Found, alone: Branch, channels: int, *, need: Need = None, whole: bool = False, jpeg: Jpeg = "fast"
 ) -> tf.Tensor:
     """Decode a file of which `survey` has found out what is to be known.
 
@@ -205,14 +210,14 @@ def decode_surveyed(
         channels: 1, 3 or 4.
         need: What the survey was told.
         whole: As for `decode_window`.
-        accurate: As for `decode_window`.
+        jpeg: As for `decode_window`.
 
     Returns:
         uint8 `(height, width, channels)`.
     """
     branch, *window = found
     place = window[0] if window else None
-    first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, whole=whole, accurate=accurate) for ratio in _ratios(need))
+    first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, whole=whole, jpeg=jpeg) for ratio in _ratios(need))
     # Only the rare files are a function apart: when it is first called, TensorFlow makes ready all that it holds.
     return _shaped(first() if branch is None else tf.switch_case(branch, [first, *reduced, apart(alone)]), channels)
 
@@ -278,14 +283,14 @@ def _looked_at(contents: tf.Tensor, exif: str) -> tuple[tf.Tensor, tf.Tensor, tf
     return read, tf.where(swaps_sides(turn), tf.reverse(shape[:2], [0]), shape[:2]), turn
 
 
-def _segmented(contents: tf.Tensor, channels: int, index: tf.Tensor | None, accurate: bool) -> tf.Tensor:
+def _segmented(contents: tf.Tensor, channels: int, index: tf.Tensor | None, jpeg: Jpeg) -> tf.Tensor:
     """Decode a JPEG of any colours as stored; accurate inks by Pillow, as TensorFlow mixes them a level darker."""
     from pipegen.ops.lowering.library import read_by_library
 
     def read() -> tf.Tensor:
-        return _jpeg(contents, channels, index, accurate=accurate)
+        return _jpeg(contents, channels, index, jpeg=jpeg)
 
-    if not accurate or target() != "process":
+    if jpeg != "accurate" or target() != "process":
         return read()
     inks = tf.io.extract_jpeg_shape(contents)[2] == 4
     return tf.cond(inks, apart(lambda: read_by_library(contents, channels, 8, exif="ignore")), read)
@@ -330,17 +335,17 @@ def _ratio_index(size: tf.Tensor, need: tuple[int, int]) -> tf.Tensor:
 
 
 def _jpeg(
-    contents: tf.Tensor, channels: int, index: tf.Tensor | None, window: tf.Tensor | None = None, *, accurate: bool = False
+    contents: tf.Tensor, channels: int, index: tf.Tensor | None, window: tf.Tensor | None = None, *, jpeg: Jpeg = "fast"
 ) -> tf.Tensor:
     """Decode a JPEG as stored, whole or one window of it, reduced by `RATIOS[index]`."""
     if index is None:
-        return _jpeg_at(contents, channels, 1, window, accurate=accurate)
+        return _jpeg_at(contents, channels, 1, window, jpeg=jpeg)
     place = None if window is None else scaled_window(window, tf.gather(RATIOS, index))
-    return tf.switch_case(index, [partial(_jpeg_at, contents, channels, ratio, place, accurate=accurate) for ratio in RATIOS])
+    return tf.switch_case(index, [partial(_jpeg_at, contents, channels, ratio, place, jpeg=jpeg) for ratio in RATIOS])
 
 
 def _jpeg_at(
-    contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | None, *, whole: bool = False, accurate: bool = False
+    contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | None, *, whole: bool = False, jpeg: Jpeg = "fast"
 ) -> tf.Tensor:
     """Decode a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image.
 
@@ -349,12 +354,12 @@ def _jpeg_at(
     from pipegen.ops.lowering.formats import luma, with_opacity
 
     def read(channels: int) -> tf.Tensor:
-        if place is None or whole or accurate:
-            image = tf.io.decode_jpeg(contents, channels, ratio=ratio, **(_ACCURATE if accurate else _FAST))
+        if place is None or whole or jpeg != "fast":
+            image = tf.io.decode_jpeg(contents, channels, ratio=ratio, **_HOW[jpeg])
             return image if place is None else _slice(image, place)
-        return tf.io.decode_and_crop_jpeg(contents, place, channels, ratio=ratio, **_FAST)
+        return tf.io.decode_and_crop_jpeg(contents, place, channels, ratio=ratio, **_HOW["fast"])
 
-    if channels == 1 and accurate:
+    if channels == 1 and jpeg == "accurate":
         return _shaped(luma(read(3)), 1)
     if channels == 1:  # the decoder has no way from CMYK to gray
         cmyk = tf.io.extract_jpeg_shape(contents)[2] == 4

@@ -48,6 +48,8 @@ class Decode(DecodeTransform):
 
     `jpeg: accurate` gives the pixels that Pillow, and so Keras, reads: the slow integer transform with smooth upsampling of chroma, at
     full size and never a window alone. It is for parity, with `resize: {method: {pillow: FILTER}}`, and takes several times as long.
+    `jpeg: tensorflow` gives the pixels of `tf.io.decode_image`, which `keras.utils.image_dataset_from_directory` reads: the fast
+    transform with smooth upsampling of chroma, at full size, too.
     """
 
     op = "decode"
@@ -56,13 +58,14 @@ class Decode(DecodeTransform):
         Example("decode: {channels: 1, exif: ignore}", FILE, "uint8[?×?×1] in [0, 255]"),
         Example("decode: {scaled: never}", FILE, "uint8[?×?×3] in [0, 255]"),
         Example("decode: {jpeg: accurate, exif: ignore}", FILE, "uint8[?×?×3] in [0, 255]"),
+        Example("decode: {jpeg: tensorflow, exif: ignore}", FILE, "uint8[?×?×3] in [0, 255]"),
         Example("decode: {channels: 1, bits: 16}", FILE, "uint16[?×?×1] in [0, 65535]"),
     )
 
     exif: Literal["apply", "ignore"] = "apply"
     """Whether an image is turned upright as its EXIF orientation says: `apply` or `ignore`."""
-    jpeg: Literal["fast", "accurate"] = "fast"
-    """How a JPEG is decoded: `fast`, or `accurate` as Pillow does it, at full size."""
+    jpeg: Literal["fast", "accurate", "tensorflow"] = "fast"
+    """How a JPEG is decoded: `fast`, or at full size `accurate` as Pillow does it, or as `tensorflow` does it by default."""
     scaled: Literal["auto", "never"] = "auto"
     """Whether a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, as far as the next step allows: `auto` or `never`."""
     channels: Literal[1, 3, 4] | None = None
@@ -73,14 +76,14 @@ class Decode(DecodeTransform):
 
     @model_validator(mode="after")
     def _consistent(self) -> Decode:
-        if self._accurate and self.scaled == "auto" and "scaled" in self.model_fields_set:
-            raise ValueError("`jpeg: accurate` decodes at full size, so leave `scaled` out")
+        if self._whole and self.scaled == "auto" and "scaled" in self.model_fields_set:
+            raise ValueError(f"`jpeg: {self.jpeg}` decodes at full size, so leave `scaled` out")
         return self
 
     def meaning(self) -> dict[str, Any]:
-        """`accurate` decodes at full size, whatever `scaled` is; `fast` is not named, as specs are older than the choice."""
+        """All but `fast` decode at full size, whatever `scaled` is; `fast` is not named, as specs are older than the choice."""
         said = super().meaning()
-        return said | {"scaled": "never"} if self._accurate else {key: value for key, value in said.items() if key != "jpeg"}
+        return said | {"scaled": "never"} if self._whole else {key: value for key, value in said.items() if key != "jpeg"}
 
     def plainest(self, x: FeatureType) -> Decode:
         unsaid = self.model_copy(update={"channels": None, "bits": None}).on(x)
@@ -110,7 +113,7 @@ class Decode(DecodeTransform):
         return self.model_copy(update=open_) if open_ else self
 
     def traits(self, x: FeatureType) -> Traits:
-        plain = self.on(x)._bits == _BITS and not self._accurate
+        plain = self.on(x)._bits == _BITS and not self._whole
         return Traits(Family.ELEMENT, decodes=True, decodes_windows=plain, decodes_scaled=plain and self.scaled == "auto")
 
     @property
@@ -122,11 +125,11 @@ class Decode(DecodeTransform):
         return self.bits or _BITS
 
     @property
-    def _accurate(self) -> bool:
-        return self.jpeg == "accurate"
+    def _whole(self) -> bool:
+        return self.jpeg != "fast"
 
     def _need(self, need: tuple[int, int] | None) -> tuple[int, int] | None:
-        return need if self.scaled == "auto" and not self._accurate else None
+        return need if self.scaled == "auto" and not self._whole else None
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         return self.decode(image)
@@ -138,7 +141,7 @@ class Decode(DecodeTransform):
 
         if self._bits != _BITS:
             return once(decode_deep, contents, channels=self._channels, exif=self.exif)
-        return once(decode, contents, channels=self._channels, exif=self.exif, need=self._need(need), accurate=self._accurate)
+        return once(decode, contents, channels=self._channels, exif=self.exif, need=self._need(need), jpeg=self.jpeg)
 
     def read_by_python(self, content: bytes) -> str | None:
         found = format_of(content)
@@ -166,7 +169,7 @@ class Decode(DecodeTransform):
         if self._bits != _BITS:
             return cut_out(self.decode(contents), window)
         given = contents, window, self._channels
-        return decode_window(*given, exif=self.exif, need=self._need(need), whole=whole, accurate=self._accurate)
+        return decode_window(*given, exif=self.exif, need=self._need(need), whole=whole, jpeg=self.jpeg)
 
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> Survey | None:
         from pipegen.ops.lowering.decoding import survey
@@ -185,12 +188,12 @@ class Decode(DecodeTransform):
         from pipegen.ops.lowering.decoding import decode, decode_surveyed, decode_window
         from pipegen.ops.lowering.once import once
 
-        told: dict[str, Any] = {"exif": self.exif, "need": self._need(need), "accurate": self._accurate, "rare": True}
+        told: dict[str, Any] = {"exif": self.exif, "need": self._need(need), "jpeg": self.jpeg, "rare": True}
         if window is None:
             alone = partial(once, decode, contents, channels=self._channels, **told)
         else:
             alone = partial(decode_window, contents, window, self._channels, whole=whole, **told)
-        return decode_surveyed(contents, found, alone, self._channels, need=told["need"], whole=whole, accurate=self._accurate)
+        return decode_surveyed(contents, found, alone, self._channels, need=told["need"], whole=whole, jpeg=self.jpeg)
 
 
 def _said(x: FeatureType) -> dict[str, int | None]:

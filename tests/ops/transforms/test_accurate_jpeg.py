@@ -45,9 +45,25 @@ def test_pixels_are_pillow_s(channels: int) -> None:
         assert (fast != accurate).any(), "that is what it is for"
 
 
+@pytest.mark.tf
+@pytest.mark.smoke
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pixels_are_tensorflow_s(channels: int) -> None:
+    import tensorflow as tf
+
+    from pipegen.ops.transforms.decode import Decode
+
+    for subsampling, shape in FILES:
+        contents = tf.constant(jpeg(subsampling, *shape))
+        expected = tf.io.decode_image(contents, channels=channels, expand_animations=False).numpy()
+        np.testing.assert_array_equal(Decode(jpeg="tensorflow", channels=channels).decode(contents).numpy(), expected)
+        if subsampling and channels > 1:
+            assert (Decode(channels=channels).decode(contents).numpy() != expected).any(), "that is what it is for"
+
+
 @pytest.mark.parametrize("crop", ["random_resized_crop: {size: 18}", "random_crop: {size: 18}", "resize: {size: 18}"])
 def test_no_window_and_no_scale(crop: str) -> None:
-    for how, leaves in (("accurate", True), ("fast", False)):
+    for how, leaves in (("accurate", True), ("tensorflow", True), ("fast", False)):
         text = f"{{transforms: [{{decode: {{jpeg: {how}}}}}, {{{crop}}}]}}"
         done = compiled(built(text), load_spec(text))
         stages = [stage for stage in done.plan.stages() if isinstance(stage, (s.Decode, s.DecodeWindow))]

@@ -1,0 +1,118 @@
+"""The files beside the specs of a page, in words: a page lists them in a notation from which tests make them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_FILE = re.compile(r"(?P<path>\S+) +(?P<kind>\w+)(?:\*(?P<count>\d+))?(?: +(?P<rest>.*))?")
+_FENCE = re.compile(r"^```(files|absent) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
+_IMAGES = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "scene": "picture"}
+_EDITS = {"dark": "very dark", "blurred": "blurred", "recoloured": "in other colours"}
+_RECORDS = {"array_record": "ArrayRecord", "hdf5": "HDF5", "lmdb": "LMDB", "mds": "MDS", "sqlite": "SQLite", "tfrecord": "TFRecord"}
+_COLUMNS = {"bytes": "image files", "path": "paths", "class": "labels", "numbers": "numbers"}
+
+
+def with_files_in_words(text: str) -> str:
+    """Returns the Markdown of a page whose blocks of files are such as people read, each with a line before it that says what it is."""
+    return _FENCE.sub(lambda fence: _block(fence[1], fence[2]), text)
+
+
+def _block(kind: str, listed: str) -> str:
+    if kind == "absent":
+        return "No file has this name."
+    return "\n".join(["Files beside it:", "", "```text", *described(listed.splitlines()), "```"])
+
+
+def described(lines: list[str]) -> list[str]:
+    """Returns what the lines of a block of files describe, a line for each; the lines of a text follow it, indented.
+
+    Raises:
+        ValueError: For a line that does not describe a file.
+    """
+    files = [match for line in lines if line.strip() and (match := _FILE.fullmatch(line.strip()))]
+    if len(files) != sum(1 for line in lines if line.strip()):
+        raise ValueError(f"one of these lines does not describe a file: {lines}")
+    scenes: dict[int, tuple[str, str]] = {}
+    found: list[str] = []
+    for file in files:
+        kind, count, rest = file["kind"], int(file["count"] or 1), (file["rest"] or "").strip()
+        what = _scenes(file["path"], count, rest, scenes) if kind == "scene" else _what(kind, count, rest)
+        found.append(f"{_paths(file['path'], count)}: {what}")
+        if kind == "text":
+            found += [f"    {line}" for line in rest.replace("\\n", "\n").splitlines()]
+    return found
+
+
+def _paths(path: str, count: int) -> str:
+    if count == 1:
+        return path.replace("{i}", "0")
+    return f"{path.replace('{i}', '0')} to {path.rpartition('/')[2].replace('{i}', str(count - 1))}"
+
+
+def _what(kind: str, count: int, rest: str) -> str:
+    """Returns what a file of a kind holds, or each of several."""
+    if kind == "text":
+        return ("this text" if count == 1 else "this text in each") if rest else "an empty file"
+    if kind in _IMAGES:
+        return _images(_IMAGES[kind], count, rest)
+    if kind == "png16":
+        return f"{_images('PNG', count, rest)} and 16 bits"
+    if kind == "turned":
+        return f"{_images('JPEG', count, rest)} as stored, which EXIF turns by 90°"
+    told: dict[str, Callable[[], str]] = {
+        "truncated": lambda: "a JPEG that ends half-way" if count == 1 else f"{count} JPEGs that end half-way",
+        "empty": lambda: "an empty file",
+        "dir": lambda: "an empty folder",
+        "npz": lambda: "the arrays " + ", ".join(_array(array) for array in rest.split()),
+        "parquet": lambda: _rows(*rest.split()),
+        "tfds": lambda: f"a data set of TensorFlow Datasets with {_records(rest)}; half of them are `train`, half `test`",
+        "webdataset": lambda: f"a tar file of {_records(rest)}",
+    }
+    if kind in _RECORDS:
+        return f"{_RECORDS[kind]} with {_records(rest)}"
+    if kind not in told:
+        raise ValueError(f"files of the kind {kind!r} have no words")
+    return told[kind]()
+
+
+def _images(name: str, count: int, size: str) -> str:
+    counted = f"a {name}" if count == 1 else f"{count} {name}s"
+    return f"{counted} of {size.replace('x', '×')} pixels"
+
+
+def _scenes(path: str, count: int, rest: str, seen: dict[int, tuple[str, str]]) -> str:
+    """Returns what pictures show: copies of earlier ones have their seeds."""
+    size, seed, *edits = rest.split()
+    first = int(seed)
+    said = _images("picture", count, size)
+    original = seen.get(first) if count == 1 else None
+    if original is not None:
+        smaller = "" if original[1] == size else f", at {size.replace('x', '×')} pixels"
+        said = f"a copy of {original[0]}{smaller}"
+    for i in range(count):
+        seen.setdefault(first + i, (path.replace("{i}", str(i)), size))
+    return ", ".join([said, *(_EDITS[edit] for edit in edits)])
+
+
+def _array(array: str) -> str:
+    name, dtype, shape = re.split("[=:]", array)
+    return f"{name} ({dtype}, {shape.replace('x', '×')})"
+
+
+def _rows(count: str, *columns: str) -> str:
+    return f"{count} rows with " + ", ".join(f"{name} ({_COLUMNS[what]})" for name, what in (c.split(":") for c in columns))
+
+
+def _records(rest: str) -> str:
+    """Returns how many records there are, and what each key holds."""
+    count, *keys = rest.removesuffix(" cut").split()
+    told = ", ".join(f"{key} ({_value(what)})" for key, what in (k.split("=") for k in keys))
+    return f"{count} records of {told}" + ("; its last bytes are missing" if rest.endswith(" cut") else "")
+
+
+def _value(what: str) -> str:
+    kind, _, of = what.partition(":")
+    if kind == "jpeg":
+        return _images("JPEG", 1, of)
+    return f"a whole number from 0 to {int(of) - 1}" if kind == "int" else f"{of} numbers"
