@@ -326,9 +326,10 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
     # Talking about itself
 
     def check(self, model: keras.Model, stages: Literal["all", "element"] = "all") -> str:
-        """Compares the batches with a Keras model's inputs, units, activation and loss, and returns one line that says what fits.
+        """Compares the batches with a Keras model's inputs, ranges of values, output units, activation and loss.
 
-        A loss that padded batches would dilute is a warning, and in the line.
+        Returns one line that says what fits. A loss that padded batches would dilute is a warning, and so are images that nothing
+        scales; both are in the line. Images that the model scales once more are a mismatch.
 
         With `stages="element"`, the batches are those of `dataset(split, stages="element")`, for a model that holds `pipe.layer()`.
 
@@ -343,7 +344,7 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         out, record = self._main.emit.out, self._main.read
         record = record.replace(**{name: t for name, t in out.items() if kind_of(t).padded})  # places can be cut, and mixing adds some
         padded = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad" and self._ends_in_repeats(s)]
-        return check(model, given, self._main.emit.output, record, wrong, padded)
+        return check(model, given, self._main.emit.output, record, wrong, padded, None if element else out)
 
     def _ends_in_repeats(self, split: str) -> bool:
         """Returns whether the last batch of a split, were it padded, would have examples of weight 0."""

@@ -12,6 +12,7 @@ from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import visible
 from pipegen.types import times
 from pipegen.views.model_loss import FITS, classes_of_items, counts_padding, dilutes, ending_of, loss_problems, name_of
+from pipegen.views.model_range import range_of, range_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +30,11 @@ def check(
     record: ElementType,
     wrong: Sequence[str] = (),
     padded: Sequence[str] = (),
+    out: ElementType | None = None,
 ) -> str:
     """Says in one line what fits; for the arguments see `mismatches`. A model that is not compiled is a warning, and so is a loss that
-    counts what fills up the batches of the splits that are `padded`; `wrong` is known already.
+    counts what fills up the batches of the splits that are `padded`; `wrong` is known already. With the types of what leaves, `out`,
+    ranges of values are compared, too: scaled twice is a mismatch, and not at all a warning.
 
     Raises:
         ModelMismatchError: Listing everything that does not fit.
@@ -39,16 +42,19 @@ def check(
     """
     if not hasattr(model, "predict_on_batch"):
         raise TypeError(f"check takes a Keras model, got {model!r}")
-    found = [*wrong, *mismatches(model, element_spec, output, record)]
+    x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
+    twice, unscaled = range_problems(model, x, output.x, out)
+    found = [*wrong, *mismatches(model, element_spec, output, record), *twice]
     if found:
         raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
-    line = visible(summary(model, element_spec, output, record))
+    line = visible(summary(model, element_spec, output, record, out))
     diluted = [name_of(t.loss) for t in _targets(model, output)[0] if padded and dilutes(t.loss)]
     if diluted:
         said = " and ".join(f"`{name}`" for name in dict.fromkeys(diluted))
         line += f"; {said} divides by all rows of a padded batch, those of weight 0, too (splits padded: {', '.join(padded)})"
         line += f": compile with `pipegen.WeightedMean({diluted[0]!r})`"
-    if diluted or not is_compiled(model):
+    line += "".join(f"; {problem}" for problem in unscaled)
+    if diluted or unscaled or not is_compiled(model):
         log.warning("%s", line)
     return line
 
@@ -67,11 +73,13 @@ def mismatches(model: keras.Model, element_spec: Any, output: Output, record: El
     return [*input_mismatches(model, x), *found, *(m for t in targets for m in _of_target(t, output, record))]
 
 
-def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
+def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType, out: ElementType | None = None) -> str:
     """Says what fits, in one line; of a model that is not compiled also the loss that would."""
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
-    specs = x.items() if isinstance(x, dict) else ((None, s) for s in (x if isinstance(x, tuple) else (x,)))
-    given = ", ".join(f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}" for name, spec in specs)
+    given = ", ".join(
+        f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}"
+        for name, feature, spec in _inputs(x, output.x)
+    )
     targets, _ = _targets(model, output)
     shown = ", ".join(f"{t.feature} {_shape(t.shape)}" if t.shape else t.feature for t in targets)
     losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
@@ -82,6 +90,16 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
         return line
     fits = fitting_loss(output, record)
     return f"{line}; it is not compiled, so no loss was looked at" + (f" ({fits} fits the targets)" if fits else "")
+
+
+def _inputs(x: Any, features: Any) -> list[tuple[str | None, str | None, Any]]:
+    """Returns the name, the feature and the shape of each input."""
+    if isinstance(x, dict):
+        return [(name, features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
+    if isinstance(x, tuple):
+        known = features if isinstance(features, (list, tuple)) and len(features) == len(x) else [None] * len(x)
+        return [(None, feature, spec) for feature, spec in zip(known, x, strict=True)]
+    return [(None, features if isinstance(features, str) else None, x)]
 
 
 def is_compiled(model: keras.Model) -> bool:
