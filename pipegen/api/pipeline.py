@@ -12,7 +12,6 @@ from pipegen.api.serving import Serves, leaves_steps
 from pipegen.api.written import WrittenDown
 from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
 from pipegen.data.split_names import meant_split
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical.position import FIRST
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
@@ -336,15 +335,14 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         Raises:
             ModelMismatchError: Listing everything that does not fit. `TypeError` for anything but a Keras model.
         """
-        from pipegen.views.model_check import check
+        from pipegen.views.model_check import check, targets_of
 
         split, element = self._main.split, leaves_steps(stages)
         given = self._before_layer(split, FIRST, None, None).element_spec if element else self.element_spec
         wrong = self._layer_mismatches(model, split, element=element)
-        out, record = self._main.emit.out, self._main.read
-        record = record.replace(**{name: t for name, t in out.items() if kind_of(t).padded})  # places can be cut, and mixing adds some
         padded = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad" and self._ends_in_repeats(s)]
-        return check(model, given, self._main.emit.output, record, wrong, padded, None if element else out)
+        out = None if element else self._main.out
+        return check(model, given, self._main.emit.output, targets_of(self._main), wrong, padded, out)
 
     def _ends_in_repeats(self, split: str) -> bool:
         """Returns whether the last batch of a split, were it padded, would have examples of weight 0."""

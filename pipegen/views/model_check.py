@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import keras
 
+    from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Output
     from pipegen.types import ElementType, FeatureType
 
@@ -59,6 +60,11 @@ def check(
     return line
 
 
+def targets_of(plan: Plan) -> ElementType:
+    """Returns the types of a record as it is stored, and of padded features as they leave, since places can be cut and mixing adds some."""
+    return plan.read.replace(**{name: t for name, t in plan.out.items() if kind_of(t).padded})
+
+
 def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
     """Everything about `model` that does not fit the batches; empty when it fits.
 
@@ -89,7 +95,8 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
     if is_compiled(model):
         return line
     fits = fitting_loss(output, record)
-    return f"{line}; it is not compiled, so no loss was looked at" + (f" ({fits} fits the targets)" if fits else "")
+    said = f" ({fits}{'' if '; ' in fits else ' fits the targets'})" if fits else ""
+    return f"{line}; it is not compiled, so no loss was looked at{said}"
 
 
 def _inputs(x: Any, features: Any) -> list[tuple[str | None, str | None, Any]]:
@@ -251,12 +258,17 @@ def _units_of(output: Output, feature: str, record: ElementType, units: int) -> 
 
 
 def fitting_loss(output: Output, record: ElementType) -> str | None:
-    """The Keras loss that fits the target, or one for each of several, as text; `None` without targets."""
+    """Names the Keras loss that fits the target, or one for each of several; `None` without targets.
+
+    No loss of Keras fits a target that is padded: each counts the padding, whose zeros are of the first class.
+    """
+    targets = _features_of(output.y)
+    padded = [f for f in targets if f in record and _is_padded(record[f])]
 
     def fits(feature: str) -> str:
         target = record.get(feature)
-        if target is not None and classes_of_items(target):
-            return FITS["int"]
+        if feature in padded:
+            return "your own"
         if target is None or not kind_of(target).holds_classes:
             return FITS["binary" if target is not None and kind_of(target).valid else "tensor"]
         return FITS[encoding_of(output, feature, target)]
@@ -264,7 +276,34 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
     if output.y is None:
         return None
     if isinstance(output.y, str):
-        return fits(output.y)
-    if isinstance(output.y, dict):
-        return "{" + ", ".join(f"{key}: {fits(feature)}" for key, feature in output.y.items()) + "}"
-    return "[" + ", ".join(map(fits, output.y)) + "]"
+        named = fits(output.y)
+    elif isinstance(output.y, dict):
+        named = "{" + ", ".join(f"{key}: {fits(feature)}" for key, feature in output.y.items()) + "}"
+    else:
+        named = "[" + ", ".join(map(fits, output.y)) + "]"
+    if not padded:
+        return named
+    masks = list(dict.fromkeys(record.valid(f) for f in padded))
+    lacking = [name for name in masks if name not in targets and name not in _features_of(output.x)]
+    add = f", which {_are(lacking)} not in `output`: add {_listed(lacking)} to `y`" if lacking else ""
+    return f"{named}; {_listed(padded)} {_are(padded)} padded where {_listed(masks)} {_are(masks)} false{add}"
+
+
+def _is_padded(target: FeatureType) -> bool:
+    """Tells whether an example has any number of items of it, to which a batch adds padding."""
+    return kind_of(target).ragged or target.beside is not None
+
+
+def _features_of(part: Any) -> list[str]:
+    """Returns the features of `x` or `y` of an output."""
+    if part is None:
+        return []
+    return [part] if isinstance(part, str) else list(part.values() if isinstance(part, dict) else part)
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
