@@ -146,7 +146,8 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
             origin: The slot of the epoch that its step 0 begins at, where it was begun with batches of another size: see `state`.
             shift: With `epoch: {steps: N}`, how many places later in the order it stands for that reason: see `state`.
             shard: `(index, count)`: which share of each global batch, in place of the spec's.
-            device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator.
+            device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator. By default that of
+                `runtime: {prefetch: {device: …}}`; `none` leaves the batches where they are, as distribution strategies need it.
             stages: `all`, or `element` for a model that holds `pipe.layer()`: what that does is left out. Nothing is cached then.
 
         Raises:
@@ -155,7 +156,8 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         """
         pipe = self._at(split, epoch)
         at = pipe._position(split, epoch, step, origin, shift)
-        given = split, at, share(shard), None if device is None else text("device", device, "GPU:0")
+        sent = pipe._engine.device(split, None if device is None else text("device", device, "GPU:0"))
+        given = split, at, share(shard), sent
         return pipe._before_layer(*given) if leaves_steps(stages) else pipe._engine.fixed(*given)
 
     def peek(self, split: str = "train", n: int = 1) -> Any:
