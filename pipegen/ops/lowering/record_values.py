@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.records.json_fields import field_of
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.records.features import RecordFeature
@@ -60,6 +61,7 @@ def from_member(
     content: tf.Tensor,
     check: tf.Tensor | None,
     classes: tuple[str, ...],
+    path: tuple[str, ...] | None = None,
     *,
     whole: bool = False,
 ) -> tf.Tensor:
@@ -72,10 +74,12 @@ def from_member(
         content: The bytes, a string scalar.
         check: What is to come out, int64; see `Members.checks`. `None` where nothing is known of it.
         classes: The classes of a label.
+        path: Where the feature stands in a member that is JSON; `None` for the whole member.
         whole: Whether the checksums of members that are stored as they are count as well.
     """
     kind = kind_of(feature)
     content = member_content(content, check, whole=whole)
+    content = content if path is None else _json_field(name, content, path)
     if kind.pictured:
         return content
     if kind.labels:
@@ -84,6 +88,20 @@ def from_member(
     value = tf.strings.to_number(tf.strings.strip(content), tf.float32) if as_text else _numbers(name, stored, content)
     value = tf.reshape(value, feature.stored_shape)
     return checked_weight(name, value) if kind.weighs else value
+
+
+def _json_field(name: str, content: tf.Tensor, path: tuple[str, ...]) -> tf.Tensor:
+    """Returns a field of JSON as a member of its own would hold it. TensorFlow reads no JSON, so that Python does."""
+
+    def read(stored: Any) -> Any:
+        try:
+            found = field_of(stored if isinstance(stored, bytes) else stored.item(), path)
+        except ValueError as error:
+            raise ValueError(f"the member for `{name}`: {error}") from None
+        return np.array(found, object)  # bytes by themselves would lose the zeros at their end
+
+    found = tf.numpy_function(read, [content], tf.string, stateful=False)
+    return tf.ensure_shape(found, [])
 
 
 def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool = False) -> tf.Tensor:
