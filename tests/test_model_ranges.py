@@ -95,7 +95,7 @@ def test_values_that_nothing_scales_are_a_warning(
 ) -> None:
     with caplog.at_level("WARNING", "pipegen"):
         line = shared(photo_folder, transforms=[RESIZE, *steps]).check(begins(*first))
-    assert "`last` of the model gets it unscaled: write `- rescale: {to: [0, 1]}`" in line
+    assert "`last` of the model gets it unscaled: use `- rescale: {to: [0, 1]}`" in line
     assert [r.getMessage() for r in caplog.records] == [line]
 
 

@@ -33,7 +33,7 @@ _OPEN_SIDE = 64
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the first layer with weights sees.
+    """Values that the first layer with weights receives.
 
     Attributes:
         layer: Its name.
@@ -83,7 +83,7 @@ def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType |
             twice.append(_scaled_twice(model, place, spec, feature, t, first))
         elif all(s.interval.low >= 0 and s.interval.high > _LARGE and not s.scales_itself for s in seen):
             unscaled.append(
-                f"`{feature}` is in {t.interval}, and `{first.layer}` of the model gets it unscaled: write `- rescale: {{to: [0, 1]}}`"
+                f"`{feature}` is in {t.interval}, and `{first.layer}` of the model gets it unscaled: use `- rescale: {{to: [0, 1]}}`"
                 " in the spec (for weights of others, the `normalize: {preset: …}` that they were trained with),"
                 " or begin the model with `keras.layers.Rescaling`"
             )

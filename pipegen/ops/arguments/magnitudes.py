@@ -55,7 +55,7 @@ def factor_range(m: Magnitude) -> tuple[float, float]:
 
 
 def span_range(span: Span) -> tuple[float, float]:
-    """The least and the greatest value of a range that a schedule may change."""
+    """The least and the greatest value of a range that a schedule may change; of one that has been read at an epoch, as tensors."""
     return span.envelope(tuple) if isinstance(span, Schedule) else span
 
 

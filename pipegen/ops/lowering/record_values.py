@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.records.json_fields import field_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.stored import Stored
 
@@ -61,7 +62,7 @@ def from_member(
     content: tf.Tensor,
     check: tf.Tensor | None,
     classes: tuple[str, ...],
-    path: tuple[str, ...] | None = None,
+    read: Callable[[bytes], bytes] | None = None,
     *,
     whole: bool = False,
 ) -> tf.Tensor:
@@ -74,12 +75,12 @@ def from_member(
         content: The bytes, a string scalar.
         check: What is to come out, int64; see `Members.checks`. `None` where nothing is known of it.
         classes: The classes of a label.
-        path: Where the feature stands in a member that is JSON; `None` for the whole member.
+        read: Takes a feature out of a member that holds several, in Python; `None` for the whole member.
         whole: Whether the checksums of members that are stored as they are count as well.
     """
     kind = kind_of(feature)
     content = member_content(content, check, whole=whole)
-    content = content if path is None else _json_field(name, content, path)
+    content = content if read is None else _taken(name, content, read)
     if kind.pictured:
         return content
     if kind.labels:
@@ -90,17 +91,17 @@ def from_member(
     return checked_weight(name, value) if kind.weighs else value
 
 
-def _json_field(name: str, content: tf.Tensor, path: tuple[str, ...]) -> tf.Tensor:
-    """Returns a field of JSON as a member of its own would hold it. TensorFlow reads no JSON, so that Python does."""
+def _taken(name: str, content: tf.Tensor, read: Callable[[bytes], bytes]) -> tf.Tensor:
+    """Returns what Python takes out of a member, such as a field of JSON, which TensorFlow does not read."""
 
-    def read(stored: Any) -> Any:
+    def take(stored: Any) -> Any:
         try:
-            found = field_of(stored if isinstance(stored, bytes) else stored.item(), path)
+            found = read(stored if isinstance(stored, bytes) else stored.item())
         except ValueError as error:
             raise ValueError(f"the member for `{name}`: {error}") from None
         return np.array(found, object)  # bytes by themselves would lose the zeros at their end
 
-    found = tf.numpy_function(read, [content], tf.string, stateful=False)
+    found = tf.numpy_function(take, [content], tf.string, stateful=False)
     return tf.ensure_shape(found, [])
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, Span, check_pair, check_range, checked
+from pipegen.ops.arguments.magnitudes import Range, Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.dropouts import DropoutTransform
 from pipegen.ops.lowering.filters import sides
@@ -44,7 +44,7 @@ class RandomErasing(DropoutTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
         low, high = self.aspect_ratio
-        area = uniform(u[:, 0], self.area) * (rows * columns)
+        area = uniform(u[:, 0], span_range(self.area)) * (rows * columns)
         ratio = tf.exp(uniform(u[:, 1], (math.log(low), math.log(high))))
         w = tf.clip_by_value(tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32), 1, width)
         h = tf.clip_by_value(tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32), 1, height)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import check_pair, check_range, checked
+from pipegen.ops.arguments.magnitudes import check_pair, check_range, checked, span_range
 from pipegen.ops.arguments.schedules import AnySchedule
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.jpeg import JpegTransform, Quality
@@ -34,7 +34,7 @@ class RandomJpeg(JpegTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = whole_bounds(self.quality)
+        low, high = whole_bounds(span_range(self.quality))
         return {"quality": low + pick(u[..., 0], high - low)}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:

@@ -37,7 +37,7 @@ class RandomPosterization(LookupTableTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = whole_bounds(self.bits)
+        low, high = whole_bounds(span_range(self.bits))
         return {"bits": low + tf.cast(tf.floor(u[..., 0] * tf.cast(high - low + 1, u.dtype)), tf.int32)}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, Span, check_pair, check_range, checked
+from pipegen.ops.arguments.magnitudes import Range, Span, check_pair, check_range, checked, span_range
 from pipegen.ops.arguments.sizes import BUCKET, Size, height_width
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Transform
 from pipegen.ops.kinds.registry import kind_of
@@ -110,7 +110,7 @@ class RandomResizedCrop(CropTransform):
         most_h, most_w = height[..., None], width[..., None]
         rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
         low, high = self.aspect_ratio
-        area = uniform(u[..., 0 : 2 * TRIES : 2], self.area) * (rows * columns)
+        area = uniform(u[..., 0 : 2 * TRIES : 2], span_range(self.area)) * (rows * columns)
         ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], (math.log(low), math.log(high))))
         w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
         h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)

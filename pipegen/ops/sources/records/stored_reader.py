@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.sources.records.json_fields import field_of
@@ -64,9 +65,8 @@ class StoredReader(MappedReader):
         for name in features:
             check = places[check_of(name)][0] if packed else None
             names = self.label_columns[name].names if name in self.label_columns else ()
-            found[name] = from_member(
-                name, self.features[name], self.how[name], parts[name], check, names, self.paths.get(name), whole=self.verifies
-            )
+            read = partial(field_of, path=self.paths[name]) if name in self.paths else None
+            found[name] = from_member(name, self.features[name], self.how[name], parts[name], check, names, read, whole=self.verifies)
         return found
 
 
