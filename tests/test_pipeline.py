@@ -230,7 +230,9 @@ def test_a_model_that_fits_passes(pipe: Any) -> None:
     pipe.check(model(loss="sparse_categorical_crossentropy"))
     pipe.check(model(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True), ending=None))
     line = pipe.check(model(loss="sparse_categorical_crossentropy"))
-    assert line == "the model fits: 24×24×3 float32 -> label 3, loss sparse_categorical_crossentropy"
+    assert line.startswith(
+        "the model fits: 24×24×3 float32 in [0, 255] -> label 3, loss sparse_categorical_crossentropy; `image` is in [0, 255]"
+    )
 
 
 def test_a_model_that_is_not_compiled_is_a_warning(pipe: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,6 @@ from pipegen.api.written import WrittenDown
 from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
 from pipegen.data.split_names import meant_split
 from pipegen.diagnostics.foreign import member
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical.position import FIRST
 from pipegen.terminal import visible
 from pipegen.untraced import untraced
@@ -151,7 +150,8 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
             origin: The slot of the epoch that its step 0 begins at, where it was begun with batches of another size: see `state`.
             shift: With `epoch: {steps: N}`, how many places later in the order it stands for that reason: see `state`.
             shard: `(index, count)`: which share of each global batch, in place of the spec's.
-            device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator.
+            device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator. By default that of
+                `runtime: {prefetch: {device: …}}`; `none` leaves the batches where they are, as distribution strategies need it.
             stages: `all`, or `element` for a model that holds `pipe.layer()`: what that does is left out. Nothing is cached then.
 
         Raises:
@@ -160,7 +160,8 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         """
         pipe = self._at(split, epoch)
         at = pipe._position(split, epoch, step, origin, shift)
-        given = split, at, share(shard), None if device is None else text("device", device, "GPU:0")
+        sent = pipe._engine.device(split, None if device is None else text("device", device, "GPU:0"))
+        given = split, at, share(shard), sent
         return pipe._before_layer(*given) if leaves_steps(stages) else pipe._engine.fixed(*given)
 
     def peek(self, split: str = "train", n: int = 1) -> Any:
@@ -332,24 +333,24 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
     # Talking about itself
 
     def check(self, model: keras.Model, stages: Literal["all", "element"] = "all") -> str:
-        """Compares the batches with a Keras model's inputs, units, activation and loss, and returns one line that says what fits.
+        """Compares the batches with a Keras model's inputs, ranges of values, output units, activation and loss.
 
-        A loss that padded batches would dilute is a warning, and in the line.
+        Returns one line that says what fits. A loss that padded batches would dilute is a warning, and so are images that nothing
+        scales; both are in the line. Images that the model scales once more are a mismatch.
 
         With `stages="element"`, the batches are those of `dataset(split, stages="element")`, for a model that holds `pipe.layer()`.
 
         Raises:
             ModelMismatchError: Listing everything that does not fit. `TypeError` for anything but a Keras model.
         """
-        from pipegen.views.model_check import check
+        from pipegen.views.model_check import check, targets_of
 
         split, element = self._main.split, leaves_steps(stages)
         given = self._before_layer(split, FIRST, None, None).element_spec if element else self.element_spec
         wrong = self._layer_mismatches(model, split, element=element)
-        out, record = self._main.emit.out, self._main.read
-        record = record.replace(**{name: t for name, t in out.items() if kind_of(t).padded})  # places can be cut, and mixing adds some
         padded = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad" and self._ends_in_repeats(s)]
-        return check(model, given, self._main.emit.output, record, wrong, padded)
+        out = None if element else self._main.out
+        return check(model, given, self._main.emit.output, targets_of(self._main), wrong, padded, out)
 
     def _ends_in_repeats(self, split: str) -> bool:
         """Returns whether the last batch of a split, were it padded, would have examples of weight 0."""

@@ -11,7 +11,7 @@ from pipegen.diagnostics.ignore import suppressed
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import load
-from pipegen.quality.findings import findings
+from pipegen.quality.findings import briefly, findings
 from pipegen.quality.looks import look_at
 from pipegen.quality.survey import survey
 from pipegen.terminal import progress as bar
@@ -59,7 +59,7 @@ class DataReport:
         """Makes one page of it, with pictures and without scripts; `.save(FILE)` of it writes it."""
         from pipegen.views.data_report import data_report
 
-        return data_report(self.spec, self.survey, self.diagnostics)
+        return data_report(self.spec, self.survey, tuple(briefly(self.diagnostics)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page to a file.
@@ -70,7 +70,7 @@ class DataReport:
         self.html().save(path)
 
     def __repr__(self) -> str:
-        return render_text(self.diagnostics, sources=self.spec.loaded.texts).rstrip("\n") or "nothing was found"
+        return render_text(briefly(self.diagnostics), sources=self.spec.loaded.texts).rstrip("\n") or "nothing was found"
 
     def _repr_html_(self) -> str:
         return self.html()._repr_html_()

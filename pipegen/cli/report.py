@@ -88,18 +88,20 @@ def _look(loaded: Spec, write_exclude: str | None) -> DataReport:
 
 
 def _print(seen: DataReport, target: str, output_format: Format) -> None:
+    from pipegen.quality.findings import briefly, in_full
+
     wrote = f"wrote {target}: {seen.leaks.looked_at:,} pictures of {len(seen.manifest.splits)} splits"
     if output_format == "text":
         say(wrote if seen.diagnostics else f"{wrote}; nothing was found")
         if seen.diagnostics:
             say()
-            print_findings(seen.diagnostics, seen.spec.loaded.texts)
+            print_findings(briefly(seen.diagnostics), seen.spec.loaded.texts)
         return
     note(wrote)
     if output_format == "json":
         from pipegen.diagnostics.machine import render_json
 
-        say(render_json(seen.diagnostics))
+        say(render_json(seen.diagnostics, found=in_full(seen.survey)))
     elif output_format == "github":
         from pipegen.diagnostics.machine import render_github
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pipegen.comparing.changes import GONE, Change, Draws, Kind
+from pipegen.comparing.runs import fold_runs
 from pipegen.comparing.sections import section_changes
 from pipegen.comparing.steps import step_changes
 from pipegen.spec.bases.lock_file import Data, Entry, FunctionSource, Lock
@@ -57,8 +58,9 @@ def entry_changes(a: Entry, b: Entry) -> tuple[list[Change], Draws]:
 
 def meaning_changes(a: dict[str, object], b: dict[str, object]) -> tuple[list[Change], Draws]:
     """Returns what differs between two meanings, and what becomes of the draws."""
+    a, b, folded = fold_runs(a, b)
     steps, draws = step_changes(a, b)
-    return [*section_changes(a, b), *steps], draws
+    return [*section_changes(a, b), *steps, *folded], draws
 
 
 def _data(a: Data | None, b: Data | None) -> Iterator[Change]:

@@ -25,7 +25,8 @@ def verdict(comparison: Comparison) -> str:
     if counts["perhaps"]:
         return "The model may see other numbers: that depends on the data."
     if counts["speed"]:
-        return "The model sees the same numbers; only speed differs."
+        rounds = any(change.path[:2] == ("runtime", "jit") for change in comparison.of("speed"))
+        return f"The model sees the same numbers{', up to rounding' if rounds else ''}; only speed differs."
     return "The model sees the same numbers." if comparison.changes else "Nothing differs."
 
 

@@ -22,18 +22,18 @@ def code_name(code: str) -> str:
     return CODES[code].name if code in CODES else code
 
 
-def render_json(diagnostics: Sequence[Diagnostic]) -> str:
+def render_json(diagnostics: Sequence[Diagnostic], **more: Any) -> str:
     """The findings as one JSON document.
 
     Keys: `version`; `diagnostics`, a list of `code`, `name`, `severity`, `message`, `labels` (the primary first; `span` is
     null without a file), `help` and `fix` (`title`, `applicability`, which is `safe` or `suggestion`, and `edits`); `summary`
     with the number of findings of each severity and of the fixes of each applicability. Lines and columns count from 1, in
-    characters; the end column is exclusive.
+    characters; the end column is exclusive. `more` keys are those of one command.
     """
     made = [d.fix.applicability for d in diagnostics if d.fix is not None]
     summary = {f"{s.value}s": sum(d.severity is s for d in diagnostics) for s in Severity}
     summary |= {"safe_fixes": made.count(Applicability.SAFE), "suggestions": made.count(Applicability.SUGGESTION)}
-    document = {"version": JSON_VERSION, "diagnostics": [_finding(d) for d in diagnostics], "summary": summary}
+    document = {"version": JSON_VERSION, "diagnostics": [_finding(d) for d in diagnostics], "summary": summary, **more}
     return json.dumps(document, indent=2)
 
 

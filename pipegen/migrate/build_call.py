@@ -19,6 +19,7 @@ from pipegen.migrate.nodes import Row, names_in
 from pipegen.migrate.settings import params_of, sides
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
+from pipegen.migrate.whole_numbers import hold_table_numbers
 
 
 @dataclass
@@ -89,7 +90,7 @@ class BuildCall:
         if not all(array_stands(self.evaluator, node, flow, self.home) for node in arrays):
             self._missing(flow, "arrays")
             return None
-        image = f'"image": {self.edits.source(flow.args["x"].node)}'
+        image = f'"image": {self._image(flow)}'
         if flow.known("y") is None:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
@@ -99,6 +100,15 @@ class BuildCall:
             label = f"{label}.argmax(axis=1)" if isinstance(inner, (ast.Name, ast.Attribute, ast.Call)) else f"({label}).argmax(axis=1)"
         weight = f', "weight": {self.edits.source(flow.args["sample_weight"].node)}' if weighted(flow) else ""
         return f'{{{image}, "{name}": {label}{weight}}}'
+
+    def _image(self, flow: Flow) -> str:
+        """The array of images; whole numbers of a table are cast, as Keras did."""
+        node = flow.args["x"].node
+        text = self.edits.source(node)
+        if not hold_table_numbers(self.evaluator, node, flow.frame):
+            return text
+        plain_enough = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+        return f'{text}.astype("float32")' if plain_enough else f'({text}).astype("float32")'
 
     def _params(self) -> str:
         """Returns what is known at run time alone, or may be another then, where its expression gives the same here."""

@@ -39,6 +39,9 @@ def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
             walker.pending.append((node, frame))
             continue
         walker.enter(node, evaluator.frame(node, frame, {}))
+    for single, frame in walker.lambdas:
+        if id(single) not in walker.entered:
+            walker.enter(single, evaluator.frame(single, frame, {}))
     return walker.found
 
 
@@ -72,6 +75,8 @@ class _Walker:
         self.calls = frozenset(concerned - {"ImageDataGenerator"})
         self.values = found.evaluator
         self.pending: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Frame]] = []
+        self.lambdas: list[tuple[ast.Lambda, Frame]] = []
+        """Those with a name, which are followed at each call as functions are."""
         self.entered: set[int] = set()
         self._frames: set[int] = set()
         self._made: dict[int, int] = {}
@@ -103,10 +108,7 @@ class _Walker:
         return False
 
     def visit(self, node: ast.AST, frame: Frame, above: tuple[ast.AST, ...]) -> None:
-        if isinstance(node, Function):
-            self.pending.append((node, frame))
-            for inner in (*node.decorator_list, *node.args.defaults):
-                self.visit(inner, frame, (*above[-3:], node))
+        if self._is_put_off(node, frame, above):
             return
         if isinstance(node, ast.ClassDef):
             for statement in node.body:
@@ -128,6 +130,24 @@ class _Walker:
         inside = self.values.frame(node, frame, {}) if isinstance(node, ast.Lambda) else frame
         for child in self._taken(node, frame) if isinstance(node, (ast.IfExp, ast.BoolOp)) else ast.iter_child_nodes(node):
             self.visit(child, inside, (*above[-3:], node))
+
+    def _is_put_off(self, node: ast.AST, frame: Frame, above: tuple[ast.AST, ...]) -> bool:
+        """Puts a function, or a lambda with a name, off until it is called; returns whether a node is one."""
+        if isinstance(node, Function):
+            self.pending.append((node, frame))
+            for inner in (*node.decorator_list, *node.args.defaults):
+                self.visit(inner, frame, (*above[-3:], node))
+            return True
+        if isinstance(node, ast.Lambda) and above and isinstance(above[-1], ast.Assign) and self._is_concerned(node):
+            self.lambdas.append((node, frame))
+            return True
+        return False
+
+    def _is_concerned(self, node: ast.AST) -> bool:
+        """Returns whether a function has to do with generators, or calls one that does."""
+        if isinstance(node, ast.Lambda):
+            return bool({name_of(n) for n in ast.walk(node)} & self.concerned)
+        return getattr(node, "name", "") in self.concerned
 
     def _taken(self, node: ast.IfExp | ast.BoolOp, frame: Frame) -> list[ast.expr]:
         """The condition and the side that a round, or a call, takes, where that is known; else all of them."""
@@ -181,8 +201,7 @@ class _Walker:
         function = self.values.value(node.func, frame)
         if isinstance(function, Local) and not isinstance(function.node, ast.ClassDef):
             given = [self.values.value(a, frame) for a in given_to(node) if not isinstance(a, ast.Starred)]
-            name = getattr(function.node, "name", "")
-            if name in self.concerned or any(isinstance(value, (Flow, Generator, Zipped)) for value in given):
+            if self._is_concerned(function.node) or any(isinstance(value, (Flow, Generator, Zipped)) for value in given):
                 inner, _ = self.values.returned(function, node, frame)
                 if inner is not None:
                     self.enter(function.node, inner)

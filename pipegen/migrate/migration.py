@@ -133,7 +133,7 @@ def _check(result: Migration) -> None:
 def _without_flow(found: Collected, findings: Findings) -> None:
     """Generators whose iterators are not seen."""
     for generator in found.generators:
-        if not any(f.generator is generator for f in found.flows):
+        if not any(f.generator is generator or getattr(f.generator, "node", None) is generator.node for f in found.flows):
             message = "no iterator of this ImageDataGenerator is seen in this file"
             help_ = "migrate the file that calls `flow…` on it, or write the spec by hand"
             single = next((name for owner, name, _ in found.members if owner is generator and name in _OF_ARRAYS), "")

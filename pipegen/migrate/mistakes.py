@@ -83,8 +83,11 @@ def _numbers(generator: Generator, findings: Findings) -> None:
     rescale, function = generator.get("rescale"), generator.args.get("preprocessing_function")
     none = function is None or (isinstance(function.node, ast.Constant) and function.node.value is None)
     if rescale and not none:
-        message = "values are normalised twice: `preprocessing_function` first, then `rescale` on its result"
-        help_ = "where the function is a Keras application's, the spec keeps that alone"
+        named = function.value.name if function is not None and isinstance(function.value, Dotted) else ""
+        surely = named.endswith(".preprocess_input")
+        how = "are" if surely else "may be"
+        message = f"values {how} normalised twice: `preprocessing_function` first, then `rescale` on its result"
+        help_ = "the spec keeps that alone" if surely else "they are if the function returns values that are scaled already, such as 0..1"
         findings.add("PG648", generator.line_of("rescale"), message, help_)
     if is_number(rescale) and not any(math.isclose(rescale, 1 / d, rel_tol=1e-3) for d in (1, 127.5, 128, 255, 256, 65535)):
         message = f"`rescale={rescale:.6g}` is not 1/255"

@@ -34,6 +34,8 @@ class Refusals:
         """Why the group's code is not edited; empty where it is."""
         flows = self.group.flows
         looped = any(isinstance(f.frame.scope.node, ast.For) and id(f.node) not in self.whole for f in flows)
+        if any(isinstance(of_function(f.frame).scope.node, ast.Lambda) for f in flows):
+            return "the iterator is made by a lambda" if len(flows) == 1 else "an iterator is made by a lambda"
         if looped or any(home_of(f) is None for f in flows):
             return "the iterator is made in a branch or a loop" if len(flows) == 1 else "an iterator is made in a branch or a loop"
         if self._leaves_branch():

@@ -27,10 +27,13 @@ _COMPAT = (
 """What it once had besides, and `pipegen.compat` has."""
 
 
-def exchange_imports(edits: Edits, findings: Findings, hidden: str = "") -> None:
-    """Import pipegen, and take out the import of `ImageDataGenerator` where nothing, and no `hidden` line, uses it; else it is said."""
+def exchange_imports(edits: Edits, findings: Findings, hidden: str = "", *, pipegen: bool = True, compat: bool = False) -> None:
+    """Import `pipegen`, and take out the import of `ImageDataGenerator` where nothing, and no `hidden` line, uses it.
+
+    Where code uses it that is not edited, it is taken from `pipegen.compat` if `compat` is set; else the import is reported.
+    """
     try:
-        imports = _Imports(edits, frozenset(re.findall(r"\w+", hidden)))
+        imports = _Imports(edits, frozenset(re.findall(r"\w+", hidden)), pipegen, compat)
     except SyntaxError:
         return  # the edits are taken back as a whole
     for statement in imports.exchange():
@@ -45,11 +48,15 @@ class _Imports:
 
     Attributes:
         hidden: Names that lines which are not Python may use.
+        pipegen: Whether `pipegen` is imported.
+        compat: Whether `ImageDataGenerator` is taken from `pipegen.compat`.
         read: The names that code reads after the edits.
     """
 
     edits: Edits
     hidden: frozenset[str]
+    pipegen: bool
+    compat: bool
     read: set[str] = field(init=False)
     _before: set[str] = field(init=False)
     _after: ast.Module = field(init=False)
@@ -69,13 +76,13 @@ class _Imports:
         first = True
         for statement in [s for s in ast.walk(self.edits.tree) if isinstance(s, (ast.Import, ast.ImportFrom))]:
             gone = [a for a in statement.names if self._goes(statement, a)]
-            moved = [a for a in statement.names if a not in gone and _new_home(statement, a) and self._serves(a)]
-            if any(a.name == _NAME and a not in gone and not _exists(statement, a) for a in statement.names):
+            moved = [a for a in statement.names if a not in gone and _new_home(statement, a, self.compat) and self._serves(a)]
+            if any(a.name == _NAME and a not in gone and a not in moved and not _exists(statement, a) for a in statement.names):
                 kept += [statement] if isinstance(statement, ast.ImportFrom) and is_keras(statement.module or "") else []
             if not gone and not moved:
                 continue
-            lines = _left(statement, gone, moved)
-            if first and statement in self.edits.tree.body and any(a.name == _NAME for a in gone):
+            lines = _left(statement, gone, moved, self.compat)
+            if first and self.pipegen and statement in self.edits.tree.body and any(a.name == _NAME for a in gone):
                 lines += _modules(self.edits)
                 first = False
             if lines:
@@ -83,7 +90,7 @@ class _Imports:
                 self.edits.replace(statement, ("\n" if alone else "; ").join(lines))
             else:
                 self.edits.delete(statement)
-        if first:
+        if first and self.pipegen:
             _insert(self.edits)
         return kept
 
@@ -136,12 +143,14 @@ def _exists(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
     return not full.startswith("keras.preprocessing.image.") or alias.name in (*_OF_KERAS_3, "*")
 
 
-def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias, compat: bool) -> str:
     """The module that has a function of images where the one that it is imported from has it no more; empty where none is needed."""
     if isinstance(statement, ast.ImportFrom) and (statement.module, alias.name) == ("keras_preprocessing", "image"):
         return "keras.preprocessing"
     if not isinstance(statement, ast.ImportFrom) or not (statement.module or "").endswith("preprocessing.image"):
         return ""
+    if alias.name == _NAME and compat and is_keras(statement.module or ""):
+        return "pipegen.compat"
     if not is_keras(statement.module or "") or statement.level or _exists(statement, alias):
         return ""
     if alias.name in _OF_KERAS_3:
@@ -149,14 +158,14 @@ def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
     return "pipegen.compat" if alias.name in _COMPAT else ""
 
 
-def _left(statement: ast.Import | ast.ImportFrom, gone: list[ast.alias], moved: list[ast.alias]) -> list[str]:
+def _left(statement: ast.Import | ast.ImportFrom, gone: list[ast.alias], moved: list[ast.alias], compat: bool) -> list[str]:
     """The statements that an import becomes without some of its names, and with some from another module."""
     rest = [a for a in statement.names if a not in gone and a not in moved]
     if isinstance(statement, ast.Import):
         return [f"import {', '.join(ast.unparse(a) for a in rest)}"] if rest else []
     homes: dict[str, list[str]] = {f"{'.' * statement.level}{statement.module or ''}": [ast.unparse(a) for a in rest]}
     for alias in moved:
-        homes.setdefault(_new_home(statement, alias), []).append(ast.unparse(alias))
+        homes.setdefault(_new_home(statement, alias, compat), []).append(ast.unparse(alias))
     return [f"from {home} import {', '.join(names)}" for home, names in homes.items() if names]
 
 

@@ -17,7 +17,7 @@ from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group, Written
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
-from pipegen.migrate.homes import home_of, late_home, loop_around, waiting_name
+from pipegen.migrate.homes import home_of, late_home, waiting_name
 from pipegen.migrate.labels import folder_below
 from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.nodes import Function
@@ -25,10 +25,10 @@ from pipegen.migrate.pairs import edit_pair
 from pipegen.migrate.reading import Code
 from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
 from pipegen.migrate.removal import Removal, exchange_imports
+from pipegen.migrate.rounds import round_of
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.uses import REPLACED, UseEdits, access
-from pipegen.migrate.values import Flow, Generator, certain
+from pipegen.migrate.values import Flow, certain
 
 _FEATURES = "write one spec with a feature for each of them"
 
@@ -48,6 +48,8 @@ class Rewriter:
     """Iterators that stand where a function of the file is called that makes them."""
     gone: list[Function] = field(default_factory=list)
     """Functions that were taken out."""
+    compat: bool = False
+    """Whether code stays that takes `ImageDataGenerator` from `pipegen.compat`."""
 
     def __post_init__(self) -> None:
         self.edits = Edits(self.code.text, cast("ast.Module", self.code.tree))
@@ -57,11 +59,11 @@ class Rewriter:
         """The new code, for the groups that a spec was written for."""
         for written in specs:
             self._group(written)
-        if not self.done:
+        if not self.done and not self.compat:
             return self.code.text
         Removal(self.edits, self.found, self.done, self.gone).run()
         Leftovers(self.edits, self.found, self.findings, self.done, self.names[0] if len(self.names) == 1 else "pipe").report()
-        exchange_imports(self.edits, self.findings, self.code.hidden())
+        exchange_imports(self.edits, self.findings, self.code.hidden(), pipegen=bool(self.done), compat=self.compat)
         return self.edits.apply()
 
     def _group(self, written: Written) -> None:
@@ -101,6 +103,9 @@ class Rewriter:
             home, call = later, replace(build, home=later).text()
         if call is None:
             return self._refuse(written, build.problem, quiet=move is not None)
+        loop = round_of(self.edits.tree, self.found, group, home, call)
+        if loop is not None:
+            return self._keep(group, loop, quiet=move is not None)
         owner = owner_of(group, self.found)
         pipe = f"{owner}.{self._new_name()}" if owner else self._new_name()
         self.edits.before(home, f"{pipe} = {call}")
@@ -143,7 +148,31 @@ class Rewriter:
             help_ = "`from pipegen.compat import ImageDataGenerator` has batches by number, too, and the rest stays as it is"
         line = min(f.line for f in group.flows)
         self.findings.add("PG615", line, f"this code is not edited: {problem}", help_)
+        self._in_no_spec(group)
         return False
+
+    def _keep(self, group: Group, loop: ast.stmt, *, quiet: bool) -> bool:
+        """Leave code to `pipegen.compat` whose rounds would each begin with the same numbers."""
+        if quiet:
+            return False
+        self.compat = True
+        message = (
+            f"this code is not edited: each round of the loop in line {loop.lineno} makes a new iterator,"
+            " and a pipeline that is built in each round draws the same numbers every time"
+        )
+        help_ = (
+            "`pipegen.compat` has the class, and draws other numbers in each round, as Keras did; or build once before the loop, and loop"
+        )
+        self.findings.add("PG615", min(f.line for f in group.flows), message, f"{help_} over `pipe.train`, which counts its epochs")
+        self._in_no_spec(group)
+        return False
+
+    def _in_no_spec(self, group: Group) -> None:
+        """Say which data of code that is not edited is read by no spec."""
+        for flow in Sources(group).left_out():
+            folder = self._folder(flow) if "directory" in flow.args else "FOLDER"
+            message = f"the {group.split_of(flow)} data of line {flow.line} is in no spec, since it has no labels"
+            self.findings.add("PG615", flow.line, message, f"write `pipe.predict_on({folder})` for its iterator")
 
     def _display(self, display: Display, group: Group, pipe: str) -> None:
         """A comprehension, or a call in a loop, that makes iterators becomes what it makes, written out."""
@@ -169,11 +198,6 @@ class Rewriter:
             outer = replace(build, home=loop)
             if outer.text() is not None:
                 return outer
-        if loop_around(flow) is not None and any(is_next(u) or is_first(u) for f in group.flows for u in self.found.uses_of(f)):
-            drawn = isinstance(flow.generator, Generator) and any(name in flow.generator.args for name in RANDOM)
-            if drawn and "seed" not in flow.args:
-                message = "the pipeline is built in each round of the loop, and each draws the same numbers; Keras drew others in each"
-                self.findings.add("PG621", flow.line, message, "build it once before the loop, from the data of all rounds")
         return build
 
     def _of_place(self, flow: Flow, endless: str, home: ast.stmt) -> str:

@@ -216,6 +216,9 @@ class Writer:
             lines.append("x: image, y: mask")
         elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
             lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for
+        elif labels and mode == "binary" and self._has_more_than_two():
+            message = "`class_mode='binary'` of more than two classes gave their indices, which the spec gives as whole numbers"
+            self.findings.add("PG624", self.group.first.line, message, "so `sparse_categorical_crossentropy` is the loss that fits")
         elif labels and isinstance(mode, str) and mode in _ENCODINGS:
             lines.append(f"encode: {{label: {_ENCODINGS[mode]}}}")
         elif self.group.method == "flow" and Sources(self.group).given_labels() == "target":
@@ -232,6 +235,11 @@ class Writer:
         if isinstance(generator, Generator) and generator.get("dtype") == "float16":
             lines.append("dtype: float16")
         return [f"output: {{{', '.join(lines)}}}"] if lines else []
+
+    def _has_more_than_two(self) -> bool:
+        """Returns whether the code names more than two classes."""
+        classes = self.group.first.get("classes")
+        return isinstance(classes, (list, tuple)) and len(classes) > 2
 
 
 def _shown(name: str) -> str:

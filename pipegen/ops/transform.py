@@ -188,7 +188,7 @@ class Transform(Model):
             value = values.get(name)
             if value is None or isinstance(value, (bool, str)):
                 continue  # no number: its type, which takes a while, needs no look
-            if has_type(field, Magnitude) or is_level(field):
+            if has_type(field, Magnitude) or is_level(field) or isinstance(getattr(self, name), Schedule):
                 values[name] = canonical(field, getattr(self, name), factor=name in self.factors)
             elif isinstance(value, list) and has_type(field, Size) and value[0] == value[1]:
                 values[name] = value[0]

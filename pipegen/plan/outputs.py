@@ -203,6 +203,9 @@ def _fits_bytes(x: FeatureType) -> bool:
     return x.dtype == "uint8" or (x.interval is not None and BYTE_RANGE.contains(x.interval) and x.interval.width > 1)
 
 
+_OF_MORE = "use `one_hot`, or `int` for the class indices, which Keras' `class_mode='binary'` gave of more than two"
+
+
 def _label(plan: OutputPlan, name: str, x: FeatureType) -> None:
     encoding, at = encoding_of(plan.output, name, x), ("encode", name)
     if several_labels(x) and encoding != "multi_hot":
@@ -212,7 +215,7 @@ def _label(plan: OutputPlan, name: str, x: FeatureType) -> None:
         help_ = write("one_hot", "value", "use {}; where a column holds several labels, give the feature the `separator` between them")
         plan.fail("PG218", f"`multi_hot` is for several labels, and `{name}` has one for each example", at, help_)
     elif encoding == "binary" and x.classes is not None and x.classes != 2:
-        plan.fail("PG218", f"`binary` needs two classes, and `{name}` has {x.classes}", at, "use `int` or `one_hot`")
+        plan.fail("PG218", f"`binary` needs two classes, and `{name}` has {x.classes}", at, _OF_MORE)
     elif encoding != UNENCODED and not is_encoded(x):
         plan.stages.append((name, *encode(name, encoding, x)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.data.verdict import place_of
 from pipegen.diagnostics.catalog import make
@@ -12,7 +12,7 @@ from pipegen.quality.oddities import UNEVEN
 from pipegen.spec.joined import joined, relocate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
     from pipegen.quality.leaks import Leaks, Pair
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pipegen.spec.source_map import KeyPath
 
 _SHOWN = 10
-"""Pairs of each kind with a finding of their own; another counts the rest."""
+"""Pairs of each kind that are shown to people; a line counts the rest."""
+_PAIRS = ("PG730", "PG731", "PG732")
 _LEAVE_OUT = (
     "leave the copies out: `pipegen report SPEC --write-exclude copies.txt`, then `splits: {exclude: copies.txt}`; no other record moves"
 )
@@ -39,6 +40,42 @@ def findings(spec: PipelineSpec, seen: Survey, locate: Locate) -> list[Diagnosti
     return [*_leaks(spec, seen.leaks, locate), *_unread(seen, at), *_repeats(seen, at), *_oddities(seen, at), *_labels(seen, at)]
 
 
+def briefly(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Returns findings for people to read: of pairs the first of each kind, and a line that counts the rest."""
+    kept: list[Diagnostic] = []
+    rest: dict[tuple[str, Severity], list[Diagnostic]] = {}
+    for d in diagnostics:
+        alike = rest.setdefault((d.code, d.severity), [])
+        alike.append(d)
+        if d.code not in _PAIRS or len(alike) <= _SHOWN:
+            kept.append(d)
+    for (code, severity), alike in rest.items():
+        if code in _PAIRS and len(alike) > _SHOWN:
+            more = f"{count(len(alike) - _SHOWN, 'more pair')} are like these; `--format json` has all of them, and the page more"
+            kept.insert(kept.index(alike[_SHOWN - 1]) + 1, make(code, more, *alike[0].labels[:1], severity=severity))
+    return kept
+
+
+def in_full(seen: Survey) -> dict[str, Any]:
+    """Returns all that was found as plain values, with the key of every record."""
+    keys = seen.manifest.every_key
+    pair = ("split", "key", "other_split", "other_key", "same", "distance", "likeness", "mirrored", "severity")
+    return {
+        "pairs": [{name: getattr(one, name) for name in pair} for one in seen.leaks.pairs],
+        "repeats": [{"split": split, "keys": [keys[record] for record in group]} for split, group in seen.repeats],
+        "contradictions": [[keys[record] for record in group] for group in seen.contradictions],
+        "odd": [
+            {
+                "code": odd.code,
+                "name": odd.name,
+                "records": [{"key": keys[int(r)], "says": w} for r, w in zip(odd.records, odd.words, strict=True)],
+            }
+            for odd in seen.odd
+        ],
+        "unreadable": list(seen.unreadable),
+    }
+
+
 def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnostic]:
     kinds: dict[tuple[str, str], list[Pair]] = {}
     for pair in leaks.pairs:
@@ -46,15 +83,12 @@ def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnos
         kinds.setdefault((code, pair.severity), []).append(pair)
     first = True
     for (code, severity), pairs in kinds.items():
-        for pair in pairs[:_SHOWN]:
+        for pair in pairs:
             here, there = (locate(_place(spec, split, key)) for split, key in ((pair.split, pair.key), (pair.other_split, pair.other_key)))
             advice = (_LEAVE_OUT, _GROUP) if spec.source.split_names() is None else (_LEAVE_OUT,)
             help_ = advice if first and code != "PG732" else ()
             yield make(code, said(pair), here, there, help=help_, severity=Severity(severity))
             first = first and code == "PG732"
-        if len(pairs) > _SHOWN:
-            more = f"{count(len(pairs) - _SHOWN, 'more pair')} are like these; the page of `pipegen report` shows more of them"
-            yield make(code, more, locate(_place(spec, pairs[0].split, pairs[0].key)), severity=Severity(severity))
     if leaks.left_out:
         message = f"{leaks.left_out:,} more pairs hash alike, and were not compared"
         yield make(

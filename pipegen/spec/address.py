@@ -15,6 +15,9 @@ KNOWN = OBJECT_STORES | {"file", "ftp", "hdfs", "http", "https", "local", "memor
 """Schemes that a spec may use: what reads them loads no code and no file of options that the address names."""
 _ON_THIS_MACHINE = frozenset({"duckdb", "file", "local", "memory", "sqlite"})
 _WILD = re.compile(r"[*?\[{]")
+_WILD_ON_THE_WEB = re.compile(r"[*{]")
+"""There `?` begins a query, and `[` an address of six bytes."""
+_WEB = ("http", "https")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=@+ -]")
 
 
@@ -46,13 +49,28 @@ class Address:
     @property
     def folder(self) -> str:
         """Returns the part before the first wildcard, which ends with a whole name."""
-        wild = _WILD.search(self.text, self.text.index("://") + 3) if self.scheme not in ("http", "https") else None
+        begin = self.text.index("://") + 3
+        if self.is_web:
+            wild = _WILD_ON_THE_WEB.search(self.text.partition("?")[0], max(begin, self.text.find("/", begin)))
+        else:
+            wild = _WILD.search(self.text, begin)
         return self.text.rstrip("/") if wild is None else self.text[: wild.start()].rpartition("/")[0]
 
     @property
     def pattern(self) -> str:
         """Returns the rest from there on; empty without a wildcard."""
-        return self.text[len(self.folder) :].strip("/") if self.folder != self.text.rstrip("/") else ""
+        rest = self.text[len(self.folder) :].strip("/") if self.folder != self.text.rstrip("/") else ""
+        return rest.partition("?")[0] if self.is_web else rest
+
+    @property
+    def query(self) -> str:
+        """Returns what stands behind the `?` of a pattern on the web, with it: it goes to each file."""
+        return "?" + self.text.partition("?")[2] if self.is_web and self.pattern and "?" in self.text else ""
+
+    @property
+    def is_web(self) -> bool:
+        """Returns whether a server of the web has it, which lists nothing but pages."""
+        return self.scheme in _WEB
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from pipegen.types import ElementType, FeatureType
 
 ARITHMETIC = "arithmetic"
 """The word for every step that is arithmetic: two of them with the same constants do the same."""
-_LONGEST_RUN = 4
+LONGEST_RUN = 4
 """Steps of arithmetic that may have been folded into one; with more, constants are compared in float64."""
 
 Effect = list[Any]
@@ -179,7 +179,7 @@ class _Walk:
 
 def _folded(run: list[Arithmetic]) -> list[Any]:
     """Returns the last arithmetic of a run as its constants, by itself and after each number of those before it: a pass may fold them."""
-    if len(run) > _LONGEST_RUN:
+    if len(run) > LONGEST_RUN:
         return [_constants(a, exact=True) for a in run]
     found = [run[-1]]
     for before in reversed(run[:-1]):

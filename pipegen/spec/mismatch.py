@@ -100,7 +100,8 @@ def _meant_by_map(annotation: Any, value: dict[str, Any]) -> list[str]:
         return ["a param is written `$name`"]
     schedules = schedules_of(annotation)
     if not schedules:
-        return []
+        takes_none = list(value) in (["linear"], ["cosine"], ["step"], ["table"])
+        return ["this argument takes no schedule; where the step has a `probability`, that takes one"] if takes_none else []
     near = closest(next(iter(value), ""), schedules)
     form = f"a schedule over the epochs is {one_of(schedules)} with its arguments: `{{linear: {{from, to, epochs: [0, 20]}}}}`"
     return [f"did you mean `{near}`?", form] if near else [form]

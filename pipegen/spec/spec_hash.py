@@ -121,6 +121,12 @@ def _digest(values: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()).hexdigest()
 
 
+def digest_of(meaning: dict[str, Any]) -> str:
+    """Returns the hash of a meaning without views, stages and parts that have steps of their own: their effects stand for its steps."""
+    kept = {name: value for name, value in meaning.items() if name not in ("effects", "inner")}
+    return _digest({**kept, "transforms": [effect[:3] for effect in meaning["effects"] if effect is not None]})
+
+
 def meaning(spec: PipelineSpec) -> dict[str, Any]:
     """Returns the canonical spec with the effects of its steps, for states and locks: two of them can be told apart in words."""
     from pipegen.spec.effects import effects, inner_effects

@@ -12,12 +12,14 @@ from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import visible
 from pipegen.types import times
 from pipegen.views.model_loss import FITS, classes_of_items, counts_padding, dilutes, ending_of, loss_problems, name_of
+from pipegen.views.model_range import range_of, range_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import keras
 
+    from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Output
     from pipegen.types import ElementType, FeatureType
 
@@ -29,9 +31,11 @@ def check(
     record: ElementType,
     wrong: Sequence[str] = (),
     padded: Sequence[str] = (),
+    out: ElementType | None = None,
 ) -> str:
     """Says in one line what fits; for the arguments see `mismatches`. A model that is not compiled is a warning, and so is a loss that
-    counts what fills up the batches of the splits that are `padded`; `wrong` is known already.
+    counts what fills up the batches of the splits that are `padded`; `wrong` is known already. With the types of what leaves, `out`,
+    ranges of values are compared, too: scaled twice is a mismatch, and not at all a warning.
 
     Raises:
         ModelMismatchError: Listing everything that does not fit.
@@ -39,18 +43,26 @@ def check(
     """
     if not hasattr(model, "predict_on_batch"):
         raise TypeError(f"check takes a Keras model, got {model!r}")
-    found = [*wrong, *mismatches(model, element_spec, output, record)]
+    x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
+    twice, unscaled = range_problems(model, x, output.x, out)
+    found = [*wrong, *mismatches(model, element_spec, output, record), *twice]
     if found:
         raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
-    line = visible(summary(model, element_spec, output, record))
+    line = visible(summary(model, element_spec, output, record, out))
     diluted = [name_of(t.loss) for t in _targets(model, output)[0] if padded and dilutes(t.loss)]
     if diluted:
         said = " and ".join(f"`{name}`" for name in dict.fromkeys(diluted))
         line += f"; {said} divides by all rows of a padded batch, those of weight 0, too (splits padded: {', '.join(padded)})"
         line += f": compile with `pipegen.WeightedMean({diluted[0]!r})`"
-    if diluted or not is_compiled(model):
+    line += "".join(f"; {problem}" for problem in unscaled)
+    if diluted or unscaled or not is_compiled(model):
         log.warning("%s", line)
     return line
+
+
+def targets_of(plan: Plan) -> ElementType:
+    """Returns the types of a record as it is stored, and of padded features as they leave, since places can be cut and mixing adds some."""
+    return plan.read.replace(**{name: t for name, t in plan.out.items() if kind_of(t).padded})
 
 
 def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
@@ -67,11 +79,13 @@ def mismatches(model: keras.Model, element_spec: Any, output: Output, record: El
     return [*input_mismatches(model, x), *found, *(m for t in targets for m in _of_target(t, output, record))]
 
 
-def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> str:
+def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType, out: ElementType | None = None) -> str:
     """Says what fits, in one line; of a model that is not compiled also the loss that would."""
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
-    specs = x.items() if isinstance(x, dict) else ((None, s) for s in (x if isinstance(x, tuple) else (x,)))
-    given = ", ".join(f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}" for name, spec in specs)
+    given = ", ".join(
+        f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}"
+        for name, feature, spec in _inputs(x, output.x)
+    )
     targets, _ = _targets(model, output)
     shown = ", ".join(f"{t.feature} {_shape(t.shape)}" if t.shape else t.feature for t in targets)
     losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
@@ -81,7 +95,18 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
     if is_compiled(model):
         return line
     fits = fitting_loss(output, record)
-    return f"{line}; it is not compiled, so no loss was looked at" + (f" ({fits} fits the targets)" if fits else "")
+    said = f" ({fits}{'' if '; ' in fits else ' fits the targets'})" if fits else ""
+    return f"{line}; it is not compiled, so no loss was looked at{said}"
+
+
+def _inputs(x: Any, features: Any) -> list[tuple[str | None, str | None, Any]]:
+    """Returns the name, the feature and the shape of each input."""
+    if isinstance(x, dict):
+        return [(name, features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
+    if isinstance(x, tuple):
+        known = features if isinstance(features, (list, tuple)) and len(features) == len(x) else [None] * len(x)
+        return [(None, feature, spec) for feature, spec in zip(known, x, strict=True)]
+    return [(None, features if isinstance(features, str) else None, x)]
 
 
 def is_compiled(model: keras.Model) -> bool:
@@ -233,12 +258,17 @@ def _units_of(output: Output, feature: str, record: ElementType, units: int) -> 
 
 
 def fitting_loss(output: Output, record: ElementType) -> str | None:
-    """The Keras loss that fits the target, or one for each of several, as text; `None` without targets."""
+    """Names the Keras loss that fits the target, or one for each of several; `None` without targets.
+
+    No loss of Keras fits a target that is padded: each counts the padding, whose zeros are of the first class.
+    """
+    targets = _features_of(output.y)
+    padded = [f for f in targets if f in record and _is_padded(record[f])]
 
     def fits(feature: str) -> str:
         target = record.get(feature)
-        if target is not None and classes_of_items(target):
-            return FITS["int"]
+        if feature in padded:
+            return "your own"
         if target is None or not kind_of(target).holds_classes:
             return FITS["binary" if target is not None and kind_of(target).valid else "tensor"]
         return FITS[encoding_of(output, feature, target)]
@@ -246,7 +276,34 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
     if output.y is None:
         return None
     if isinstance(output.y, str):
-        return fits(output.y)
-    if isinstance(output.y, dict):
-        return "{" + ", ".join(f"{key}: {fits(feature)}" for key, feature in output.y.items()) + "}"
-    return "[" + ", ".join(map(fits, output.y)) + "]"
+        named = fits(output.y)
+    elif isinstance(output.y, dict):
+        named = "{" + ", ".join(f"{key}: {fits(feature)}" for key, feature in output.y.items()) + "}"
+    else:
+        named = "[" + ", ".join(map(fits, output.y)) + "]"
+    if not padded:
+        return named
+    masks = list(dict.fromkeys(record.valid(f) for f in padded))
+    lacking = [name for name in masks if name not in targets and name not in _features_of(output.x)]
+    add = f", which {_are(lacking)} not in `output`: add {_listed(lacking)} to `y`" if lacking else ""
+    return f"{named}; {_listed(padded)} {_are(padded)} padded where {_listed(masks)} {_are(masks)} false{add}"
+
+
+def _is_padded(target: FeatureType) -> bool:
+    """Tells whether an example has any number of items of it, to which a batch adds padding."""
+    return kind_of(target).ragged or target.beside is not None
+
+
+def _features_of(part: Any) -> list[str]:
+    """Returns the features of `x` or `y` of an output."""
+    if part is None:
+        return []
+    return [part] if isinstance(part, str) else list(part.values() if isinstance(part, dict) else part)
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)

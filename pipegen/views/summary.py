@@ -12,7 +12,7 @@ from pipegen.phases.hosts import share_line
 from pipegen.phases.specs import step_texts
 from pipegen.views.cut_items import cut_items
 from pipegen.views.explanation import circumstances, explain_text
-from pipegen.views.model_check import fitting_loss
+from pipegen.views.model_check import fitting_loss, targets_of
 from pipegen.views.stages import stage_rows
 from pipegen.views.visits import visits
 
@@ -41,7 +41,7 @@ def summary(pipe: Pipeline, main: Plan) -> str:
     lines += [f"  {name}: {describe(part)}" for name, part in parts(pipe.element_spec)]
     lines += [f"  {classes}" for classes in _classes(pipe)]
     lines += [f"  left out: {', '.join(gone)}"] if (gone := left_out(pipe._manifest)) else []
-    loss = fitting_loss(main.emit.output, main.read)
+    loss = fitting_loss(main.emit.output, targets_of(main))
     if loss is not None:
         lines.append(f"  loss: {loss}")
     if "train" in pipe:  # also what Keras shows of a pipeline that `fit` was given whole
@@ -57,7 +57,7 @@ def summary_html(pipe: Pipeline, main: Plan) -> str:
     facts = [row for name, part in parts(pipe.element_spec) for row in leaves(name, part)]
     facts += [text.partition(": ")[::2] for text in _classes(pipe)]
     facts += [("left out", gone) for gone in left_out(pipe._manifest)]
-    loss = fitting_loss(main.emit.output, main.read)
+    loss = fitting_loss(main.emit.output, targets_of(main))
     if loss is not None:
         facts.append(("loss", str(loss)))
     steps = step_texts(model)

@@ -28,6 +28,11 @@ auto = pipeline(folder, {"prefetch": {"device": "auto"}}, transforms=STEPS)
 prefetch = {
     "device": first[0].device, "equal": passes == clean, "states": states, "after_fit": pipe.state()["epoch"],
     "losses": len(history.history["val_loss"]), "length": len(pipe.train), "auto": sums(auto.train) == clean[0],
+    "own": [next(iter(pipe.dataset(s, epoch=1)))[0].device for s in ("train", "validation")],
+    "layered": next(iter(pipe.dataset("train", stages="element")))[0].device,
+    "none": next(iter(pipe.dataset("train", device="none")))[0].device,
+    "other": next(iter(pipe.dataset("train", device="CPU:0")))[0].device,
+    "same": sums(pipe.dataset("train", epoch=1)) == clean[1],
     "fixed": next(iter(plain.dataset("train", device="CPU:1")))[0].device,
 }
 
@@ -75,6 +80,10 @@ def test_device_prefetch_keeps_the_epoch_rule(seen: Any) -> None:
     got = seen["prefetch"]
     assert got["device"].endswith("CPU:1")
     assert got["fixed"].endswith("CPU:1")
+    assert all(device.endswith("CPU:1") for device in [*got["own"], got["layered"]]), "`pipe.dataset` holds to the spec"
+    assert got["none"].endswith("CPU:0")
+    assert got["other"].endswith("CPU:0")
+    assert got["same"]
     assert got["equal"]
     assert got["states"] == [2, 0]
     assert got["after_fit"] == 2

@@ -24,7 +24,7 @@ def written(cli: Cli, path: str) -> tuple[str, dict[str, int]]:
     assert not inspect(file).diagnostics.items
     spec = pipegen.load(file)
     manifest = collect_data(spec)
-    assert "output: {x: image, y: {boxes: boxes, labels: labels}}" in text
+    assert "output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}" in text
     assert "# Classes: cat 6, dog 6" in text or "# Classes: cat 12, dog 12" in text
     return text, {split: manifest.num_examples(split) for split in spec.model.split_names()}
 

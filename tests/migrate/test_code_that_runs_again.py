@@ -43,7 +43,7 @@ def build(code: str) -> str:
             '    pipe = pipegen.build("train.pipegen.yaml", params={"size": n})',
         ),
         (
-            f"while go():\n    train = g.flow_from_directory('a')\n    val = g.flow_from_directory('b')\n    {FIT}\n",
+            f"while go():\n    model = make()\n    train = g.flow_from_directory('a')\n    val = g.flow_from_directory('b')\n    {FIT}\n",
             '    pipe = pipegen.build("train.pipegen.yaml")',
         ),
         (

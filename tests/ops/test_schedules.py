@@ -184,3 +184,51 @@ def test_a_probability_takes_a_schedule_wherever_it_is_read(optimised: bool, com
 def test_a_probability_stays_a_share(wrong: Any) -> None:
     with pytest.raises(ValueError, match="`probability`"):
         transforms()["random_flip"].model_validate({"probability": wrong})
+
+
+SPANS: dict[str, tuple[dict[str, Any], str, Any, Any]] = {
+    "random_resized_crop": ({"size": 16}, "area", [0.2, 0.4], [0.8, 1.0]),
+    "random_erasing": ({}, "area", [0.02, 0.05], [0.3, 0.5]),
+    "random_posterization": ({}, "bits", [1, 3], [6, 8]),
+    "random_jpeg": ({}, "quality", [1, 20], [90, 100]),
+}
+BUILT_BY_DAY = ("random_resized_crop", "random_posterization")
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("op", [op if op in BUILT_BY_DAY else pytest.param(op, marks=pytest.mark.nightly) for op in SPANS])
+def test_an_epoch_of_a_schedule_of_ranges_is_that_of_the_range(photo_folder: Any, op: str) -> None:
+    from pipes import RESIZE, pipeline
+
+    import numpy as np
+
+    own, name, *ranges = SPANS[op]
+
+    def images(value: Any, epoch: int) -> list[Any]:
+        steps = [{op: {**own, name: value}}] if "size" in own else [RESIZE, {op: {**own, name: value}}]
+        pipe = pipeline(photo_folder, {"jit": "never"}, transforms=steps)
+        return [x.numpy() for x, _ in pipe.dataset("train", epoch=epoch)]
+
+    for schedule in ({"step": {0: ranges[0], 1: ranges[1]}}, {"linear": {"from": ranges[0], "to": ranges[1], "epochs": [0, 1]}}):
+        for epoch, value in enumerate(ranges):
+            assert all(map(np.array_equal, images(schedule, epoch), images(value, epoch)))
+    assert not all(map(np.array_equal, images(ranges[0], 1), images(ranges[1], 1)))
+
+
+@pytest.mark.parametrize("op", SPANS)
+def test_a_schedule_of_ranges_has_a_range_in_each_epoch(op: str) -> None:
+    own, name, low, high = SPANS[op]
+    made = transforms()[op].model_validate({**own, name: {"table": [low, high]}})
+    assert list(made.schedules()) == [name]
+    assert made.meaning()[name] == {"epochs": [[0, low], [1, high]]}
+    assert transforms()[op].model_validate({**own, name: {"table": [low]}}).meaning()[name] == low
+    for wrong in ({"table": [low, low[0]]}, {"step": {0: low, 5: [high[1], low[0]]}}, {"table": [[low[0], 1000]]}):
+        with pytest.raises(ValueError, match=name):
+            transforms()[op].model_validate({**own, name: wrong})
+
+
+@pytest.mark.parametrize("step", [{"mixup": {"alpha": LINEAR}}, {"cutmix": {"alpha": LINEAR}}, {"resize": {"size": {"step": {0: 5}}}}])
+def test_an_argument_without_schedules_says_so(step: Any) -> None:
+    text = yaml.safe_dump({"pipegen": 1, "source": {"image_folder": {"path": "d"}}, "transforms": [step]})
+    found = load("s.yaml", text=text)
+    assert any("takes no schedule; where the step has a `probability`" in line for d in found.diagnostics for line in d.help)

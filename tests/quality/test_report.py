@@ -230,3 +230,33 @@ def test_ctrl_c_ends_at_once_and_keeps_what_was_seen(tmp_path: Path) -> None:
     assert (process.returncode, "interrupted" in err) == (130, True)
     assert time.monotonic() - began < 60
     assert re.fullmatch(r"[0-9a-f]{32}\.looks", next((tmp_path / "cache/looks").iterdir()).name)
+
+
+def test_machines_get_every_pair_and_people_the_first_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pictures = [encoded(p.resize((48, 40)), quality=90) for p in photos(60)[:18]]
+    put(tmp_path / "data", {f"{split}/c/{i}.jpg": data for split in ("train", "validation") for i, data in enumerate(pictures)})
+    splits = "splits: {method: folder, parts: {train: train, validation: validation}}"
+    Path("a.pipegen.yaml").write_text(SPEC.replace("splits: {parts: {train: 0.7, validation: 0.3}, seed: 3}", splits))
+    _, text, _ = run("a.pipegen.yaml", "-o", "page.html")
+    assert "8 more pairs are like these; `--format json` has all of them" in text
+    _, out, _ = run("a.pipegen.yaml", "-o", "page.html", "--format", "json")
+    document = json.loads(out)
+    named = [d["message"] for d in document["diagnostics"] if d["code"] == "PG730"]
+    assert len(named) == len(set(named)) == 18
+    assert not any("more pairs" in message for message in named)
+    pairs = document["found"]["pairs"]
+    assert sorted(p["key"] for p in pairs) == sorted(f"train/c/{i}.jpg" for i in range(18))
+    assert {(p["split"], p["other_split"], p["same"]) for p in pairs} == {("train", "validation", True)}
+    for form in ("sarif", "github"):
+        _, out, _ = run("a.pipegen.yaml", "-o", "page.html", "--format", form)
+        assert out.count("are the same, byte by byte") >= 18
+
+
+def test_the_document_names_every_record_that_is_odd(seen: DataReport) -> None:
+    from pipegen.quality.findings import in_full
+
+    found = json.loads(json.dumps(in_full(seen.survey)))
+    assert {one["name"] for one in found["odd"]} >= {"dark", "bright", "flat"}
+    assert sum(len(one["records"]) for one in found["odd"]) == sum(len(odd.records) for odd in seen.survey.odd)
+    assert found["unreadable"] == ["dog/bad.jpg"]

@@ -289,6 +289,16 @@ class Engine:
         slots = order.delivered(epoch) if order.buckets else tf.range(order.num_examples, dtype=tf.int64)
         return order.found(epoch, slots).record.numpy()
 
+    def device(self, split: str, given: str | None) -> str | None:
+        """Returns the device to prefetch the batches of a split to: the one that is given, `none` for none, else that of the spec.
+
+        Raises:
+            SpecError: `PG105` for one of the spec that is not there.
+        """
+        if given is None:
+            return self._device(self.executor(split).plan)
+        return None if given == "none" else given
+
     def _device(self, plan: Plan) -> str | None:
         last = plan.nodes[-1]
         if not isinstance(last, Prefetch) or not last.device:

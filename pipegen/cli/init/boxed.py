@@ -266,7 +266,7 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
     lines += [*splits, "transforms:", *([f"  - decode: {{{pixels}}}"] if pixels else []), f"  - resize: {{size: {size_for(sample)}}}"]
     lines += [FLIP.replace("left and right;", "left and right, boxes as well;"), RESCALE]
     lines.append(
-        "output: {x: image, y: {boxes: boxes, labels: labels}}  # boxes are left, top, right, bottom in pixels, `boxes_valid` says which"
+        "output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}  # left, top, right, bottom; false `there` is padding"
     )
     lines.append(f"batch: {{size: {batch_for(2 * train, _BATCH)}}}")
     return spec_text(_summary(listings), comments, [*lines, *more_sections])

@@ -14,7 +14,7 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.archives import class_folders, first_archive
 from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.samples import sample_of_records
-from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, size_for, spec_text
+from pipegen.cli.init.spec import RESCALE, about_sample, batch_for, beside, parts_of, size_for, spec_text
 from pipegen.cli.init.stores import IMAGE, LOOKS, of_example
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
@@ -93,7 +93,7 @@ def first_records(asked: Shards, spec_folder: str) -> tuple[str, str]:
             lines += [f"    {split}:", f"      {op}:", f"        path: {where}", *(f"        {line}" for line in about)]
     else:
         written = [f"path: {beside(path, spec_folder)}", *about]
-        lines = ["source:", f"  {op}:", *(f"    {line}" for line in written), f"splits: {{{PARTS}}}"]
+        lines = ["source:", f"  {op}:", *(f"    {line}" for line in written), f"splits: {{{parts_of(op, count)}}}"]
     lines += ["transforms:", f"  - resize: {{size: {size_for(sample)}}}", RESCALE, f"batch: {{size: {batch_for(count, 32)}}}"]
     return spec_text(summary, comments, lines), summary
 

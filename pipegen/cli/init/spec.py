@@ -6,6 +6,7 @@ import os
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pipegen.ops.registry import sources
 from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ FLIP = "  - random_flip  # left and right; take it out where that matters, as in
 ROTATION = "  - random_rotation: {degrees: 10}"
 OUTPUT = "output: {x: image, y: mask}  # the mask holds the class index of each pixel"
 PARTS = "parts: {train: 0.8, validation: 0.2}"
+_FEW = 5_000
+"""Records below which shares by hash can be far from those asked for."""
 DROPS = "errors: {missing: drop}  # take it out once every file is there: then one that is missing is an error"
 
 
@@ -30,6 +33,12 @@ def spec_text(summary: str, comments: Iterable[str], sections: Iterable[str]) ->
     """Puts a spec together: what was found, as comments, and the lines of its sections."""
     said = ["yaml-language-server: $schema=pipegen.schema.json", f"`pipegen init` found {summary}.", *comments]
     return "\n".join([*(f"# {line}" for line in said), "pipegen: 1", *sections, ""])
+
+
+def parts_of(op: str, records: int) -> str:
+    """Returns the parts of the splits of a source; exact ones where it would place few records by their hashes."""
+    by_hash = sources()[op].model_construct().split_method() == "hash"
+    return f"method: random, {PARTS}" if by_hash and records < _FEW else PARTS
 
 
 def first_spec(found: Survey, spec_folder: str) -> str:

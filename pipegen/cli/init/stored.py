@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.samples import Sample, sample_of_bytes, sample_of_records, spread
-from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, pixels_of, size_for, spec_text
+from pipegen.cli.init.spec import RESCALE, about_sample, batch_for, beside, parts_of, pixels_of, size_for, spec_text
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.tables.table import text_of
@@ -164,7 +164,7 @@ def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
     own = {name: feature["key"] for name, feature in features.items()}
     if own != {"image": "image", "label": "label"}:
         lines += ["    features:", *(_feature(name, name, "key", key) for name, key in own.items())]
-    lines += [] if second is not None else [f"splits: {{{PARTS}}}"]
+    lines += [] if second is not None else [f"splits: {{{parts_of('huggingface', count)}}}"]
     lines += ["transforms:", f"  - resize: {{size: {size_for(sample)}}}", RESCALE, *_without(label)]
     counted = f" in {len(rows.class_names):,} classes" if rows.class_names else ", without labels"
     about = f"{count:,} records of `{first}`{counted}"
@@ -207,7 +207,7 @@ def _text(
     more = f", {pixels_of(sample)}" if pixels_of(sample) else ""
     lines += [_feature(kind, kind, argument, name, more if kind == "image" else "") for kind, name in columns.items() if name is not None]
     stratify = ", stratify: label" if label is not None and op == "parquet" else ""
-    lines += [f"splits: {{{PARTS}{stratify}}}", "transforms:", f"  - resize: {{size: {size_for(sample)}}}"]
+    lines += [f"splits: {{{parts_of(op, rows)}{stratify}}}", "transforms:", f"  - resize: {{size: {size_for(sample)}}}"]
     if label is not None:
         lines.append("  # - random_flip  # where a mirrored image means the same")
     lines += [RESCALE, *_without(label), f"batch: {{size: {batch_for(rows)}}}"]

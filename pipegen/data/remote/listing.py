@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from glob import has_magic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from pipegen.data.remote.block_cache import AT_ONCE
 from pipegen.data.remote.blocks import DroppedError, Remote, patiently, version_of
 from pipegen.errors import OpError
 from pipegen.masking import masked, without_secrets
@@ -70,8 +73,12 @@ def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]
     """Tells whether an address is that of one file, and lists its files; hidden ones are left out."""
     fs.invalidate_cache()
     name = fs._strip_protocol(address.folder)
-    web = address.scheme in ("http", "https")  # where a folder is a page like any other, told by the slash behind it
-    if not address.pattern and (not address.text.endswith("/") if web else _is_file(fs, name)):
+    if address.is_web and address.pattern and not has_magic(address.pattern):  # a range names its files, and asks for no list
+        named = [Remote(f"{name}/{key}{address.query}", key, -1, "") for key in expand(address.pattern)]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return False, list(pool.map(partial(_sized, fs), named))
+    # On the web a folder is a page like any other, told by the slash behind it.
+    if not address.pattern and (not address.text.endswith("/") if address.is_web else _is_file(fs, name)):
         return True, [_sized(fs, Remote(name, address.place[-1], -1, ""))]
     found = _found(fs, name)
     files = []
@@ -120,7 +127,9 @@ def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
 
 
 def _walks(fs: AbstractFileSystem) -> bool:
-    """Tells whether a file system has no `find` of its own, which gets all files at once."""
+    """Tells whether a file system has no `find` of its own, which gets all files at once. TensorFlow's has, and needs no fsspec."""
+    if fs.protocol == "tensorflow":
+        return False
     from fsspec import AbstractFileSystem
     from fsspec.asyn import AsyncFileSystem
 
@@ -145,7 +154,10 @@ def matching(pattern: str, keys: Iterable[str]) -> list[str]:
 
 def _sized(fs: AbstractFileSystem, file: Remote) -> Remote:
     """The file with what only a look at it alone tells."""
-    about = patiently(lambda: fs.info(file.name))
+    try:
+        about = patiently(lambda: fs.info(file.name))
+    except FileNotFoundError:
+        raise FileNotFoundError(2, "there is no such file", masked(file.name)) from None
     if about.get("size") is None:
         raise DroppedError(f"the server does not say how large {masked(file.key)} is")
     return file._replace(size=int(about["size"]), version=version_of(about))

@@ -121,10 +121,8 @@ class _Place:
                 raise FileNotFoundError
             place = address.place[:-1] if single else address.place
             root = self._whole(fs, place, files) if self.mode == "whole" else self._mounted(fs, place, files, mounts, single=single)
-        except FileNotFoundError:
-            raise OpError(
-                "PG401", f"there is nothing at {address}", field=self.field, help="look at the address, and at its region"
-            ) from None
+        except FileNotFoundError as error:
+            raise self._nothing(error.filename) from None
         except FullError as full:
             need, size, others = full.args
             message = f"what is at {address} takes {format_bytes(need)}, and `remote_cache` may take {format_bytes(size)}"
@@ -136,6 +134,20 @@ class _Place:
         except (DroppedError, OSError) as error:
             raise OpError("PG566", f"{address} cannot be fetched: {said(error)}", field=self.field, help=AGAIN) from None
         return str(root / files[0].key) if single else str(root / address.pattern) if address.pattern else str(root)
+
+    def _nothing(self, file: str | None) -> OpError:
+        """Returns what is said where an address, or one `file` of those that it stands for, is not there."""
+        address = self.address
+        if not address.is_web:
+            return OpError("PG401", f"there is nothing at {address}", field=self.field, help="look at the address, and at its region")
+        if address.pattern and file is not None:
+            message = f"there is nothing at {file}, which is one of {address}"
+            return OpError("PG401", message, field=self.field, help="look at the range, and at the address")
+        lists = "TensorFlow lists no folders of the web" if self.mode == "none" else "the server lists no such files there"
+        if address.pattern or address.text.endswith("/"):
+            help_ = f"{lists}: name the files by a range, such as `{{000..099}}`, or one by one"
+            return OpError("PG401", f"there is nothing at {address}", field=self.field, help=help_)
+        return OpError("PG401", f"there is nothing at {address}", field=self.field, help="look at the address; a folder ends in `/`")
 
     def _whole(self, fs: AbstractFileSystem, place: tuple[str, ...], files: list[Remote]) -> Path:
         with progress(f"fetching {self.address}", sum(file.size for file in files)) as fetched:

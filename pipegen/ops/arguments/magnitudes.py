@@ -32,6 +32,9 @@ Level = Number | AnySchedule
 Share = Annotated[float, Field(ge=0, le=1)] | AnySchedule
 """A plain number from 0 to 1, or a schedule of those."""
 
+Span = Range | AnySchedule
+"""A range of draws, or a schedule of ranges."""
+
 
 TINY = 1 / 200
 """A change by less than this share of the value range, about one level of 255, cannot be seen."""
@@ -49,6 +52,11 @@ def factor_range(m: Magnitude) -> tuple[float, float]:
     if isinstance(m, Schedule):
         return m.envelope(factor_range)
     return (1.0 - m, 1.0 + m) if isinstance(m, (int, float)) else (m[0], m[1])
+
+
+def span_range(span: Span) -> tuple[float, float]:
+    """The least and the greatest value of a range that a schedule may change; of one that has been read at an epoch, as tensors."""
+    return span.envelope(tuple) if isinstance(span, Schedule) else span
 
 
 def level_range(m: Level) -> tuple[float, float]:
@@ -70,6 +78,8 @@ def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
     """The one way to write what an argument means, as a plain value; of a `factor`, a number lies around 1 rather than around 0."""
     if is_level(field):
         return value.meaning(lambda r: r[0], level_range) if isinstance(value, Schedule) else value
+    if isinstance(value, Schedule) and not has_type(field, Magnitude):
+        return value.meaning(list, tuple)
     if isinstance(value, Schedule):
         return value.meaning(lambda r: canonical_magnitude(r, factor=factor), factor_range if factor else symmetric_range)
     return canonical_magnitude(value, factor=factor)
@@ -109,6 +119,12 @@ def check_share(value: Strength, name: str) -> None:
     if isinstance(value, tuple):
         raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
     check_range(value, name, 0, 1)
+
+
+def check_pair(value: Strength, name: str) -> None:
+    """Rejects a single number where a range is due, by a `ValueError`."""
+    if not isinstance(value, tuple):
+        raise ValueError(f"`{name}` is a range [low, high] in each epoch, got {value:g}")
 
 
 def check_range(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:

@@ -22,7 +22,7 @@ class Image(FeatureKind):
     plural = "images"
     arguments = {
         "arrays": ("size", "channels", "bits", "range"), "files": ("format",), "records": ("channels", "bits"),
-        "table": ("root", "channels", "bits", "format"),
+        "table": ("root", "ending", "channels", "bits", "format"),
     }  # fmt: skip
     picture_arguments = ("channels", "bits")
     storage = "encoded"

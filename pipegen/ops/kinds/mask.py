@@ -20,7 +20,7 @@ class Mask(FeatureKind):
 
     name = "mask"
     plural = "masks"
-    arguments = {"arrays": ("classes", "size"), "files": (), "table": ("root", "classes"), "records": ("classes",)}
+    arguments = {"arrays": ("classes", "size"), "files": (), "table": ("root", "ending", "classes"), "records": ("classes",)}
     picture_arguments: ClassVar[tuple[str, ...]] = ("ignore", "values")
     storage = "encoded"
     pictured = categorical = lives = True

@@ -24,6 +24,12 @@ def uniform(u: tf.Tensor, bounds: tuple[Scalar, Scalar]) -> tf.Tensor:
     return tf.convert_to_tensor(low, tf.float64) + tf.convert_to_tensor(high - low, tf.float64) * tf.cast(u, tf.float64)
 
 
+def whole_bounds(bounds: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+    """The bounds of whole numbers; those that a schedule sets are rounded, half to even."""
+    low, high = (tf.cast(tf.round(bound), tf.int32) if tf.is_tensor(bound) else bound for bound in bounds)
+    return low, high
+
+
 def normal(u: tf.Tensor) -> tf.Tensor:
     """Normal numbers of mean 0 and standard deviation 1, from -6.3 to 6.3, from `u` in [0, 1): float64."""
     return tf.math.ndtri((tf.floor(tf.cast(u, tf.float64) * 2.0**32) + 0.5) * 2.0**-32)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.python_call import numpy_function
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.labels import Lookup
     from pipegen.ops.sources.records.stored import Stored
@@ -129,6 +132,7 @@ def from_member(
     content: tf.Tensor,
     check: tf.Tensor | None,
     lookup: Lookup | None,
+    read: Callable[[bytes], bytes] | None = None,
     *,
     whole: bool = False,
 ) -> tf.Tensor:
@@ -141,16 +145,32 @@ def from_member(
         content: The bytes, a string scalar.
         check: What is to come out, int64; see `Members.checks`. `None` where nothing is known of it.
         lookup: What finds the class of a label.
+        read: Takes a feature out of a member that holds several, in Python; `None` for the whole member.
         whole: Whether the checksums of members that are stored as they are count as well.
     """
     kind = kind_of(feature)
     content = member_content(content, check, whole=whole)
+    content = content if read is None else _taken(name, content, read)
     if kind.pictured:
         return content
     if lookup is not None:
         return class_index(name, content, lookup)
     value = _from_text(name, feature, content) if stored.dtype == "text" else _numbers(name, stored, content)
     return number(name, feature, tf.reshape(value, feature.stored_shape))
+
+
+def _taken(name: str, content: tf.Tensor, read: Callable[[bytes], bytes]) -> tf.Tensor:
+    """Returns what Python takes out of a member, such as a field of JSON, which TensorFlow does not read."""
+
+    def take(stored: Any) -> Any:
+        try:
+            found = read(stored if isinstance(stored, bytes) else stored.item())
+        except ValueError as error:
+            raise ValueError(f"the member for `{name}`: {error}") from None
+        return np.array(found, object)  # bytes by themselves would lose the zeros at their end
+
+    found = numpy_function(take, [content], tf.string, stateful=False)
+    return tf.ensure_shape(found, [])
 
 
 def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool = False) -> tf.Tensor:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 class ArrayRecord(StoreSource):
     """ArrayRecord files: each record is a `tf.Example`, whose keys hold the features, or with `content: bytes` the one feature itself. The
-    library of the same name reads them: `pip install 'pipegen[array_record]'`.
+    library of the same name reads them: `pip install 'pipegen[array-record]'`.
 
     The format finds a record by its number, and compares a checksum for each that it reads. A file that was written with a `group_size`
     above 1 unpacks so many records to get at one.

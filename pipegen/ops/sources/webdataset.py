@@ -17,6 +17,8 @@ class WebDataset(GroupedSource):
     """Tar archives as WebDataset has them: members that follow each other and have one name up to its first dot are a record, and what
     stands behind the dot is the key: `0001.jpg` and `0001.cls` hold `jpg` and `cls` of one record.
 
+    A key may lead into a member that is JSON: `json.label`, `json.meta.site`, `json.boxes.0`. It gives a label, a weight or a tensor.
+
     The archives are mapped into memory and read in the graph, in any order. The checksums of all headers are compared when an archive
     is indexed; the format has none of the contents.
     """

@@ -6,7 +6,7 @@ import math
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Range, Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.dropouts import DropoutTransform
 from pipegen.ops.lowering.filters import sides
@@ -28,7 +28,7 @@ class RandomErasing(DropoutTransform):
         Example("random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    area: Annotated[Range, checked(check_range, 0, 1)] = (0.02, 0.33)
+    area: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.02, 0.33)
     """The range of the rectangle's area, as a fraction of the image's."""
     aspect_ratio: Annotated[Range, checked(check_range, 0.01, 100)] = (0.3, 3.3)
     """The range of the rectangle's width divided by its height."""
@@ -44,7 +44,7 @@ class RandomErasing(DropoutTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
         low, high = self.aspect_ratio
-        area = uniform(u[:, 0], self.area) * (rows * columns)
+        area = uniform(u[:, 0], span_range(self.area)) * (rows * columns)
         ratio = tf.exp(uniform(u[:, 1], (math.log(low), math.log(high))))
         w = tf.clip_by_value(tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32), 1, width)
         h = tf.clip_by_value(tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32), 1, height)

@@ -7,9 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import check_range, checked, most
+from pipegen.ops.arguments.magnitudes import check_pair, check_range, checked, most, span_range
+from pipegen.ops.arguments.schedules import AnySchedule
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
+from pipegen.ops.lowering.linear import whole_bounds
 from pipegen.ops.lowering.tables import posterized
 
 Bits = Annotated[int, Field(ge=1, le=8)]
@@ -25,18 +27,18 @@ class RandomPosterization(LookupTableTransform):
         Example("random_posterization: {bits: [3, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    bits: Annotated[tuple[Bits, Bits], checked(check_range)]
+    bits: Annotated[tuple[Bits, Bits] | AnySchedule, checked(check_pair), checked(check_range, 1, 8)]
     """The least and the greatest number of bits that stay, from 1 to 8; 8 changes nothing."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or self.bits[0] == 8
+        return most(self.probability) == 0 or span_range(self.bits)[0] == 8
 
     def num_draws(self) -> int:
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = self.bits
-        return {"bits": low + tf.cast(tf.floor(u[..., 0] * (high - low + 1)), tf.int32)}
+        low, high = whole_bounds(span_range(self.bits))
+        return {"bits": low + tf.cast(tf.floor(u[..., 0] * tf.cast(high - low + 1, u.dtype)), tf.int32)}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return posterized(self.drawn(u)["bits"])

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Range, Span, check_pair, check_range, checked, span_range
 from pipegen.ops.arguments.sizes import BUCKET, Size, height_width
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Transform
 from pipegen.ops.kinds.registry import kind_of
@@ -52,7 +52,7 @@ class RandomResizedCrop(CropTransform):
 
     size: Size
     """The output's size in pixels: a square's side, or [height, width]."""
-    area: Annotated[Range, checked(check_range, 0, 1), checked(_has_pixels)] = (0.08, 1.0)
+    area: Annotated[Span, checked(check_pair), checked(check_range, 0, 1), checked(_has_pixels)] = (0.08, 1.0)
     """The range of the window's area, as a fraction of the image's."""
     aspect_ratio: Annotated[Range, checked(check_range, 0.01, 100)] = (3 / 4, 4 / 3)
     """The range of the window's width divided by its height, before it is resized."""
@@ -110,7 +110,7 @@ class RandomResizedCrop(CropTransform):
         most_h, most_w = height[..., None], width[..., None]
         rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
         low, high = self.aspect_ratio
-        area = uniform(u[..., 0 : 2 * TRIES : 2], self.area) * (rows * columns)
+        area = uniform(u[..., 0 : 2 * TRIES : 2], span_range(self.area)) * (rows * columns)
         ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], (math.log(low), math.log(high))))
         w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
         h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)

@@ -34,7 +34,7 @@ class Format(ShardFormat):
         try:
             import array_record.python.array_record_module  # noqa: F401
         except ImportError as error:
-            raise MissingLibrary("`array_record`", "array_record", error) from None
+            raise MissingLibrary("`array_record`", "array-record", error) from None
 
     @contextmanager
     def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:

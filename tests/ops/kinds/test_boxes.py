@@ -343,3 +343,17 @@ def test_splits_and_parts_with_more_boxes_have_as_many_places(tmp_path: Path) ->
     assert got["boxes"].shape == (8, 3, 4)
     assert sorted(got["boxes_valid"].sum(1).tolist()) == [2] * 4 + [3] * 4
     assert (got["names"][got["boxes_valid"]] == np.repeat(got["boxes_valid"].sum(1) - 1, got["boxes_valid"].sum(1))).all()
+
+
+@pytest.mark.tf
+def test_no_loss_of_keras_is_proposed_for_what_is_padded() -> None:
+    bare = str(pipe([], max=5, output={"y": {"boxes": "boxes", "names": "names"}}))
+    assert "loss: {boxes: your own, names: your own}; `boxes` and `names` are padded where `boxes_valid` is false" in bare
+    assert bare.endswith("which is not in `output`: add `boxes_valid` to `y`")
+    whole = str(pipe([], max=5, output={"y": {"boxes": "boxes", "names": "names", "there": "boxes_valid"}}))
+    assert (
+        "loss: {boxes: your own, names: your own, there: binary_crossentropy}; `boxes` and `names` are padded where `boxes_valid` is false"
+        in whole
+    )
+    assert "add `boxes_valid`" not in whole
+    assert str(pipe([], max=5, output={"y": "boxes_valid"})).endswith("loss: binary_crossentropy")

@@ -210,7 +210,7 @@ def test_check_compares_places_with_what_a_model_gives(
     line = made.check(asked)
     assert "the model fits" in line
     assert ("the loss counts the zeros that pad `points`, too" in line) == bool(losses)
-    assert ("{points: mean_squared_error, there: binary_crossentropy} fits the targets" in line) != bool(losses)
+    assert ("{points: your own, there: binary_crossentropy}; `points` is padded" in line) != bool(losses)
 
 
 @pytest.mark.tf

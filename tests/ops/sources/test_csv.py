@@ -243,3 +243,45 @@ def test_batches_have_the_images_and_labels_of_the_rows(folder: Path) -> None:
     np.testing.assert_array_equal(y.numpy(), [1, 0, 1])
     assert pipe.class_names == ("chow", "pug")
     assert [os.path.basename(f) for f in pipe.files("train")] == ["c.png", "a.png", "b.png"]
+
+
+# Paths as tables have them
+
+
+ENDING = {"image": {**FEATURES["image"], "ending": ".jpg"}, "label": FEATURES["label"]}
+
+
+def test_an_ending_is_added_where_paths_lack_it(tree: Tree) -> None:
+    folder = tree("a.jpg", "sub/b.jpg", "17.jpg")
+    listing = listed(folder, "file,breed\na,pug\nsub/b.jpg,chow\n17,pug\n", features=ENDING)
+    assert listing.keys == ("a.jpg", "sub/b.jpg", "17.jpg"), "records are known as in a table of whole names"
+    assert all(os.path.isfile(listing.path(i)) for i in range(3))
+    assert fingerprint(listing) == fingerprint(listed(folder, "file,breed\na.jpg,pug\nsub/b.jpg,chow\n17.jpg,pug\n"))
+
+
+def test_an_ending_begins_with_a_dot_and_belongs_to_files(folder: Path) -> None:
+    for features in ({"image": {**FEATURES["image"], "ending": "jpg"}}, {**FEATURES, "label": {"kind": "label", "ending": ".jpg"}}):
+        with pytest.raises(ValidationError, match="ending"):
+            listed(folder, features=features)
+
+
+def test_backslashes_of_windows_are_slashes_where_the_files_are(folder: Path) -> None:
+    listing = listed(folder, "file,breed\na.jpg,pug\nsub\\b.png,chow\nc.jpg,pug\n")
+    assert listing.keys == ("a.jpg", "sub/b.png", "c.jpg")
+    assert fingerprint(listing) == fingerprint(listed(folder))
+
+
+def test_a_backslash_in_a_name_stays(tree: Tree) -> None:
+    folder = tree("a.jpg", "sub\\b.png")
+    assert listed(folder, "file,breed\na.jpg,pug\nsub\\b.png,chow\n").keys == ("a.jpg", "sub\\b.png")
+
+
+@pytest.mark.parametrize(("cell", "helps"), [
+    ("a", "'a.jpg' is there: `ending: .jpg` adds what the column lacks"),
+    ("A.JPG", "holds 'a.jpg': small and capital letters differ"),
+    ("http://example.com/a.jpg", "an address goes into `root`"),
+    ("nowhere/x.jpg", "`root` is the folder that the paths are relative to"),
+])  # fmt: skip
+def test_the_cause_of_a_missing_file_is_named(folder: Path, cell: str, helps: str) -> None:
+    (missing,) = listed(folder, f"file,breed\n{cell},pug\n").missing
+    assert helps in " ".join(missing.help)

@@ -14,6 +14,7 @@ from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
+from pipegen.ops.sources.records.json_fields import field_of, taken_apart
 from pipegen.ops.sources.records.member_names import MemberNames, is_hidden
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
@@ -44,7 +45,10 @@ class GroupedSource(RecordSource):
     def _sound_keys(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
         taken: dict[str, str] = {}
         for name, feature in features.items():
-            for one in (feature.key or name).split(";"):
+            several = (feature.key or name).split(";")
+            if any(taken_apart(one)[1] for one in several) and (len(several) > 1 or kind_of(feature).pictured):
+                raise ValueError(f"the key of `{name}` is a field of JSON, which is text or numbers, and one for every record")
+            for one in several:
                 if not one or one.startswith("."):
                     raise ValueError(f"the key of `{name}` is the ending of a member without its dot, such as `jpg`, or several: `jpg;png`")
                 if taken.setdefault(one.lower(), name) != name:
@@ -74,7 +78,13 @@ class GroupedSource(RecordSource):
 
         names = MemberNames(members.names)
         rows = names.runs() if adjacent else names.groups()
-        keys = {one.lower(): i for i, name in enumerate(self.features) for one in self.key_of(name).split(";")}
+        keys: dict[str, int] = {}
+        alike: dict[int, int] = {}  # features of members that another one has, too
+        for i, name in enumerate(self.features):
+            for one in self.key_of(name).split(";"):
+                first = keys.setdefault(taken_apart(one)[0].lower(), i)
+                if first != i:
+                    alike[i] = first
         wanted = names.columns(keys)
         chosen = np.flatnonzero(wanted >= 0)
         findings = tallied([*members.seen, *_beside(members.names, names, rows, wanted, keys)])
@@ -92,6 +102,10 @@ class GroupedSource(RecordSource):
         offsets[row, wanted], lengths[row, wanted] = members.offsets[at], members.lengths[at]
         if members.checks is not None:
             offsets[row, width + wanted] = members.checks[at]
+        for i, first in alike.items():
+            offsets[:, i], lengths[:, i] = offsets[:, first], lengths[:, first]
+            if self.checked:
+                offsets[:, width + i] = offsets[:, width + first]
         return ShardRecords(offsets, lengths, damage, findings=findings)
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
@@ -111,7 +125,8 @@ class GroupedSource(RecordSource):
             for i, (name, feature) in enumerate(self.features.items()):
                 field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
                 if lengths[i] == ABSENT:
-                    message = f"record 0 of {shards[shard].path!r} has no member with the ending {self.key_of(name)!r}"
+                    ending = ";".join(taken_apart(one)[0] for one in self.key_of(name).split(";"))
+                    message = f"record 0 of {shards[shard].path!r} has no member with the ending {ending!r}"
                     keys = self.keys_in(shards[shard].path)
                     raise OpError("PG431", message, field=field, help=f"the archive has members that end in {quoted(keys)}")
                 content = b""  # a picture that is damaged is met when it is read, and may be skipped then
@@ -122,8 +137,22 @@ class GroupedSource(RecordSource):
                     except ValueError as error:
                         message = f"`{name}` of record 0 of {shards[shard].path!r} cannot be read: {error}"
                         raise OpError("PG430", message, field=field) from None
+                    try:
+                        content = self._field(name, content)
+                    except ValueError as error:
+                        message = f"record 0 of {shards[shard].path!r}: the member for `{name}`: {error}"
+                        raise OpError("PG431", message, field=field) from None
                 found[name] = how_stored(name, feature, content, field)
         return found
+
+    def path_of(self, name: str) -> tuple[str, ...]:
+        """Returns the path of a feature in a member that is JSON; empty for the whole member."""
+        return taken_apart(self.key_of(name).split(";")[0])[1]
+
+    def _field(self, name: str, content: bytes) -> bytes:
+        """Returns what a member holds of a feature; see `field_of` for the errors."""
+        path = self.path_of(name)
+        return field_of(content, path) if path else content
 
     def keys_in(self, path: str) -> list[str]:
         """Lists the endings of the members of an archive, for messages."""
@@ -148,12 +177,18 @@ class GroupedSource(RecordSource):
                 if length == ABSENT:
                     message = f"{shard.path}#{row} has no {self.key_of(name)!r}, which holds `{name}`"
                     raise OpError("PG431", message, field=f"features.{name}")
-                found.append(self.unpacked_member(stream.pread(length, offset), check))
+                content = self.unpacked_member(stream.pread(length, offset), check)
+                try:
+                    found.append(self._field(name, content))
+                except ValueError as error:
+                    message = f"{shard.path}#{row}: the member for `{name}`: {error}"
+                    raise OpError("PG431", message, field=f"features.{name}") from None
         return found
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped archives."""
-        return StoredReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels)
+        paths = {name: path for name in self.features if (path := self.path_of(name))}
+        return StoredReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels, paths=paths)
 
 
 def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:

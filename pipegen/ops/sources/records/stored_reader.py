@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.sources.records.json_fields import field_of
 from pipegen.ops.sources.records.members import unpacked_member
 from pipegen.ops.sources.records.reader import MappedReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.stored import Stored
+
+
+_NONE: Mapping[str, tuple[str, ...]] = {}
 
 
 class StoredReader(MappedReader):
@@ -21,12 +26,15 @@ class StoredReader(MappedReader):
     Args:
         features: The arguments of each feature.
         how: How each is stored.
+        paths: Of features that are fields of JSON, the paths in their members.
         about: As for `MappedReader`. The part `check_of(NAME)` says what is to come out of a compressed feature; 0 of any other.
     """
 
-    def __init__(self, features: Mapping[str, RecordFeature], how: Mapping[str, Stored], *about: Any) -> None:
+    def __init__(
+        self, features: Mapping[str, RecordFeature], how: Mapping[str, Stored], *about: Any, paths: Mapping[str, tuple[str, ...]] = _NONE
+    ) -> None:
         super().__init__(*about)
-        self.features, self.how = features, how
+        self.features, self.how, self.paths = features, how, paths
         self.verifies = False
 
     def verifying(self) -> StoredReader:
@@ -38,10 +46,15 @@ class StoredReader(MappedReader):
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         return tuple(features)
 
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        """Says what is fetched, and that JSON is read."""
+        said = super().python(features, ram_budget)
+        return said or ("fields of JSON" if any(name in self.paths for name in features) else "")
+
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
-        if check_of(feature) not in self.parts:
-            return content
-        return unpacked_member(content, int(self.index.offsets[number, self.parts.index(check_of(feature))]))
+        if check_of(feature) in self.parts:
+            content = unpacked_member(content, int(self.index.offsets[number, self.parts.index(check_of(feature))]))
+        return field_of(content, self.paths[feature]) if feature in self.paths else content
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         from pipegen.ops.lowering.record_values import from_member
@@ -52,7 +65,8 @@ class StoredReader(MappedReader):
         for name in features:
             check = places[check_of(name)][0] if packed else None
             lookup = self.label_columns[name].lookup if name in self.label_columns else None
-            found[name] = from_member(name, self.features[name], self.how[name], parts[name], check, lookup, whole=self.verifies)
+            read = partial(field_of, path=self.paths[name]) if name in self.paths else None
+            found[name] = from_member(name, self.features[name], self.how[name], parts[name], check, lookup, read, whole=self.verifies)
         return found
 
 

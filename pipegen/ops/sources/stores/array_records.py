@@ -25,7 +25,7 @@ class ArrayRecords(Store):
         try:
             from array_record.python.array_record_module import ArrayRecordReader
         except ImportError as error:
-            raise MissingLibrary("`array_record`", "array_record", error) from None
+            raise MissingLibrary("`array_record`", "array-record", error) from None
         try:
             self._reader = ArrayRecordReader(path, _OPTIONS)
             self.rows = self._reader.num_records()

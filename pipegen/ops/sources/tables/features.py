@@ -21,8 +21,8 @@ else:
 
 Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 _OF = {
-    "root": "files", "channels": "images", "bits": "images", "classes": "labels", "offset": "labels", "separator": "labels",
-    "columns": "tensors", "dtype": "tensors", "map": "labels",
+    "root": "files", "ending": "files", "channels": "images", "bits": "images", "classes": "labels", "offset": "labels",
+    "separator": "labels", "columns": "tensors", "dtype": "tensors", "map": "labels",
 }  # fmt: skip
 """What an argument belongs to in the first place."""
 
@@ -30,7 +30,7 @@ _OF = {
 class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of a table's rows: what it is, and the column that it stands in."""
 
-    _later: ClassVar[frozenset[str]] = frozenset({"format", "map", "shape", "dtype"})
+    _later: ClassVar[frozenset[str]] = frozenset({"ending", "format", "map", "shape", "dtype"})
     in_rows: ClassVar[bool] = True
 
     kind: Kind
@@ -44,6 +44,8 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
     root: Annotated[str, Field(min_length=1)] | None = None
     """The folder that the image paths are relative to, itself relative to the spec's file; by default the table's
     folder, and for a table in memory the spec's."""
+    ending: Annotated[str, Field(min_length=2, pattern=r"^\.")] | None = None
+    """What the paths lack at their end, such as `.jpg` where a column holds ids; a path that ends so already stays as it is."""
     classes: KnownClasses | None = None
     """The names of the classes in the order of their indices, or how many there are; by default the data says so, and of a mask the
     largest index in `values`."""

@@ -21,6 +21,7 @@ from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.tables.cell_paths import paths_of, why_missing
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.join import Join
 from pipegen.ops.sources.tables.predicate_syntax import Where
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
     _Listed: TypeAlias = tuple[Files, tuple[Note, ...], tuple[Missing, ...]]
     """One file of each row, what is odd about them, and those that do not exist."""
+
+_ROOT = "`root` is the folder that the paths are relative to"
 
 
 class TableSource(Source):
@@ -217,15 +220,9 @@ class TableSource(Source):
     def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> _Listed:
         """Looks for the file of each row."""
         feature, field = self.features[image], f"features.{image}"
-        root = ""
-        if feature.root is not None:
-            root = os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
-            if not os.path.isdir(root):
-                raise OpError("PG401", f"there is no folder {root!r}", field=f"{field}.root")
-        column = image if feature.column is None else feature.column
-        every = table.whole.column(column, f"{field}.column")
-        if feature.root is None:
-            root = table.folder_of(column)
+        if feature.root is not None and not os.path.isdir(self._root(image, table, base)):
+            raise OpError("PG401", f"there is no folder {self._root(image, table, base)!r}", field=f"{field}.root")
+        every, root = self._paths(image, table, base), self._root(image, table, base)
         every_key, kept = row_keys(every), table.kept
         keys, cells = [every_key[row] for row in kept], [every[row] for row in kept]
         rows_of = Counter(map(file_name, cells))
@@ -251,18 +248,38 @@ class TableSource(Source):
         return (
             files,
             _repeated([name for name, rows in rows_of.items() if rows > 1]),
-            (*self._missing(image, table, keys, paths, missing, empty),),
+            (*self._missing(image, table, base, keys, paths, missing, empty),),
         )
 
+    def _root(self, name: str, table: Table, base: Path) -> str:
+        """Returns the folder that the paths of a feature are relative to."""
+        feature = self.features[name]
+        if feature.root is None:
+            return table.folder_of(name if feature.column is None else feature.column)
+        return os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
+
+    def _paths(self, name: str, table: Table, base: Path) -> Sequence[str]:
+        """Returns the paths that the cells of a feature are, of all rows."""
+        feature = self.features[name]
+        cells = table.whole.column(name if feature.column is None else feature.column, f"features.{name}.column")
+        return paths_of(cells, self._root(name, table, base), feature.ending)
+
     def _missing(
-        self, image: str, table: Table, keys: Sequence[str], paths: Sequence[str], missing: Sequence[int], empty: Sequence[int]
+        self,
+        image: str,
+        table: Table,
+        base: Path,
+        keys: Sequence[str],
+        paths: Sequence[str],
+        missing: Sequence[int],
+        empty: Sequence[int],
     ) -> Iterator[Missing]:
         """Yields the rows whose file does not exist, and those that name none; `keys` and `paths` are those of all rows."""
         import numpy as np
 
         feature, field, rows = self.features[image], f"features.{image}", ("row", "rows")
         place = table.place_in(image if feature.column is None else feature.column)
-        known = keys if image == self.pictures[0] else self._first_keys(table)
+        known = keys if image == self.pictures[0] else self._first_keys(table, base)
         if empty:
             own = Strings.hold([known[row] for row in empty])
             told = f"names no {feature.kind}"
@@ -272,15 +289,13 @@ class TableSource(Source):
             own = Strings.hold([known[row] for row in missing])
             at = f"{field}.{'root' if feature.root else 'column'}"
             put = "put the files there" if len(missing) > 1 else "put the file there"
-            help_ = "`root` is the folder that the paths are relative to" if len(missing) == len(paths) else put
+            help_ = why_missing(paths[missing[0]]) or (_ROOT if len(missing) == len(paths) else put)
             said = lambda i: f"{place(missing[i])} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
             yield Missing("PG401", own, said, np.array(missing), rows, "a file", (help_,), at)
 
-    def _first_keys(self, table: Table) -> builtins.list[str]:
+    def _first_keys(self, table: Table, base: Path) -> builtins.list[str]:
         """Returns the keys of the rows, which are known by the first of their files."""
-        first = self.pictures[0]
-        column = self.features[first].column
-        every = row_keys(table.whole.column(first if column is None else column, f"features.{first}.column"))
+        every = row_keys(self._paths(self.pictures[0], table, base))
         return [every[row] for row in table.kept]
 
     def _labels(self, table: Table, name: str, notes: builtins.list[Note]) -> Labels:

@@ -1,0 +1,60 @@
+"""Fields of members that are JSON: `json.label` is what stands under `label` in the member `json`, `meta.json.a.b` in `meta.json`."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+JSON = "json"
+
+
+def taken_apart(key: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the ending of the member that a key names, and the path of a field in it; no path for the whole member."""
+    parts = key.split(".")
+    at = next((i for i, part in enumerate(parts[:-1]) if part.lower() == JSON), None)
+    return (key, ()) if at is None else (".".join(parts[: at + 1]), tuple(parts[at + 1 :]))
+
+
+def field_of(content: bytes, path: tuple[str, ...]) -> bytes:
+    """Returns a field as a member of its own would hold it: text and numbers as text, lists of numbers as an `.npy` file of float32.
+
+    Raises:
+        ValueError: Where there is none, or it is something else.
+    """
+    try:
+        value = json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+    for done, name in enumerate(path):
+        if isinstance(value, list) and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict) and name in value:
+            value = value[name]
+        else:
+            known = ", ".join(map(repr, list(value)[:8])) if isinstance(value, dict) else f"{value!r:.60}"
+            raise ValueError(f"it has no {'.'.join(path[: done + 1])!r}, but {known or 'nothing'}")
+    return _as_member(value, ".".join(path))
+
+
+def _as_member(value: Any, named: str) -> bytes:
+    import numpy as np
+
+    if isinstance(value, bool):
+        return str(int(value)).encode()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value)).encode()
+    if isinstance(value, (int, float, str)):
+        return str(value).encode()
+    try:
+        numbers = np.asarray(value, np.float32)
+    except (ValueError, TypeError):
+        numbers = None
+    if not isinstance(value, list) or numbers is None:
+        raise ValueError(f"{named!r} holds {json.dumps(value)[:60]}, and text, numbers and lists of numbers of one shape can be read")
+    for exact, rounded in zip(np.asarray(value, object).ravel().tolist(), numbers.ravel().tolist(), strict=True):
+        if isinstance(exact, int) and exact != rounded:
+            raise ValueError(f"{named!r} holds {exact}, which float32 would round; `dtype: int64` is for fields of one number")
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, numbers, version=(1, 0))
+    return stream.getvalue()
