@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.models import Errors
 
-_DROP = write("errors: {missing: drop}", "spec", "or leave them out, with a warning: {}")
 _LIST = "or name those to leave out: `pipegen validate SPEC --data --write-exclude missing.txt`, then `errors: {exclude: missing.txt}`"
 
 
@@ -42,7 +41,8 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
     why = ""
     if isinstance(errors.missing, MissingFraction) and is_left and not drops:
         why = f"; {lost:,} of {total:,} is more than `max_fraction: {errors.missing.max_fraction:g}` allows"
-    notes = tuple(_note(group, total, why, drops=drops, ways_out=(_DROP, _LIST) if is_left else ()) for group in listing.missing)
+    ways_out = (write("errors: {missing: drop}", "spec", "or leave them out, with a warning: {}"), _LIST) if is_left else ()
+    notes = tuple(_note(group, total, why, drops=drops, ways_out=ways_out) for group in listing.missing)
     keys = tuple(dict.fromkeys(key for group in listing.missing for key in group.keys))
     if not is_left:
         return None, keys, notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -122,7 +122,8 @@ def far_from_asked(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> li
         return []
     shown = ", ".join(f"`{name}` {len(manifest.members[name]):,} ({len(manifest.members[name]) / total:.0%})" for name in fractions)
     asked = " and ".join(f"{size:g}" for size in fractions.values())
-    why, help_ = "", cast("str", _EXACT)
+    why = ""
+    help_: str = write("splits: {method: random}", "spec", "use {}, whose sizes are exact", shown="method: random")
     if spec.splits.group is not None:
         why, help_ = "groups stay whole, and ", "more and smaller groups come closer to the fractions"
     elif spec.splits.method == "hash":
@@ -137,7 +138,6 @@ _FAR_SHARE = 0.05
 """The share of all records that a part may be off."""
 _FAR_COUNT = 2
 """The least number of records that a part is off before it counts."""
-_EXACT = write("splits: {method: random}", "spec", "use {}, whose sizes are exact", shown="method: random")
 
 
 def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> Diagnostic:

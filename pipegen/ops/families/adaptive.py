@@ -60,7 +60,7 @@ class AdaptiveEqualizationTransform(NeighbourhoodTransform):
     def _plane(self, images: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (luma(images) if self.channel == "luma" else images), limit
 
-    def _counts(self, _images: tf.Tensor, plane: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def _counts(self, images: tf.Tensor, plane: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return plane, tile_counts(plane, self._tiles()), limit
 
     def _tables(self, images: tf.Tensor, plane: tf.Tensor, counts: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -68,10 +68,10 @@ class AdaptiveEqualizationTransform(NeighbourhoodTransform):
         down, across = tile_sides(height, width, self._tiles())
         return plane, tile_tables(counts, limit, down * across)
 
-    def _quads(self, _images: tf.Tensor, plane: tf.Tensor, tables: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def _quads(self, images: tf.Tensor, plane: tf.Tensor, tables: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return plane, corners(tables)
 
-    def _blend(self, _images: tf.Tensor, plane: tf.Tensor, quads: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def _blend(self, images: tf.Tensor, plane: tf.Tensor, quads: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return plane, tf.cast(blended(plane, quads, self._tiles()), tf.uint8)
 
     def _tiles(self) -> tuple[int, int]:

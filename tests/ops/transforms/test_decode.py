@@ -274,11 +274,11 @@ def test_a_window_in_a_graph() -> None:
 
     signature = [tf.TensorSpec([], tf.string), tf.TensorSpec([4], tf.int32)]
     step = Decode()
-    graph = tf.function(lambda c, w: step.decode_window(c, lambda *_: w, (20, 20)), input_signature=signature, autograph=False)
+    graph = tf.function(lambda c, w: step.decode_window(c, lambda height, width: w, (20, 20)), input_signature=signature, autograph=False)
     assert graph.get_concrete_function().outputs[0].shape.as_list() == [None, None, 3]
     window = tf.constant([11, 3, 70, 81])
     for contents in WINDOWED.values():
-        eager = step.decode_window(tf.constant(contents), lambda *_: window, (20, 20))
+        eager = step.decode_window(tf.constant(contents), lambda height, width: window, (20, 20))
         np.testing.assert_array_equal(graph(contents, window).numpy(), eager.numpy())
 
 
