@@ -27,7 +27,7 @@ def is_foreign(path: str) -> bool:
 
 
 def add_line(path: str, about: object) -> None:
-    """Adds a line to a report, which is begun if needed.
+    """Adds a line to a report, which is begun if needed, and so is its folder.
 
     Raises:
         OSError: When it cannot be written, or the file is no report.
@@ -35,6 +35,7 @@ def add_line(path: str, about: object) -> None:
     if is_foreign(path):
         raise OSError(errno.EEXIST, "the file exists, and is not a report of damaged records", path)
     line = inert(json.dumps(about)) + "\n"
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with open(path, "a", encoding="utf-8") as stream:
         stream.write(line if os.fstat(stream.fileno()).st_size else _HEAD + line)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from pipegen.cache.store import About, read_about, read_store
+from pipegen.cache.store import About, read_about, read_store, remove_store
 from pipegen.kept import COLUMNS, INDEXES, LOOKS, SPLITS, STATISTICS
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def remove(kept: Kept) -> None:
         OSError: When that does not work.
     """
     if isinstance(kept, Held):
-        shutil.rmtree(kept.path)
+        remove_store(kept.path, kept.about)
     else:
         kept.path.unlink()
 

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.kept import Inside, make_folder
 from pipegen.regular import NotRegularError
+from pipegen.whole_files import remove_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -223,6 +224,19 @@ def read_store(own: Path, about: About) -> Store:
         _close(files)
         raise
     return Store(own, about, files)
+
+
+def remove_store(own: Path, about: About) -> None:
+    """Removes the files of a cache from its folder, and the folder where nothing else lies in it.
+
+    Raises:
+        OSError: When one cannot be removed.
+    """
+    for name in (ABOUT, *_sizes(about)):  # without what it says of itself, the rest is no cache
+        (own / name).unlink(missing_ok=True)
+    remove_parts(own, older=0)
+    with suppress(OSError):
+        own.rmdir()
 
 
 def _describe(inside: Inside, about: About) -> None:

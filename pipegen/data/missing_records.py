@@ -35,19 +35,34 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
         if group.records is not None:
             gone[group.records] = True
     unlisted = sum(len(group.keys) for group in listing.missing if group.records is None)
-    lost, total = int(gone.sum()) + unlisted, len(listing.keys) + unlisted
     is_left = not gone.all()
-    drops = is_left and lost <= exact(errors.most_missing) * total
+    # The share counts in each split that has a source of its own, and in all together with what belongs to none.
+    counts = [(int(gone.sum()) + unlisted, len(gone) + unlisted), *((int(gone[own].sum()), int(own.sum())) for own in _parts(listing))]
+    over = [(lost, total) for lost, total in counts if lost > exact(errors.most_missing) * total]
+    drops = is_left and not over
     why = ""
-    if isinstance(errors.missing, MissingFraction) and is_left and not drops:
+    if isinstance(errors.missing, MissingFraction) and is_left and over:
+        lost, total = over[-1]
         why = f"; {lost:,} of {total:,} is more than `max_fraction: {errors.missing.max_fraction:g}` allows"
     ways_out = (write("errors: {missing: drop}", "spec", "or leave them out, with a warning: {}"), _LIST) if is_left else ()
-    notes = tuple(_note(group, total, why, drops=drops, ways_out=ways_out) for group in listing.missing)
+    notes = tuple(_note(group, _total(group, listing, unlisted), why, drops=drops, ways_out=ways_out) for group in listing.missing)
     keys = tuple(dict.fromkeys(key for group in listing.missing for key in group.keys))
     if not is_left:
         return None, keys, notes
     left = listing.take(np.flatnonzero(~gone)) if gone.any() else listing
     return replace(left, missing=(), notes=(*listing.notes, *notes)), keys, notes
+
+
+def _parts(listing: Listing) -> list[Ints]:
+    """The records of each split whose source is its own, as truths `(n,)`; empty where one source has all."""
+    return [] if listing.parts is None else [listing.parts.codes == code for code in range(len(listing.parts.names))]
+
+
+def _total(group: Missing, listing: Listing, unlisted: int) -> int:
+    """Counts the records that a group is some of: those of its splits, where each has a source of its own."""
+    if group.records is None or listing.parts is None:
+        return len(listing.keys) + unlisted
+    return sum(int(own.sum()) for own in _parts(listing) if own[group.records].any())
 
 
 def _note(group: Missing, total: int, why: str, *, drops: bool, ways_out: tuple[str, ...]) -> Note:

@@ -38,6 +38,11 @@ def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     if skip is not None and skip.report is not None and is_foreign(skip.report):
         message = f"{skip.report!r} exists, and is not a report of damaged records"
         yield make("PG674", message, locate(REPORT), help="name a file that does not exist yet: pipegen adds only to reports that it began")
+    elif skip is not None and skip.report is not None:
+        above = next(folder for folder in Path(skip.report).absolute().parents if folder.exists())
+        if not above.is_dir():
+            message = f"{skip.report!r} cannot be written: {str(above)!r} is not a folder"
+            yield make("PG674", message, locate(REPORT), help="name a file below a folder")
 
 
 def _has_addresses(spec: PipelineSpec) -> bool:

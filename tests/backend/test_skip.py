@@ -138,6 +138,14 @@ def test_more_damage_than_allowed_is_an_error_on_every_pass(hurt: Hurt) -> None:
         assert sum(file in text for file in hurt.bad) == 2
 
 
+def test_a_report_that_cannot_be_written_is_named(hurt: Hurt, tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    made = skipping(hurt.folder, fraction=0.5, transforms=[RESIZE], report=report)
+    report.mkdir()
+    with pytest.raises(DataError, match=r"the report of damaged records .*report\.jsonl' cannot be written"):
+        stream(made.train)
+
+
 def test_other_splits_raise_whatever_skip_says(hurt: Hurt, tmp_path: Path) -> None:
     folder = shutil.copytree(hurt.folder, tmp_path / "photos")
     made = pipeline(folder, transforms=[RESIZE], errors={"decode": {"skip": {"max_fraction": 0.2}}})

@@ -114,6 +114,14 @@ def test_clear_asks_and_deletes_caches_alone(cli: Cli, caches: Path) -> None:
     assert cli("cache", "clear", "cache", "-y").stdout == "there is nothing to delete\n"
 
 
+def test_clear_leaves_what_is_not_of_a_cache(cli: Cli, caches: Path) -> None:
+    foreign = caches / ("a1" * 16) / "thesis.txt"
+    foreign.write_text("mine")
+    assert cli("cache", "clear", "cache", "-y").exit_code == 0
+    assert [str(p.relative_to(caches)) for p in sorted(caches.rglob("*")) if p.is_file()] == [f"{'a1' * 16}/thesis.txt", "mine.txt"]
+    assert cli("cache", "clear", "cache", "-y").stdout == "there is nothing to delete\n"
+
+
 def test_split_assignments_are_shown_and_deleted_as_caches_are(cli: Cli, caches: Path) -> None:
     (caches / "splits").mkdir()
     for name in ("c3" * 16 + ".splits", "mine.txt"):

@@ -281,6 +281,7 @@ def test_records_without_a_file(form: str, tmp_path: Path) -> None:
     assert list(excluded.manifest.all_ids) == list(dropped.manifest.all_ids), "dropping is the same as excluding what lacks a file"
     assert excluded.manifest.fingerprint == dropped.manifest.fingerprint
 
+    total -= 2 if form == "by_split" else 0  # those of the other split
     enough, few = GONE / total + 1e-9, GONE / total - 0.01
     assert found(spec | {"errors": {"missing": {"max_fraction": enough}}}, tmp_path).manifest is not None
     over = found(spec | {"errors": {"missing": {"max_fraction": few}}}, tmp_path)
@@ -346,6 +347,24 @@ def test_what_is_left_out_by_other_rules_does_not_count(tmp_path: Path) -> None:
     limited = {"exclude": "out.txt", "missing": {"max_fraction": 2 / 11}}
     assert found(spec | {"errors": limited}, tmp_path).manifest.total == COUNT - GONE
     assert found(spec | {"errors": limited | {"missing": {"max_fraction": 0.18}}}, tmp_path).manifest is None
+
+
+def test_the_share_counts_in_each_split_of_its_own(tmp_path: Path) -> None:
+    """A small split that lacks most of its files is not hidden by a large one that has all."""
+    spec = spec_of("csv", tmp_path)
+    source = spec["source"]["csv"]
+    rows = [f"{name},{label}\n" for name, label in zip(NAMES, LABELS, strict=True)]
+    (tmp_path / "large.csv").write_text("file,label\n" + "".join(rows[:-GONE] * 20))
+    (tmp_path / "small.csv").write_text("file,label\n" + "".join(rows[-GONE - 1 :]))
+    parts = {"train": {"csv": source | {"path": "large.csv"}}, "validation": {"csv": source | {"path": "small.csv"}}}
+    split = {key: value for key, value in spec.items() if key != "splits"} | {"source": {"by_split": parts}}
+    few = found(split | {"errors": {"missing": {"max_fraction": 0.05}}}, tmp_path)
+    assert few.manifest is None
+    (finding,) = [d for d in few.diagnostics if d.code == "PG401"]
+    assert f"{GONE} of {GONE + 1} rows lack a file" in finding.message
+    assert "is more than `max_fraction: 0.05` allows" in finding.message
+    enough = found(split | {"errors": {"missing": {"max_fraction": GONE / (GONE + 1)}}}, tmp_path)
+    assert enough.manifest is not None
 
 
 def test_nothing_left_is_an_error_whatever_the_spec_says(tmp_path: Path) -> None:

@@ -189,3 +189,18 @@ def test_a_report_adds_to_no_file_of_another_kind(tmp_path: Path) -> None:
     add_line(str(mine), {"file": "x"})
     add_line(str(mine), {"file": "y"})
     assert len(mine.read_text().splitlines()) == 3
+
+
+def test_a_report_that_has_no_folder_yet_is_begun_with_it(tmp_path: Path) -> None:
+    add_line(str(tmp_path / "logs" / "bad.jsonl"), {"file": "x"})
+    assert len((tmp_path / "logs" / "bad.jsonl").read_text().splitlines()) == 2
+    (tmp_path / "table.csv").write_text("file")
+    photos = write_photos(tmp_path / "photos", per_class=2)
+    spec = {"source": {"image_folder": {"path": str(photos)}}, "errors": {"decode": {"skip": {"report": "r"}}}}
+    loaded = load(
+        {"pipegen": 1, "transforms": [{"resize": {"size": 8}}], **spec},
+        overrides={"errors.decode.skip.report": str(tmp_path / "table.csv" / "r")},
+    )
+    assert loaded.spec is not None
+    (finding,) = [d for d in collect(loaded.spec).diagnostics.items if d.code == "PG674"]
+    assert "is not a folder" in finding.message

@@ -75,7 +75,14 @@ class Quarantine:
             path = self.path(record)
             self.damaged[record] = path
             if self.report is not None:
-                add_line(self.report, {"file": path, "record": record})
+                try:
+                    add_line(self.report, {"file": path, "record": record})
+                except OSError as error:
+                    why = (error.strerror or str(error)).lower()
+                    self.failure = DataError(
+                        f"the report of damaged records {self.report!r} cannot be written: {why}; it was to name {path}"
+                    )
+                    raise self.failure from None
             limit = self.max_fraction * self.count
             if len(self.damaged) > limit:
                 shown = ", ".join(sorted(self.damaged.values())[:5])
