@@ -124,7 +124,8 @@ def test_the_quick_decode_is_a_few_levels_off(flowers: Path) -> None:
 def test_other_channels(flowers: Path, mode: str, channels: int) -> None:
     decode = {"decode": {"jpeg": "tensorflow", "exif": "ignore", "channels": channels}}
     found = differences(flowers, [decode, SAME[1], {"resize": {"size": [48, 60]}}], image_size=(48, 60), color_mode=mode)
-    assert found.max() == 0
+    assert found.max() < 1.001, "a colour PNG has the gray of Pillow, which rounds otherwise"
+    assert found.mean() < 0.05
 
 
 @pytest.mark.parametrize(("mode", "argument"), [("crop", "crop_to_aspect_ratio"), ("pad", "pad_to_aspect_ratio")])

@@ -353,6 +353,6 @@ def test_the_extras_that_are_named_bring_the_libraries() -> None:
     root = Path(__file__).parents[3]
     extras = (root / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
     texts = "".join(file.read_text(encoding="utf-8") for file in (root / "pipegen/ops/sources/stores").glob("*.py"))
-    named = re.findall(r'MissingLibrary\(.*, "(\w+)", ', texts)
-    assert sorted(named) == ["array_record", "arrow", "hdf5", "lmdb", "zarr"]
+    named = re.findall(r'MissingLibrary\(.*, "([\w-]+)", ', texts)
+    assert sorted(named) == ["array-record", "arrow", "hdf5", "lmdb", "zarr"]
     assert all(f"\n{extra} = [" in extras for extra in named)
