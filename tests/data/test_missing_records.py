@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
@@ -23,6 +21,9 @@ from pipegen.errors import SpecError
 from pipegen.ops.registry import sources
 from pipegen.phases.compilation import collect_data, load
 from pipegen.spec.spec_hash import spec_hash
+
+pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 
 COUNT, GONE = 12, 3
 SIDE = 16
