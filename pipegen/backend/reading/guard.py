@@ -80,7 +80,7 @@ class Quarantine:
                 except OSError as error:
                     why = (error.strerror or str(error)).lower()
                     self.failure = DataError(
-                        f"the report of damaged records {self.report!r} cannot be written: {why}; it was to name {path}"
+                        f"the report of damaged records {self.report!r} cannot be written: {why}; the damaged record is {path}"
                     )
                     raise self.failure from None
             limit = self.max_fraction * self.count
