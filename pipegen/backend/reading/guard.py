@@ -1,7 +1,8 @@
 """Handles a record that cannot be read or decoded.
 
 A failing op inside a map cannot be caught, but an inner dataset of one element can ignore errors; that costs about
-50 µs an example, so only `skip`, and datasets that were derived from ours, pay for it.
+50 µs an example, so only `skip`, and datasets that were derived from ours, pay for it. The inner dataset runs the steps as they
+were traced: TensorFlow would optimise their graph anew for each example, which takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.reading.records import files_of
 from pipegen.errors import DataError
 from pipegen.json_lines import add_line
@@ -102,9 +104,8 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
         done = compute(known)
         return {name: done[name] for name in nothing}, tf.constant(True)
 
-    plain = tf.autograph.experimental.do_not_convert(work)
     with called_in(None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()):
-        tried = tf.data.Dataset.from_tensors({"@record": record, "@draws": draws}).map(plain).ignore_errors(log_warning=False)
+        tried = plain_map(tf.data.Dataset.from_tensors({"@record": record, "@draws": draws}), work).ignore_errors(log_warning=False)
     features, good = tried.concatenate(fallback).take(1).get_single_element()
     return _shaped(features, out), good
 
