@@ -75,6 +75,26 @@ def test_pixels_are_pillow_s(form: str, channels: Any) -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("form", made.FORMATS)
+def test_a_whole_picture_that_is_not_read_is_not_called_damaged(form: str, channels: Any) -> None:
+    """Whole is what Pillow loads in colours of its own, and of TIFF all that is not cut short."""
+    refused = 0
+    for name, contents in made.files(form).items():
+        try:
+            with Image.open(io.BytesIO(contents)) as image:
+                image.load()
+            whole = True
+        except (OSError, KeyError, SyntaxError, ValueError):
+            whole = form == "TIFF" and "cut short" not in name
+        found = decode(contents, Decode(channels=channels)) if whole else ""
+        if whole and isinstance(found, str):
+            refused += 1
+            assert "damaged" not in found, name
+            assert any(way in found for way in ("convert", "keep such data", "save", "write `bits: 16`")), f"{name}: {found}"
+    assert refused > 10 or form != "TIFF"
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
 def test_accurate_jpeg_is_pillow_s_to_the_bit(channels: Any) -> None:
     step = Decode(channels=channels, jpeg="accurate")
     found = {name: differs("JPEG", decode(c, step), made.pillow(c, channels), accurate=True) for name, c in made.files("JPEG").items()}
