@@ -34,11 +34,11 @@ class SpecError(PipegenError):
     """Tells that a spec, or the data it points at, is wrong.
 
     Attributes:
-        diagnostics: Every finding of the run, errors first by position in the file.
+        diagnostics: Every finding of the run: errors, then warnings, then notes, each by position in the file. Its text leaves notes out.
     """
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.severity.rank))
         super().__init__(len(self.diagnostics))
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
@@ -46,12 +46,16 @@ class SpecError(PipegenError):
         return type(self), (self.diagnostics,)
 
     def __repr__(self) -> str:
-        return one_line(f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self.diagnostics)})")
+        return one_line(f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self._told)})")
 
     def __str__(self) -> str:
         from pipegen.diagnostics.text import render_text
 
-        return render_text(self.diagnostics).rstrip("\n")
+        return render_text(self._told).rstrip("\n")
+
+    @property
+    def _told(self) -> list[Diagnostic]:
+        return [d for d in self.diagnostics if d.severity.value != "info"]
 
     def _render_traceback_(self) -> list[str]:
         """Gives IPython and Jupyter what they print instead of frames."""

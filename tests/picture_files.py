@@ -469,10 +469,24 @@ def tiff_files() -> Iterator[tuple[str, bytes]]:
             b"".join(bytes(int(f"{b:08b}"[::-1], 2) for b in packed_bits((row > 120).astype(np.uint8), 1)) for row in gray), 1, fill=2
         ),
     )
+    for kind, samples in RARE:
+        yield f"{kind} of {samples}", tiff(np.resize(rgba, (HEIGHT, WIDTH, samples)), photometric=kind, planarconfig="contig")
+    yield "mosaic", tiff(gray, photometric="cfa")
+    yield "16 bits of LAB", tiff(colour.astype(np.uint16) * 257, photometric="cielab")
+    yield "16 bits of a palette", tiff(gray.astype(np.uint16), photometric="palette", colormap=np.zeros((3, 65536), np.uint16))
+    yield (
+        "an unknown compression",
+        tiff(gray, photometric="minisblack").replace(struct.pack("<HHIH", 259, 3, 1, 1), struct.pack("<HHIH", 259, 3, 1, 34712)),
+    )
     yield "floats", tiff(colour.astype(np.float32), photometric="rgb")
     yield "signed", tiff(gray.astype(np.int16), photometric="minisblack")
     yield "32 bits", tiff(gray.astype(np.uint32), photometric="minisblack")
     yield "cut short", saved(image, "TIFF")[:-300]
+
+
+RARE = [(kind, n) for kind in ("separated", "ycbcr", "cielab", "icclab", "itulab", "logluv", "linear_raw") for n in (3, 4, 5)
+        if n > 3 or kind != "separated"]  # fmt: skip
+"""Photometric interpretations and numbers of samples, most of which Pillow does not open."""
 
 
 def bare_tiff(data: bytes, bits: int, *, fill: int = 1, size: tuple[int, int] = (HEIGHT, WIDTH)) -> bytes:

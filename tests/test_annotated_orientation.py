@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from pipegen.data.collect import collect
+from pipegen.data.in_stage import in_stage
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.kinds.turning import turned_points
 from pipegen.phases.compilation import load
@@ -182,6 +183,56 @@ def notes_of(source: dict[str, Any], exif: str = "apply") -> dict[str, Any]:
     output = BOX_OUTPUT if "csv" not in source else {"x": "image", "y": "mask"}
     spec = {"pipegen": 1, "source": source, "transforms": [{"decode": {"exif": exif}}, STEP], "batch": {"size": 1}, "output": output}
     return {d.code: d for d in collect(load(spec).model).diagnostics if d.code in ("PG660", "PG661")}
+
+
+def staged(source: dict[str, Any], exif: str, *others: str) -> Any:
+    """The model of a spec whose stages turn images otherwise."""
+    output = {"x": "image", "y": {"boxes": "boxes", "mask": "mask"}}
+    stages = [{"epochs": 1, "params": {"exif": other}} for other in others]
+    spec = {
+        "pipegen": 1, "source": source, "transforms": [{"decode": {"exif": "$exif"}}, STEP], "batch": {"size": 1}, "output": output,
+        "params": {"exif": {"type": "str", "default": exif}},
+    }  # fmt: skip
+    return load(spec | ({"stages": stages} if stages else {})).model
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_each_stage_decides_for_itself_how_images_lie(mixed: bool, tmp_path: Path) -> None:
+    source = with_masks(SOURCES["coco"](tmp_path, annotated(tmp_path / "photos")))
+    if mixed:
+        source = {"mix": {"epoch": "shortest", "parts": {name: {"weight": 0.5, "source": source} for name in "ab"}}}
+
+    def columns(manifest: Any) -> dict[str, Array]:
+        parts = manifest.parts.values() if mixed else [manifest]
+        held = {f"{i} {name}": np.asarray(column.values) for i, part in enumerate(parts) for name, column in part.listing.columns.items()}
+        return held | {f"{i} sides": np.asarray(part.listing.sides) for i, part in enumerate(parts)}
+
+    alone = {exif: columns(collect(staged(source, exif)).manifest) for exif in ("apply", "ignore")}
+    assert any(not np.array_equal(values, alone["ignore"][name]) for name, values in alone["apply"].items()), "the test would find nothing"
+    for exif, other in (("apply", "ignore"), ("ignore", "apply")):
+        spec = staged(source, exif, exif, other)
+        found = collect(spec)
+        assert found.manifest is not None
+        for stage, expected in zip(spec.stages, (exif, other), strict=True):
+            own = columns(in_stage(spec, stage.resolved, found.manifest)[0])
+            assert own.keys() == alone[expected].keys()
+            for name, values in own.items():
+                np.testing.assert_allclose(values, alone[expected][name], rtol=0, atol=1e-4, err_msg=f"{exif} {expected} {name}")
+        if not mixed:
+            taken = {d.message.rpartition("taken for ")[2] for d in found.diagnostics if d.code == "PG661"}
+            assert taken == {"upright", "as they are stored"}, "each way is told of"
+
+
+@pytest.mark.nightly
+def test_a_stage_that_turns_images_trains_on_what_is_annotated(tmp_path: Path) -> None:
+    source = with_masks(SOURCES["coco"](tmp_path, annotated(tmp_path / "photos")))
+    stages = [{"epochs": 1}, {"epochs": 1, "params": {"exif": "ignore"}}]
+    pipe = build(source, "$exif", params={"exif": {"type": "str", "default": "apply"}}, stages=stages)
+    for epoch, how in enumerate(("apply", "ignore")):
+        for (image, y), (expected, told) in zip(pipe.dataset("train", epoch=epoch), build(source, how).dataset("train", epoch=0), strict=True):
+            np.testing.assert_array_equal(image, expected)
+            np.testing.assert_allclose(y["boxes"], told["boxes"], atol=1e-3)
+            np.testing.assert_array_equal(y["mask"], told["mask"])
 
 
 DAY = {("coco", True, "apply")}

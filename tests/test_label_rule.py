@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import yaml
 from record_files import WRITERS, png, write_array_record, write_lmdb, write_mds, write_tar, write_tfrecord, write_zip
 
 import pipegen
@@ -92,9 +93,12 @@ TWINS = {
     "truth": ["True", "TRUE", "False"],
     "blanks": ["red car", "red  car", "dog"],
     "Unicode": ["\u00e9t\u00e9", "e\u0301te\u0301", "dog"],
-    "one number": ["2", "2.0", "0"],
+    "one number": ["1", "1.0", "0"],
+    "one number among names": ["1", "1.0", "dog"],
 }
-ORDER = {"as text": ["1", "10", "2", "a"], "zeros": ["007", "7", "10"], "exponents": ["1e3", "2e2", "1e3"]}
+ORDER = {"as text": ["1", "10", "2", "a"], "exponents": ["1e3", "2e2", "1e3"]}
+TWINS_OF_NUMBERS = {"zeros": ["007", "7", "10"], "a sign": ["+7", "7", "10"], "an exponent": ["1e3", "1000", "2"]}
+GAPS = {"years": ["2019", "2021", "2020"], "from 1": ["1", "2", "3"], "a hole": ["0", "3", "1"], "floats": ["5.0", "2.0", "7.0"]}
 IN_ORDER = {"names": ["cat", "dog", "eel"], "indices": ["0", "1", "2"], "one number": ["1", "cat", "dog"]}
 
 
@@ -375,15 +379,44 @@ def test_a_column_means_the_same_in_every_source(form: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("form", BY_DAY)
 def test_classes_that_are_odd_are_found_in_every_source(form: str, tmp_path: Path) -> None:
-    cases = [(TWINS, {"PG665"}), (ORDER, {"PG664"}), (IN_ORDER, set())]
+    both = {"PG664", "PG665"}
+    cases = [(TWINS, {"PG665"}), (ORDER, {"PG664"}), (TWINS_OF_NUMBERS, both), (GAPS, {"PG668"}), (IN_ORDER, set())]
     for number, (values, codes) in enumerate((values, codes) for group, codes in cases for values in group.values()):
         folder = tmp_path / str(number)
         folder.mkdir()
         assert listed(form, folder, values)[2] == codes, values
         if codes:
             (tmp_path / f"{number}-listed").mkdir()
-            classes = ["0", "2"] if "2.0" in values else [*dict.fromkeys(values)]
+            classes = [*dict.fromkeys(value.removesuffix(".0") if "dog" not in values else value for value in values)]
             assert listed(form, tmp_path / f"{number}-listed", values, classes=classes)[2] == set(), "the spec says that they are two"
+
+
+@pytest.mark.parametrize("values", GAPS.values(), ids=GAPS)
+def test_classes_without_a_record_are_found_and_each_advice_works(values: list[str], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("\n".join(["label", *values, *values]))
+
+    def notes(**label: Any) -> list[Any]:
+        listing = sources()["csv"](path="t.csv", features={"label": {"kind": "label"} | label}).list(tmp_path)
+        assert set(listing.labels.tolist()) <= set(range(len(listing.class_names)))
+        return [note for note in listing.notes if note.code == "PG668"]
+
+    (note,) = notes()
+    numbers = sorted({int(float(value)) for value in values})
+    empty = [str(i) for i in range(numbers[-1]) if i not in numbers]
+    assert note.severity is None, "a warning"
+    assert f"{len(empty):,} of these {numbers[-1] + 1:,} classes" in note.message
+    assert repr(empty[0]) in note.message
+    written = [re.search("`((offset|classes): .*?)`", line) for line in note.help]
+    advice = [yaml.safe_load(found[1]) for found in written if found is not None]
+    assert len(advice) == (3 if numbers[-1] - numbers[0] == len(numbers) - 1 else 2)
+    assert not any(notes(**arguments) for arguments in advice)
+
+
+def test_a_split_that_lacks_classes_of_the_training_split_has_no_gap(tmp_path: Path) -> None:
+    for split, values in {"train": "0 1 2", "test": "0 2"}.items():
+        (tmp_path / f"{split}.csv").write_text("\n".join(["label", *values.split()]))
+    parts = {split: {"csv": {"path": f"{split}.csv", "features": {"label": {"kind": "label"}}}} for split in ("train", "test")}
+    assert "PG668" not in {note.code for note in sources()["by_split"].model_validate(parts).list(tmp_path).notes}
 
 
 READ_BY_DAY = [pytest.param(form, marks=() if form == "webdataset" else pytest.mark.nightly) for form in FORMS]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import pipegen
+from pipegen.backend.reading.guard import Quarantine
 
 pytestmark = pytest.mark.tf
 
@@ -64,6 +65,63 @@ def test_files_of_a_cache_are_closed_with_the_pipeline(folder: Path, tmp_path: P
         gc.collect()
         assert engine() is None
         assert opened(tmp_path) + opened(folder) == []
+
+
+def test_a_damaged_record_is_noted_by_what_goes_with_the_pipeline(folder: Path, tmp_path: Path) -> None:
+    """`skip` calls into Python, too, and what it calls knows all records."""
+    write_photos(tmp_path / "photos", per_class=4)
+    next(iter((tmp_path / "photos").rglob("*.jpg"))).write_bytes(b"damaged")
+    spec = sections(tmp_path / "photos", transforms=[RESIZE], splits={}, batch={"size": 2})
+    skip = {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}}
+    pipe = pipegen.build(spec | skip, runtime={"jit": "never", "cache": {"disk": str(tmp_path / "cache")}})
+    for _ in pipe.dataset("train", epoch=0):
+        pass
+    before = [weakref.ref(called) for called in gc.get_objects() if isinstance(called, Quarantine) and called.damaged]
+    assert before, "the test would find nothing"
+    del pipe
+    gc.collect()
+    assert [quarantine for quarantine in (reference() for reference in before) if quarantine is not None] == []
+    assert opened(tmp_path) == []
+
+
+@pytest.mark.parametrize("of", ["numpy", "eager"])
+@pytest.mark.parametrize("where", ["function", "map", "branch", "loop"])
+def test_what_a_graph_calls_is_let_go_with_the_graph(of: str, where: str) -> None:
+    import tensorflow as tf
+
+    from pipegen.ops.lowering.python_call import numpy_function, py_function
+
+    class Twice:
+        def __call__(self, x: Any) -> Any:
+            return np.int64(2) * x
+
+    twice = Twice()
+    held = weakref.ref(twice)
+
+    def call(x: Any, twice: Any = twice) -> Any:
+        y = numpy_function(twice, [x], tf.int64) if of == "numpy" else py_function(twice, [x], tf.int64)
+        return tf.ensure_shape(y, [])
+
+    def branch(x: Any, call: Any = call) -> Any:
+        return tf.cond(x >= 0, lambda: call(x), lambda: x)
+
+    def loop(x: Any, call: Any = call) -> Any:
+        return tf.while_loop(lambda i, _: i < 1, lambda i, y: (i + 1, call(y)), (tf.constant(0), x))[1]
+
+    body = {"function": call, "map": call, "branch": branch, "loop": loop}[where]
+    made: Any
+    if where == "map":
+        made = tf.data.Dataset.range(3).map(body)
+    else:
+        graph = tf.function(body, input_signature=[tf.TensorSpec([], tf.int64)], autograph=False).get_concrete_function()
+        made = [graph(tf.constant(i, tf.int64)) for i in range(3)]
+        gc.collect()
+        assert int(graph(tf.constant(5, tf.int64))) == 10, "it is not let go before"
+        del graph
+    assert [int(value) for value in made] == [0, 2, 4]
+    del made, twice, call, branch, loop, body
+    gc.collect()
+    assert held() is None
 
 
 @pytest.mark.parametrize("use", ["iterator", *(pytest.param(use, marks=pytest.mark.nightly) for use in ("dataset", "derived", "train"))])

@@ -118,8 +118,10 @@ def _built(
     whole = _compiled(spec, manifest, progress, check)
     if spec.stages:
         from pipegen.api.stages import StagedPipeline  # here, since most specs have no stages
+        from pipegen.data.in_stage import in_stage
 
-        pipe: Pipeline = StagedPipeline(whole, again, tuple(_compiled(stage, manifest, progress) for stage in spec.stages))
+        stages = tuple(_compiled(stage, in_stage(spec.model, stage.model, manifest)[0], progress) for stage in spec.stages)
+        pipe: Pipeline = StagedPipeline(whole, again, stages)
     else:
         pipe = Pipeline(whole, again)
     _warn_of_parts(pipe, manifest)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import fields, is_dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -15,7 +17,6 @@ from pipegen.errors import InternalError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan.nodes import Cache, Element
-from pipegen.release import __version__
 from pipegen.spec.spec_hash import canonical
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly")
+_DECODERS = ("pillow", "pillow-heif", "pillow-avif-plugin", "pillow-jxl-plugin", "tifffile", "imagecodecs", "pydicom", "pylibjpeg", "nibabel", "rasterio")
+"""Distributions that decode images, or files of arrays."""
+_CODE = ("ops", "backend")
+"""Folders of pipegen whose code decides about pixels."""
 _PLACE = frozenset({"when", "probability"})
 """Arguments that say where a step acts, not what it does: a cache holds steps that act on every example of its split."""
 
@@ -44,8 +49,8 @@ def upstream(plan: Plan) -> tuple[Stage, ...]:
 def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
     """32 hexadecimal digits that name a cache.
 
-    They cover the source, the stages before the cache point, the type there, the data's fingerprint, and the versions of
-    pipegen and TensorFlow, since bits are promised within one version. Splits with the same stages share one cache, and so
+    They cover the source, the stages before the cache point, the type there, the data's fingerprint, and all that makes
+    pixels (see `makers`). Splits with the same stages share one cache, and so
     do specs that differ in what comes later: other steps, the batch, the seed, the splits themselves.
     """
     node = next(n for n in plan.nodes if isinstance(n, Cache))
@@ -55,10 +60,9 @@ def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
 
 
 def key_of(spec: PipelineSpec, fingerprint: str, stages: Iterable[Stage], **more: object) -> str:
-    """32 hexadecimal digits that stand for what stages make of data, and for `more`, under these versions."""
+    """32 hexadecimal digits that stand for what stages make of data, and for `more`, as it is made here."""
     covered = {
-        "pipegen": __version__,
-        "tensorflow": tensorflow_version(),
+        "makers": {**makers(), "tensorflow": tensorflow_version()},
         "source": canonical(spec)["source"],
         "data": fingerprint,
         "stages": [plain(stage) for stage in stages],
@@ -86,14 +90,27 @@ def steps_in_words(plan: Plan) -> str:
     return " → ".join(dict.fromkeys(ref.step.op for stage in upstream(plan) for ref in stage.uses()))
 
 
+@cache
+def makers() -> dict[str, str]:
+    """What makes pixels beside TensorFlow: the libraries that decode, by their versions, and pipegen's code, by a digest, since a decoder
+    can change within one version."""
+    folder = Path(__file__).parents[1]
+    digest = hashlib.blake2b(digest_size=16)
+    for file in sorted(file for name in _CODE for file in (folder / name).rglob("*.py")):
+        digest.update(b"%s\0%s\0" % (file.relative_to(folder).as_posix().encode(), file.read_bytes()))
+    return {"pipegen": digest.hexdigest()} | {name: _version(name) for name in _DECODERS}
+
+
 def tensorflow_version() -> str:
     """The installed version, found without importing it; empty where no distribution of a known name is installed."""
-    for name in _DISTRIBUTIONS:
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
-    return ""
+    return next(filter(None, map(_version, _DISTRIBUTIONS)), "")
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
 
 
 def plain(value: Any) -> Any:

@@ -57,9 +57,11 @@ class Saving:
         """The batches, each written on its way; with `rows`, they are `(images, rows)`."""
         import tensorflow as tf
 
+        from pipegen.ops.lowering.python_call import numpy_function
+
         def written(*parts: Any) -> Any:
             given = [parts[0], parts[1]] if rows else [parts[0]]
-            count = tf.numpy_function(lambda *arrays: tf.constant(self.write(*arrays), tf.int64).numpy(), given, tf.int64)
+            count = numpy_function(lambda *arrays: tf.constant(self.write(*arrays), tf.int64).numpy(), given, tf.int64)
             with tf.control_dependencies([count]):
                 images = tf.identity(parts[0])
             return (images, *parts[1:]) if len(parts) > 1 else images

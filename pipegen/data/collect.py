@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from pipegen.data.buckets import judge_buckets
 from pipegen.data.check import check_splits
 from pipegen.data.exclude import excluded_keys
+from pipegen.data.in_stage import in_stage
 from pipegen.data.mix.collect import collect_mixed
 from pipegen.data.one_source import Collected as Collected
-from pipegen.data.one_source import chosen, collect_part, collected, list_part
+from pipegen.data.one_source import chosen, collect_part, collected, findings_of, list_part
 from pipegen.data.ownership import claim_places
 from pipegen.data.places import path_only
 from pipegen.data.sides import with_sides
@@ -67,6 +68,8 @@ def collect(
         manifest, further = with_sides(spec, manifest, locate, progress)
         diagnostics.extend(further)
         if not diagnostics.has_errors:
-            for own in (spec, *(stage.resolved for stage in spec.stages)):
-                diagnostics.extend(judge_buckets(own, manifest, locate))
+            diagnostics.extend(judge_buckets(spec, manifest, locate))
+            for stage in spec.stages:
+                own, notes = in_stage(spec, stage.resolved, manifest)
+                diagnostics.extend([*findings_of(spec, notes, locate), *judge_buckets(stage.resolved, own, locate)])
     return collected(manifest, diagnostics, missing, lost)

@@ -25,7 +25,7 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
     """Leaves out the records that lack a file.
 
     Returns:
-        The other records, or `None` where none is left; the keys of those that lack a file; and a note about each group of them: an error
+        The other records, or `None` where none is left, or none of a split whose source is its own; the keys of those that lack a file; and a note about each group of them: an error
         unless the spec lets them go, and then a warning.
     """
     if not listing.missing:
@@ -35,7 +35,7 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
         if group.records is not None:
             gone[group.records] = True
     unlisted = sum(len(group.keys) for group in listing.missing if group.records is None)
-    is_left = not gone.all()
+    is_left = not any(gone[own].all() for own in (slice(None), *_parts(listing)) if gone[own].size)
     # The share counts in each split that has a source of its own, and in all together with what belongs to none.
     counts = [(int(gone.sum()) + unlisted, len(gone) + unlisted), *((int(gone[own].sum()), int(own.sum())) for own in _parts(listing))]
     over = [(lost, total) for lost, total in counts if lost > exact(errors.most_missing) * total]
@@ -44,6 +44,9 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
     if isinstance(errors.missing, MissingFraction) and is_left and over:
         lost, total = over[-1]
         why = f"; {lost:,} of {total:,} is more than `max_fraction: {errors.missing.max_fraction:g}` allows"
+    if errors.missing != "raise" and not is_left:
+        left = "no record" if gone.all() else "no record of a split"
+        why = f"; leaving them out, as `errors.missing` asks, would leave {left}"
     ways_out = (write("errors: {missing: drop}", "spec", "or leave them out, with a warning: {}"), _LIST) if is_left else ()
     notes = tuple(_note(group, _total(group, listing, unlisted), why, drops=drops, ways_out=ways_out) for group in listing.missing)
     keys = tuple(dict.fromkeys(key for group in listing.missing for key in group.keys))

@@ -76,7 +76,7 @@ def list_part(
         listed = error.listing if isinstance(error, OpErrors) else None
         diagnostics.extend(_beside(spec, error, None if listed is None else local.listing(listed), base, locate))
         return None, diagnostics
-    diagnostics.extend(_findings(spec, listing.notes, locate))
+    diagnostics.extend(findings_of(spec, listing.notes, locate))
     return (None if diagnostics.has_errors else listing), diagnostics
 
 
@@ -102,7 +102,7 @@ def chosen(
     if late_files:
         return replace(listing, missing=()), (), []
     left, keys, notes = without_missing(spec.errors, listing)
-    return left, keys, _findings(spec, notes, locate)
+    return left, keys, findings_of(spec, notes, locate)
 
 
 def _not_excluded(group: Missing, excluded: frozenset[str]) -> Missing:
@@ -224,7 +224,8 @@ def _beside(spec: PipelineSpec, error: OpError, listed: Listing | None, base: Pa
     return found
 
 
-def _findings(spec: PipelineSpec, notes: Sequence[Note], locate: Locate) -> list[Diagnostic]:
+def findings_of(spec: PipelineSpec, notes: Sequence[Note], locate: Locate) -> list[Diagnostic]:
+    """The findings that notes of a listing are."""
     return [
         make(
             note.code,

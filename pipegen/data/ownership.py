@@ -32,12 +32,19 @@ def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             claim(Path(folder))
         except ForeignFolderError as foreign:
             message = f"{folder!r} is not a folder of pipegen: it holds {foreign}"
-            help_ = ("name a folder that does not exist yet, or an empty one; pipegen writes to it and deletes from it",)
+            help_ = (
+                "name a folder that does not exist yet, or an empty one; pipegen writes to it and deletes from it",
+                f"if an earlier pipegen made it, delete {folder!r} yourself: it is made anew",
+            )
             yield make("PG674", message, locate(path), help=help_)
     skip = spec.errors.skip
     if skip is not None and skip.report is not None and is_foreign(skip.report):
         message = f"{skip.report!r} exists, and is not a report of damaged records"
-        yield make("PG674", message, locate(REPORT), help="name a file that does not exist yet: pipegen adds only to reports that it began")
+        help_ = (
+            "name a file that does not exist yet: pipegen adds only to reports that it began",
+            f"if an earlier pipegen wrote it, delete or rename {skip.report!r} yourself: a new one is begun",
+        )
+        yield make("PG674", message, locate(REPORT), help=help_)
     elif skip is not None and skip.report is not None:
         above = next(folder for folder in Path(skip.report).absolute().parents if folder.exists())
         if not above.is_dir():

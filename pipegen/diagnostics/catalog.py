@@ -265,6 +265,7 @@ _TABLE = (
     # Several hosts and devices.
     Code("PG667", "unequal-parts", _W, "The parts of a batch that hosts or replicas take are not of one size, and count the same"),
     # What a spec may do.
+    Code("PG668", "index-without-record", _W, "Labels are class indices, and some classes below the largest have no record"),
     Code("PG670", "unsafe-address", _E, "An address in a spec could load code or read files by what it says"),
     Code("PG671", "written-elsewhere", _E, "A spec names a file to write that is neither below its folder nor below the working directory"),
     Code("PG672", "secret-param", _E, "A param takes its value from a variable of the environment that holds a secret"),

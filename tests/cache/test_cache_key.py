@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,8 +83,39 @@ def test_versions_make_another(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key()
     monkeypatch.setattr(module, "tensorflow_version", lambda: "0.1")
     other = key()
-    monkeypatch.setattr(module, "__version__", "99.0")
-    assert len({before, other, key()}) == 3
+    made = module.makers()
+    changed = [other]
+    for name in made:
+        monkeypatch.setattr(module, "makers", lambda name=name: made | {name: "99.0"})
+        changed.append(key())
+    assert len({before, *changed}) == len(made) + 2
+
+
+def test_a_change_of_the_code_of_a_decoder_makes_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Within one version of pipegen a decoder can change."""
+    package = Path(module.__file__).parents[1]
+    for name in module._CODE:
+        shutil.copytree(package / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "cache" / "key.py"))
+    before = module.makers.__wrapped__()
+    assert before == module.makers()
+    for changed in ("ops/lowering/library.py", "ops/lowering/decoding.py", "ops/transforms/resize.py", "backend/reading/records.py"):
+        (tmp_path / changed).write_text((tmp_path / changed).read_text() + "# changed\n")
+        after = module.makers.__wrapped__()
+        assert after["pipegen"] != before["pipegen"], changed
+        before = after
+
+
+def test_the_version_of_every_library_that_decodes_counts() -> None:
+    extras = re.findall(r"^([\w-]+) = \[(.*)\]", (Path(module.__file__).parents[2] / "pyproject.toml").read_text(), re.MULTILINE)
+    named = {name for extra, listed in extras if extra in DECODE for name in re.findall(r'"([\w-]+)', listed)}
+    assert len(named) >= len(DECODE)
+    assert named <= {*module._DECODERS}
+    assert module.makers()["pillow"]
+
+
+DECODE = {"heif", "avif", "jxl", "nifti", "dicom", "geotiff", "tiff"}
+"""Extras of formats."""
 
 
 def test_the_version_of_tensorflow_is_found_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:

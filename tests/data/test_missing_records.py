@@ -373,7 +373,23 @@ def test_nothing_left_is_an_error_whatever_the_spec_says(tmp_path: Path) -> None
     listed = found(spec | {"errors": {"missing": "drop"}}, tmp_path)
     assert listed.manifest is None
     (finding,) = listed.diagnostics
+    assert finding.severity is Severity.ERROR
+    assert "leaving them out, as `errors.missing` asks, would leave no record" in finding.message
     assert finding.help == ("`root` is the folder that the paths are relative to",)
+
+
+def test_a_split_of_which_nothing_is_left_is_an_error_that_says_so(tmp_path: Path) -> None:
+    photos(tmp_path)
+    for split, names in {"train": NAMES[:-GONE], "test": [f"gone-{name}" for name in NAMES]}.items():
+        (tmp_path / f"{split}.csv").write_text("file,label\n" + "".join(f"{name},a\n" for name in names))
+    features = {"image": {"kind": "image", "column": "file"}, "label": {"kind": "label"}}
+    parts = {split: {"csv": {"path": f"{split}.csv", "features": features}} for split in ("train", "test")}
+    spec = {"pipegen": 1, "source": {"by_split": parts}, "transforms": [{"resize": {"size": 8}}], "batch": {"size": 1}}
+    listed = found(spec | {"errors": {"missing": "drop"}}, tmp_path)
+    assert [(d.code, d.severity) for d in listed.diagnostics] == [("PG401", Severity.ERROR)]
+    (finding,) = listed.diagnostics
+    assert "would leave no record of a split" in finding.message
+    assert "`test`" in finding.message
 
 
 def test_it_is_meaning_and_the_default_is_none() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from pipes import write_photos
@@ -67,6 +68,28 @@ def test_a_cache_in_a_folder_of_other_files_is_a_finding(tmp_path: Path, key: st
     assert [d.code for d in found] == ["PG674"]
     assert str(home) in found[0].message
     assert tree(home) == before
+
+
+def test_what_an_earlier_pipegen_left_is_deleted_by_hand_as_the_message_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    photos = write_photos(tmp_path / "photos", per_class=4)
+    cache, report = tmp_path / "cache", tmp_path / "damaged.jsonl"
+    (cache / "splits").mkdir(parents=True)
+    (cache / "splits" / "0123.splits").write_bytes(b"old")
+    report.write_text('{"file": "a.jpg"}\n')
+    spec: dict[str, Any] = {
+        "pipegen": 1, "source": {"image_folder": {"path": str(photos)}}, "batch": {"size": 1}, "runtime": {"cache": {"disk": str(cache)}},
+        "errors": {"decode": {"skip": {"max_fraction": 0.5, "report": str(report)}}},
+    }  # fmt: skip
+    told = findings(spec)
+    assert [d.code for d in told] == ["PG674"] * 2
+    assert "delete " + repr(str(cache)) in " ".join(told[0].help)
+    assert repr(str(report)) in " ".join(told[1].help)
+    shutil.rmtree(cache)
+    report.unlink()
+    assert findings(spec) == []
+    make_folder(cache)
+    assert is_claimed(cache)
 
 
 def test_only_blocks_that_pipegen_made_make_room(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.reading.records import files_of
 from pipegen.errors import DataError
 from pipegen.json_lines import add_line
+from pipegen.ops.lowering.python_call import numpy_function
 from pipegen.ops.lowering.target import called_in
 
 if TYPE_CHECKING:
@@ -153,8 +154,12 @@ def replace_damaged(
     record, draws = features["@record"], features["@draws"]
     first, good = attempt(compute, record, draws, out)
 
+    def add(damaged: Any) -> tuple[()]:
+        quarantine.add(int(damaged))
+        return ()
+
     def note(damaged: tf.Tensor) -> tf.Operation:
-        return tf.py_function(lambda r: quarantine.add(int(r)), [damaged], [])
+        return numpy_function(add, [damaged], [])
 
     def search() -> tuple[tf.Tensor, tf.Tensor, Features]:
         records, cycles, occurrences = alternates(features["@epoch"], features["@slot"])

@@ -18,6 +18,7 @@ from pipegen.backend.service.origin import Origin, origin_here
 from pipegen.backend.service.remote import steps_dataset, through_service
 from pipegen.errors import StateError
 from pipegen.log import log
+from pipegen.ops.lowering.python_call import py_function
 from pipegen.physical.position import Position
 from pipegen.plan.nodes import Prefetch
 
@@ -74,7 +75,7 @@ class Feed:
             return plain_map(numbers, lambda step: (epoch, step, since))
 
         def batch(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
-            flat = tf.py_function(self._flat, [epoch, step, since], types)
+            flat = py_function(self._flat, [epoch, step, since], types)
             for value, t in zip(flat, tf.nest.flatten(self._spec), strict=True):
                 value.set_shape(t.shape)
             return epoch, step, tf.nest.pack_sequence_as(self._spec, flat)

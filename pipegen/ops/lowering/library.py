@@ -21,19 +21,26 @@ from pipegen.ops.lowering.python_call import numpy_function
 from pipegen.ops.lowering.target import target
 
 Exif = Literal["apply", "ignore"]
-_FORMATS = ("TIFF", "PPM", "GIF", "BMP", "WEBP", "JPEG", "MPO")
+_FORMATS = ("TIFF", "PPM", "GIF", "BMP", "WEBP", "JPEG")
+"""Formats by Pillow's names; JPEG opens MPO, too, which has no entry of its own."""
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _EIGHT_BITS = ("1", "L", "LA", "P", "RGB", "RGBA")
 _GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
 _DEEP_HEADER = re.compile(rb"P([2356])" + 3 * (_GAP + rb"(\d+)") + rb"\s")
 """Format, width, height and the highest value of a PGM or PPM file (see pgm(5) and ppm(5) of Netpbm)."""
-_ORIENTATION, _BITS, _PHOTOMETRIC, _SAMPLES, _EXTRA, _FORMAT = 274, 258, 262, 277, 338, 339
+_ORIENTATION, _BITS, _COMPRESSION, _PHOTOMETRIC, _SAMPLES, _EXTRA, _FORMAT = 274, 258, 259, 262, 277, 338, 339
 _SIDES = (256, 257)
 _TIFF_MARKS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _UNSIGNED, _PREMULTIPLIED = 1, 1
+_COLOURS = {
+    _WHITE_IS_ZERO: "gray", _BLACK_IS_ZERO: "gray", _RGB: "RGB", 3: "palette", 4: "mask", 5: "CMYK", 6: "YCbCr", 8: "LAB", 9: "ICC LAB",
+    10: "ITU LAB", 32803: "colour filter array", 32844: "LogL", 32845: "LogLuv", 34892: "linear raw",
+}  # fmt: skip
+"""Names of what the samples of a TIFF mean, by the photometric interpretation."""
+_PLAIN = "convert it to gray or RGB"
 
-
+_UNIDENTIFIED = "is damaged, or of a kind that Pillow does not read"
 _BUT_PLAIN = ", of GIF and BMP what fills its canvas, is opaque and not packed"
 
 
@@ -50,6 +57,12 @@ class _Header:
     photometric: int
     orientation: int
     premultiplied: bool
+    compression: int
+
+    @property
+    def colours(self) -> str:
+        """Names what the samples mean."""
+        return _COLOURS.get(self.photometric, f"colours of kind {self.photometric}")
 
 
 def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif) -> tf.Tensor:
@@ -84,7 +97,7 @@ def _read_or_say(contents: Any, *, channels: int, bits: int, exif: Exif) -> tupl
     except UnreadableError as error:
         problem = str(error)
     except UnidentifiedImageError:
-        problem = "is damaged, or of a kind that Pillow does not read"
+        problem = _UNIDENTIFIED
     except Exception as error:  # a library meets damage with whatever its code runs into
         problem = f"is damaged: {type(error).__name__}: {error}"
     nothing: Any = np.zeros((0, 0, channels), np.uint8 if bits == 8 else np.uint16)
@@ -115,9 +128,11 @@ def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> 
     if contents[:2] not in (b"II", b"MM"):
         return _by_pillow(contents, channels, exif)
     header = _tiff_header(contents)
+    if header.bits == 16 and header.photometric not in (_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB):
+        raise UnreadableError(f"is a 16-bit TIFF ({header.colours}); of 16 bits `decode` reads gray and RGB: {_PLAIN}")
     require_bits("TIFF", header.bits, bits)
     if bits == 8:
-        upright = _by_pillow(contents, channels, "ignore")
+        upright = _by_pillow(contents, channels, "ignore", header)
         return upright if exif == "apply" else _as_stored(upright, header.orientation)
     pixels = _deep_tiff(contents, header)
     return _with_channels(_upright(pixels, header.orientation) if exif == "apply" else pixels, channels)
@@ -162,13 +177,43 @@ def too_shallow(what: str) -> str:
     return f"is {what}, and `bits: 16` takes files of 16 bits alone; leave `bits` out, or convert it"
 
 
-def _by_pillow(contents: bytes, channels: int, exif: Exif) -> Any:
+def _by_pillow(contents: bytes, channels: int, exif: Exif, tiff: _Header | None = None) -> Any:
     """8 bits; Pillow turns a TIFF upright by itself."""
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
-    with Image.open(io.BytesIO(contents), formats=_FORMATS) as image:
-        pixels = np.asarray((ImageOps.exif_transpose(image) if exif == "apply" else image).convert(_MODES[channels]))
+    try:
+        image = Image.open(io.BytesIO(contents), formats=_FORMATS)
+    except (UnidentifiedImageError, KeyError):  # a `KeyError` names a compression that Pillow does not know
+        raise UnreadableError(_UNIDENTIFIED if tiff is None else _unsupported(tiff)) from None
+    with image:
+        upright = ImageOps.exif_transpose(image) if exif == "apply" else image
+        return _converted(upright, channels)
+
+
+def _converted(image: Any, channels: int) -> Any:
+    """The pixels of an opened image as gray, RGB or RGBA.
+
+    Raises:
+        UnreadableError: Where Pillow does not convert its colours so.
+    """
+    image.load()
+    mode = _MODES[channels]
+    try:
+        pixels = np.asarray(image.convert(mode))
+    except ValueError:  # the pixels are there, so that the file is whole
+        message = f"has {image.mode} colours, which Pillow does not convert to {'gray' if mode == 'L' else mode}; {_PLAIN}"
+        raise UnreadableError(message) from None
     return pixels if pixels.ndim == 3 else pixels[..., None]
+
+
+def _unsupported(header: _Header) -> str:
+    """Says why Pillow does not open a TIFF whose header can be read."""
+    from PIL.TiffImagePlugin import COMPRESSION_INFO
+
+    if header.compression not in COMPRESSION_INFO:
+        return f"is a TIFF of compression {header.compression}, which Pillow does not read; save it with another compression"
+    samples = f"{header.samples} channel{'s' * (header.samples != 1)}"
+    return f"is a TIFF of {samples} of {header.bits} bit{'s' * (header.bits != 1)} ({header.colours}), which Pillow does not read; {_PLAIN}"
 
 
 def _by_plugin(contents: bytes, name: str, channels: int, bits: int, exif: Exif) -> Any:
@@ -186,8 +231,7 @@ def _by_plugin(contents: bytes, name: str, channels: int, bits: int, exif: Exif)
         if deep > 8 or image.mode not in _EIGHT_BITS:
             what = f"a {deep}-bit {name} image" if deep > 8 else f"{article} {name} image of the kind {image.mode}"
             raise UnreadableError(f"is {what}, which would be cut to 8 bits; convert it")
-        pixels = np.asarray((ImageOps.exif_transpose(image) if exif == "apply" else image).convert(_MODES[channels]))
-    return pixels if pixels.ndim == 3 else pixels[..., None]
+        return _converted(ImageOps.exif_transpose(image) if exif == "apply" else image, channels)
 
 
 def _netpbm(contents: bytes, channels: int, bits: int) -> Any:
@@ -231,9 +275,10 @@ def _tiff_header(contents: bytes) -> _Header:
         kind = "floats" if 3 in formats else "signed numbers"
         raise UnreadableError(f"is a TIFF of {kind}; `decode` reads unsigned ones of 8 and of 16 bits: keep such data as `arrays`")
     if len(set(bits)) > 1 or bits[0] not in (1, 2, 4, 8, 16):
-        raise UnreadableError(f"is a TIFF of {' and '.join(map(str, sorted(set(bits))))} bits; `decode` reads 8 and 16")
+        raise UnreadableError(f"is a TIFF of {' and '.join(map(str, sorted(set(bits))))} bits; `decode` reads 8 and 16: keep such data as `arrays`")
     photometric, samples = tags.get(_PHOTOMETRIC, _BLACK_IS_ZERO), tags.get(_SAMPLES, 1)
-    return _Header(bits[0], samples, photometric, tags.get(_ORIENTATION, 1), _PREMULTIPLIED in _numbers(tags.get(_EXTRA, ())))
+    premultiplied = _PREMULTIPLIED in _numbers(tags.get(_EXTRA, ()))
+    return _Header(bits[0], samples, photometric, tags.get(_ORIENTATION, 1), premultiplied, tags.get(_COMPRESSION, 1))
 
 
 def _numbers(value: Any) -> tuple[int, ...]:

@@ -1,42 +1,66 @@
-"""Calls Python from a graph, as `tf.numpy_function` does, and lets go of what is called when the graph is gone.
+"""Calls Python from a graph, as `tf.numpy_function` and `tf.py_function` do, and lets go of what is called when the graph is gone.
 
-TensorFlow keeps each such function, and with it every file and array that it reads, for as long as the process lives: in the graph
-around all graphs. Here it is kept by the graph that calls it.
+TensorFlow keeps each function that it is given, and with it every file and array that it reads, for as long as the process lives. So it is
+given one that holds a number alone, and finds the function by it. The function itself is kept by the graph that calls it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from itertools import count
 from typing import Any
+from weakref import WeakValueDictionary
 
 from pipegen.lazy import tf
 
-_KEPT = "_py_funcs_used_in_graph"
-"""The attribute by which TensorFlow's graphs keep functions; where it has another name, they are kept for good."""
 
+class _Called:
+    """A function that graphs call."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+
+_called: WeakValueDictionary[int, _Called] = WeakValueDictionary()
+"""The functions of the graphs that there are, by number."""
+_numbers = count()
 _OURS = "_pipegen_functions"
+"""The attribute by which a graph keeps its functions."""
 
 
 def numpy_function(function: Callable[..., Any], given: Sequence[Any], types: Any, *, stateful: bool = True) -> Any:
     """Calls a function on NumPy arrays; for arguments and results see `tf.numpy_function`."""
-    result = tf.numpy_function(function, given, types, stateful=stateful)
-    own, around = _graphs()
-    if own is not around:
-        for kept in reversed([*getattr(around, _KEPT, ())]):
-            if kept is function or getattr(kept, "__wrapped__", None) == function:
-                if not hasattr(own, _OURS):
-                    setattr(own, _OURS, [])
-                getattr(own, _OURS).append(kept)
-                with suppress(ValueError):
-                    getattr(around, _KEPT).remove(kept)
-                break
-    return result
+    return tf.numpy_function(_by_number(function), given, types, stateful=stateful)
 
 
-def _graphs() -> tuple[Any, Any]:
-    """The outermost graph of a function that is being traced, and the one around it, which is the same outside of any."""
-    own = around = tf.compat.v1.get_default_graph()
+def py_function(function: Callable[..., Any], given: Sequence[Any], types: Any) -> Any:
+    """Calls a function on eager tensors; for arguments and results see `tf.py_function`."""
+    return tf.py_function(_by_number(function), given, types)
+
+
+def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls another one and does not hold it: the graph that is being made does. Eagerly it is the function itself."""
+    if tf.executing_eagerly():
+        return function
+    number, called = next(_numbers), _Called(function)
+    _called[number] = called
+    graph = _outermost()
+    if not hasattr(graph, _OURS):
+        setattr(graph, _OURS, [])
+    getattr(graph, _OURS).append(called)
+
+    def call(*given: Any) -> Any:
+        found = _called.get(number)
+        if found is None:
+            raise RuntimeError("the pipeline that this graph belongs to is gone; keep the pipeline, or a dataset of it")
+        return found.function(*given)
+
+    return call
+
+
+def _outermost() -> Any:
+    """The outermost graph of a function that is being traced: it lives as long as the function."""
+    graph = around = tf.compat.v1.get_default_graph()
     while getattr(around, "outer_graph", None) is not None:
-        own, around = around, around.outer_graph
-    return own, around
+        graph, around = around, around.outer_graph
+    return graph

@@ -172,7 +172,8 @@ class BySplit(Source):
                 errors[split] = problem
                 continue
             seen += len(listing.keys)
-            notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in listing.notes)
+            own = (n for n in listing.notes if split == self.reference or n.code != "PG668")  # its classes are those of the reference
+            notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in own)
             lost = tuple(replace(group, field=self._field(split, group.field)) for group in listing.missing)
             listings[split] = replace(listing, notes=tuple(notes), missing=lost)
         if not listings:

@@ -280,8 +280,13 @@ def test_a_backslash_in_a_name_stays(tree: Tree) -> None:
     ("a", "'a.jpg' is there: `ending: .jpg` adds what the column lacks"),
     ("A.JPG", "holds 'a.jpg': small and capital letters differ"),
     ("http://example.com/a.jpg", "an address goes into `root`"),
+    ("a.png", "holds 'a.jpg': write that ending in the column"),
     ("nowhere/x.jpg", "`root` is the folder that the paths are relative to"),
+    ("other/sub/b.png", "'sub/b.png' lies in 'FOLDER': `root: FOLDER` leads there, once 'other/' is taken off the cells"),
+    ("/moved/sub/b.png", "'sub/b.png' lies in 'FOLDER': `root: FOLDER` leads there, once '/moved/' is taken off the cells"),
+    ("b.png", "'b.png' lies in 'FOLDER/sub': `root: FOLDER/sub` leads there"),
+    ("other\\b.png", "'b.png' lies in 'FOLDER/sub': `root: FOLDER/sub` leads there, once 'other/' is taken off the cells"),
 ])  # fmt: skip
 def test_the_cause_of_a_missing_file_is_named(folder: Path, cell: str, helps: str) -> None:
     (missing,) = listed(folder, f"file,breed\n{cell},pug\n").missing
-    assert helps in " ".join(missing.help)
+    assert helps.replace("FOLDER", str(folder)) in " ".join(missing.help)

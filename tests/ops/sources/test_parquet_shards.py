@@ -15,6 +15,7 @@ from pipegen.errors import OpError, OpErrors
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.parquet import Parquet
+from pipegen.ops.sources.records.paths import find_shards
 from pipegen.spec.models import PipelineSpec
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
@@ -172,3 +173,33 @@ def test_batches_hold_what_pyarrow_reads(data: Path) -> None:
     assert sorted(seen["train"] + seen["validation"]) == list(range(19))
     names = [f"{file.rpartition('/')[2]}" for file in pipe.files("validation")]
     assert seen["validation"] == [int(name.partition("#")[2]) + 11 * name.startswith("train-00001") for name in names]
+
+
+def test_what_else_lies_in_the_folder_is_told_as_other_sources_tell_it(data: Path) -> None:
+    """As `tfrecord` does: files of other names, hidden ones, linked folders, and shards that are compressed."""
+    folder, away = data / "data", data / "away"
+    away.mkdir()
+    for name in ("notes.txt", ".hidden.parquet", "train-00009.parquet.gz"):
+        (folder / name).write_bytes(b"x")
+    (folder / "linked").symlink_to(away)
+    notes = [note for note in listed(data, "data").notes if note.code in ("PG411", "PG430")]
+    told = " ".join(note.message for note in notes)
+    assert all(name in told for name in ("notes.txt", ".hidden.parquet", "train-00009.parquet.gz", "linked"))
+    expected: list[Any] = []
+    (data / "records").mkdir()
+    (data / "records" / "a.tfrecord").write_bytes(b"")
+    for name in ("notes.txt", ".hidden.tfrecord", "train-00009.tfrecord.gz"):
+        (data / "records" / name).write_bytes(b"x")
+    (data / "records" / "linked").symlink_to(away)
+    find_shards(str(data), "records", (".tfrecord",), notes=expected)
+    assert [(note.code, note.severity, note.field) for note in notes] == [(note.code, note.severity, note.field) for note in expected]
+
+
+def test_what_lies_beside_a_joined_table_is_told_of_that_table(data: Path) -> None:
+    (data / "more").mkdir()
+    pq.write_table(pa.table({"breed": ["pug", "beagle"], "size": [1.0, 2.0]}), data / "more" / "a.parquet")
+    (data / "more" / "notes.txt").write_text("x")
+    join = {"table": {"parquet": {"path": "more"}}, "on": {"about.breed": "breed"}}
+    source = Parquet.model_validate({"path": "data", "features": {"image": IMAGE, "label": LABEL}, "join": join})
+    (note,) = [note for note in source.list(data).notes if note.code == "PG411"]
+    assert (note.field, "notes.txt" in note.message) == ("join.table.parquet.path", True)

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.tf, pytest.mark.filterwarnings("ignore")]
 
 Array = np.ndarray[Any, Any]
 FARTHEST, ON_AVERAGE = 24, 3.5
-"""Levels by which a JPEG may differ from Pillow's, as `docs/how-to/formats.md` states."""
+"""Levels by which the JPEGs of the table may differ from Pillow's."""
 ORIENTED = ("JPEG", "JPEG behind 64 KiB", "PNG", "PNG behind", "WebP", "TIFF", "AVIF")
 
 
@@ -75,10 +75,66 @@ def test_pixels_are_pillow_s(form: str, channels: Any) -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("form", made.FORMATS)
+def test_a_whole_picture_that_is_not_read_is_not_called_damaged(form: str, channels: Any) -> None:
+    """Whole is what Pillow loads in colours of its own, and of TIFF all that is not cut short."""
+    refused = 0
+    for name, contents in made.files(form).items():
+        try:
+            with Image.open(io.BytesIO(contents)) as image:
+                image.load()
+            whole = True
+        except (OSError, KeyError, SyntaxError, ValueError):
+            whole = form == "TIFF" and "cut short" not in name
+        found = decode(contents, Decode(channels=channels)) if whole else ""
+        if whole and isinstance(found, str):
+            refused += 1
+            assert "damaged" not in found, name
+            assert any(way in found for way in ("convert", "keep such data", "save", "write `bits: 16`")), f"{name}: {found}"
+    assert refused > 10 or form != "TIFF"
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
 def test_accurate_jpeg_is_pillow_s_to_the_bit(channels: Any) -> None:
     step = Decode(channels=channels, jpeg="accurate")
     found = {name: differs("JPEG", decode(c, step), made.pillow(c, channels), accurate=True) for name, c in made.files("JPEG").items()}
     assert not {name: problem for name, problem in found.items() if problem}
+
+
+def of_kind(side: int = 96) -> dict[str, list[Array]]:
+    """Pictures by the rows of the table in the documentation."""
+    random, (y, x) = np.random.default_rng(0), np.mgrid[:side, :side]
+    squares = (x // 7 + y // 5) % 2
+    black_and_white = np.array([[0] * 3, [255] * 3])[squares]
+    gradient = np.stack([x * 255 // side, y * 255 // side, (x + y) * 128 // side], -1)
+    noise = random.integers(0, 256, (side, side, 3))
+    return {
+        "photograph": [made.photo(side, side)],
+        "flat or a gradient": [np.full((side, side, 3), (200, 30, 90)), gradient],
+        "noise": [noise, np.repeat(noise[..., :1], 3, -1), random.choice([0, 255], (side, side, 3))],
+        "hard edges of colour": [np.array([[0, 0, 255], [255, 0, 0]])[squares]],
+        "hard edges of black and white": [black_and_white],
+    }
+
+
+@pytest.mark.parametrize("kind", of_kind(8))
+def test_a_jpeg_is_as_near_pillow_s_as_the_documentation_says(kind: str) -> None:
+    page = (Path(__file__).parents[3] / "docs/how-to/formats.md").read_text()
+    cells = next(line for line in page.splitlines() if line.startswith(f"| {kind} |")).strip("| ").split(" | ")[1:]
+    stated = [tuple(map(float, cell.split(","))) for cell in cells]
+    found = np.zeros((4, 2))
+    for picture in of_kind()[kind]:
+        for column, (subsampling, quality) in enumerate([(0, (50, 75, 90, 95)), (2, (50, 75, 90, 95)), (0, (98, 100)), (2, (98, 100))]):
+            for q in quality:
+                contents = made.saved(Image.fromarray(picture.astype(np.uint8)), "JPEG", quality=q, subsampling=subsampling)
+                own, expected = decode(contents, Decode()), made.pillow(contents, 3)
+                assert not isinstance(own, str)
+                assert not isinstance(expected, str)
+                off = np.abs(own.astype(int) - expected.astype(int))
+                found[column] = np.maximum(found[column], (off.max(), off.mean()))
+                assert not differs("JPEG", decode(contents, Decode(jpeg="accurate")), expected, accurate=True)
+    assert (found <= stated).all(), f"{found.tolist()}, and the page says {stated}"
+    assert kind == "photograph" or (found[:, 0] > np.array(stated)[:, 0] / 2).all(), f"the page says far too much: {found.tolist()}"
 
 
 def test_what_python_reads_is_known_without_tensorflow() -> None:

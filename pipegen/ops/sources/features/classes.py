@@ -19,7 +19,7 @@ from pipegen.ops.sources.features.label_values import (
     written_lists,
 )
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.listing.wording import count, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Classes = int | tuple[str, ...] | None
 _MOST = 100_000
+_LISTED = 12
+"""Classes that advice writes out at most."""
 _SHOWN = 3
 
 
@@ -74,10 +76,14 @@ def read_labels(
             return _named(name, classes, values, where, notes)
         named = BOOLEANS if meaning.boolean and classes is None and not offset else classes
         found, names = _numbered(name, named, offset, [meaning.indices[text] for text in values.texts], values.codes, where)
-        if notes is not None and classes is None:
+        if notes is not None and named is None:
             notes += _spellings(name, meaning.indices)
-        return found, names
-    return _numbered(name, classes, offset, values.numbers, None, where)
+    else:
+        found, names = _numbered(name, classes, offset, values.numbers, None, where)
+        named = classes
+    if notes is not None and named is None:
+        notes += _gaps(name, offset, found, names)
+    return found, names
 
 
 def _is(n: int) -> str:
@@ -229,7 +235,7 @@ def class_notes(names: Sequence[str], field: str, *, folders: bool = False) -> I
     if same:
         group = same[0]
         also = f", and so {'do' if len(same) > 2 else 'does'} {count(len(same) - 1, 'other group')}" if len(same) > 1 else ""
-        message = f"the classes {' and '.join(map(repr, group[:_SHOWN]))} differ only in case, blanks or Unicode form{also}"
+        message = f"the classes {' and '.join(map(repr, group[:_SHOWN]))} differ only in case, blanks, Unicode form or how a number is written{also}"
         one = max(group, key=lambda name: (name[:1].isupper(), name))
         written = ", ".join(f"{other!r}: {one!r}" for other in group if other != one)
         mended = "put the files of one class into one folder" if folders else f"`map: {{{written}}}` makes them one class"
@@ -246,6 +252,27 @@ def class_notes(names: Sequence[str], field: str, *, folders: bool = False) -> I
 
 
 _WIDTH = "numbers of one width, such as `007`, have the same order as numbers and as text"
+
+
+def _gaps(name: str, offset: int, found: Ints, names: Sequence[str]) -> Iterator[Note]:
+    """Reports class indices below the largest that no record has: numbers such as years are names, and not indices."""
+    import numpy as np
+
+    has = np.bincount(found, minlength=len(names)) > 0
+    if has.all():
+        return
+    used, free = ([names[i] for i in np.flatnonzero(rows).tolist()] for rows in (has, ~has))
+    have = "has" if len(free) == 1 else "have"
+    message = f"the labels of `{name}` are taken as class indices, and {len(free):,} of these {len(names):,} classes {have} no record: "
+    listed = f"`classes: [{', '.join(map(repr, used))}]`" if len(used) <= _LISTED else "a list of them in `classes`"
+    help_ = [
+        f"{listed}{' without `offset`' if offset else ''} makes {count(len(used), 'class', 'classes')} of the numbers that there are",
+        f"`classes: {len(names)}` says that there are so many classes",
+        "`kind: tensor` is a number to predict",
+    ]
+    if len(used) == int(used[-1]) - int(used[0]) + 1:
+        help_.insert(0, f"`offset: {used[0]}` counts the classes from {used[0]}")
+    yield Note("PG668", message + quoted(free), tuple(help_), f"features.{name}")
 
 
 def _spellings(name: str, indices: Mapping[str, int]) -> Iterator[Note]:

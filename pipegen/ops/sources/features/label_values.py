@@ -261,11 +261,11 @@ def written_lists(texts: Sequence[str]) -> str | None:
 
 
 def twins(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Returns groups of names that differ only in case, in blanks or in how Unicode writes them."""
-    groups: dict[str, list[str]] = {}
+    """Returns groups of names that differ only in case, in blanks, in how Unicode writes them, or in how a number is written."""
+    groups: dict[str | Decimal, list[str]] = {}
     for name in names:
         same = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-        groups.setdefault(same, []).append(name)
+        groups.setdefault(Decimal(same.replace(",", "")) if _LIKE_A_NUMBER.fullmatch(same) else same, []).append(name)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 

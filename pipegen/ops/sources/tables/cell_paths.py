@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+_MOST = 200
+"""Folders below the root in which a missing file is looked for."""
 
 
 def paths_of(cells: Sequence[str], root: str, ending: str | None) -> Sequence[str]:
@@ -33,7 +36,42 @@ def why_missing(path: str) -> str:
         ending = longer[0][len(name) :]
         return f"{longer[0]!r} is there: `ending: {ending}` adds what the column lacks"
     other = next((other for other in names if other.casefold() == name.casefold()), None)
-    return f"{folder!r} holds {other!r}: small and capital letters differ" if other is not None else ""
+    if other is not None:
+        return f"{folder!r} holds {other!r}: small and capital letters differ"
+    stem = os.path.splitext(name)[0]
+    other = next((other for other in sorted(names) if stem and os.path.splitext(other)[0] == stem), None)
+    if other is not None:
+        return f"{folder!r} holds {other!r}: write that ending in the column"
+    return ""
+
+
+def where_instead(path: str, root: str) -> str:
+    """Returns where below the folder that cells are relative to a missing file lies, under as much of its path as possible; else ""."""
+    relative = path.removeprefix(os.path.join(root, "")).replace("\\", "/")
+    parts, folders = [part for part in relative.split("/") if part], [os.path.normpath(folder) for folder in _folders(root)]
+    for i in range(len(parts)):
+        end = "/".join(parts[i:])
+        there = next((folder for folder in folders if os.path.isfile(os.path.join(folder, end))), None)
+        if there is not None:
+            begin = relative[: len(relative) - len(end)]
+            cut = f", once {begin!r} is taken off the cells" if begin else ""
+            return f"{end!r} lies in {there!r}: `root: {there}` leads there{cut}"
+    return ""
+
+
+def _folders(root: str) -> Iterator[str]:
+    """Yields a folder and those below it, level by level, a number of them at most."""
+    queue, seen = deque([root]), 1
+    while queue:
+        folder = queue.popleft()
+        yield folder
+        try:
+            below = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+        except OSError:
+            continue
+        taken = below[: _MOST - seen]
+        seen += len(taken)
+        queue.extend(taken)
 
 
 def _is_file(root: str, cell: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -113,6 +113,7 @@ class Join(Model):
             partner,
             twice,
             self.missing == "drop",
+            at,
         )
 
 
@@ -128,6 +129,7 @@ class Joined(Table):
         partner: The row of the second table that has this key: -1 for none, -2 for several.
         twice: For keys of several rows, the second of them.
         drops: Whether rows without a partner are left out.
+        at: The argument that holds the second table.
     """
 
     left: Table
@@ -137,10 +139,12 @@ class Joined(Table):
     partner: Sequence[int]
     twice: dict[str, int]
     drops: bool
+    at: str
 
     def notes(self) -> tuple[Note, ...]:
         """Says what each of the two says."""
-        return (*self.left.notes(), *self.right.notes())
+        right = (replace(note, field=f"{self.at}.{note.field}" if note.field else self.at) for note in self.right.notes())
+        return (*self.left.notes(), *right)
 
     def place(self, row: int) -> str:
         """As the first table says."""

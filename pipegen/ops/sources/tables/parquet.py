@@ -14,6 +14,7 @@ from pipegen.ops.sources.tables.reading import TableReading
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.tables.table import Table
 
 Path_ = Annotated[str, Field(min_length=1)]
@@ -29,7 +30,8 @@ class ParquetTable(TableReading):
 
     def read(self, base: Path) -> Table:
         """Opens the files; each column is read when it is asked for."""
-        root, found = find_shards(str(base), self.path, SUFFIXES)
+        beside: list[Note] = []
+        root, found = find_shards(str(base), self.path, SUFFIXES, notes=beside)
         files = [one.path for one in found]
         single = isinstance(self.path, str) and os.path.isfile(os.path.join(base, os.path.expanduser(self.path)))
-        return read_parquet(files, None if single else root)
+        return read_parquet(files, None if single else root, beside)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.features.numbers import NumberType
+    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
 
 _MAGIC = b"PAR1"
@@ -27,13 +28,14 @@ _INNER = "bytes"
 """The field of a struct that holds the bytes of a file, as the Hugging Face Hub has it."""
 
 
-def read_parquet(files: Sequence[str], root: str | None = None) -> ParquetFiles:
+def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence[Note] = ()) -> ParquetFiles:
     """Opens Parquet files as one table; each column is read when it is asked for.
 
     Args:
         files: The absolute paths, in order.
         root: The folder that all of them lie in, where rows are known by their file and their number in it; `None` for one file whose
             rows are known by their numbers alone.
+        beside: What was odd about finding them, such as files that are not read.
 
     Raises:
         OpError: `PG421` where one cannot be read.
@@ -65,7 +67,7 @@ def read_parquet(files: Sequence[str], root: str | None = None) -> ParquetFiles:
         inner = _split(schemas[0], names[i])[1] if i >= len(top) else ()
         return chain.from_iterable(_cells(file, schema, names[i], at, inner) for file, schema in zip(files, schemas, strict=True))
 
-    return ParquetFiles(*about, values, tuple(files), tuple(schemas), tuple(starts), root is not None)
+    return ParquetFiles(*about, values, tuple(files), tuple(schemas), tuple(starts), root is not None, tuple(beside))
 
 
 def _check_whole(file: str, meta: Any) -> None:
@@ -128,12 +130,18 @@ class ParquetFiles(Table):
         schemas: The types of the columns of each, as Arrow has them.
         starts: The number of the first row of each, with the end.
         apart: Whether a row is known by its file, and its number in that.
+        beside: What was odd about finding them.
     """
 
     files: tuple[str, ...]
     schemas: tuple[Any, ...]
     starts: tuple[int, ...]
     apart: bool
+    beside: tuple[Note, ...] = ()
+
+    def notes(self) -> tuple[Note, ...]:
+        """Returns what was odd about finding the files."""
+        return self.beside
 
     def place(self, row: int) -> str:
         """Says in which file a row stands."""

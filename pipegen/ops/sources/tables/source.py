@@ -21,7 +21,7 @@ from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.tables.cell_paths import paths_of, why_missing
+from pipegen.ops.sources.tables.cell_paths import paths_of, where_instead, why_missing
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.join import Join
 from pipegen.ops.sources.tables.predicate_syntax import Where
@@ -289,7 +289,8 @@ class TableSource(Source):
             own = Strings.hold([known[row] for row in missing])
             at = f"{field}.{'root' if feature.root else 'column'}"
             put = "put the files there" if len(missing) > 1 else "put the file there"
-            help_ = why_missing(paths[missing[0]]) or (_ROOT if len(missing) == len(paths) else put)
+            path, root = paths[missing[0]], os.path.join(base, feature.root or "")
+            help_ = why_missing(path) or ((where_instead(path, root) or _ROOT) if len(missing) == len(paths) else put)
             said = lambda i: f"{place(missing[i])} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
             yield Missing("PG401", own, said, np.array(missing), rows, "a file", (help_,), at)
 
