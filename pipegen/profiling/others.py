@@ -43,7 +43,7 @@ class Usage:
 
     @property
     def held(self) -> float:
-        """Seconds of cores that other programs had while this one waited for them. Its threads wait for each other, too: that is left out."""
+        """Seconds of cores that other programs had while this one waited for them; where its threads wait for each other is left out."""
         return self.queued if self.busy is None else min(self.queued, max(0.0, self.busy - self.cpu))
 
     def share_held(self, cores: int) -> float:

@@ -2,8 +2,9 @@
 
 TensorFlow notes on every thread when an operation began and how long it took. An operation's name has the scopes that it was made in
 (`physical/scopes.py`). What runs inside another operation, on the same thread, counts for the inner one alone; an operation whose name
-says nothing counts for the one around it, and in a function for the one that called it. Only what begins and ends within the trace is seen, so how often each part ran is counted too:
-batches that were handed over meanwhile may have been begun before, and others wait behind them.
+says nothing counts for the one around it, and in a function for the one that called it. Only what begins and ends within the trace is
+seen, so how often each part ran is counted too: batches that were handed over meanwhile may have been begun before, and others wait
+behind them.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ class _Plane:
         return scope_in(name, self._known) or _UNKNOWN
 
     def _note_callers(self, events: list[_Event]) -> None:
-        """Notes of each event that causes others in which part it lies, or in which function; and of each function the part it ends with."""
+        """Notes of each event that causes others in which part it lies, or in which function; and of each function its last part."""
         around: list[_Event] = []
         for event in events:
             while around and around[-1].start + around[-1].length <= event.start:
