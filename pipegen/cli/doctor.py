@@ -34,9 +34,9 @@ def doctor(
     """Examine the installation and the machine.
 
     Every line is a fact with a verdict, and with a remedy where something is wrong: TensorFlow, Keras, CUDA and the driver, XLA,
-    oneDNN, vector units, cores and memory by control groups, open files, shared memory, tensorflow-io and the extras. With a spec or a
-    folder, also how fast its files are read with the page cache dropped, and with a spec whether that is enough. Exit code 0: nothing
-    is an error; 1: something is.
+    oneDNN, vector units, cores, what other programs take of them, memory by control groups, open files, shared memory, tensorflow-io and
+    the extras. With a spec or a folder, also how fast its files are read with the page cache dropped, and with a spec whether that is
+    enough. Exit code 0: nothing is an error; 1: something is.
 
     Examples:
       pipegen doctor

@@ -118,8 +118,9 @@ def _hand_over(text: str, output: str | None) -> None:
 def _tuned(loaded: Spec) -> str:
     """Says what `build` will take from `pipegen tune`, if the data is still of that size."""
     from pipegen.phases.machine import machine
+    from pipegen.phases.tuning import tuned_key
 
-    found = machine().tuned.get(loaded.hash)
+    found = machine().tuned.get(tuned_key(loaded))
     if found is None or not found.settings:
         return ""
     return f"runtime: where it says `auto`, and with about {found.examples:,} examples, `build` takes {found.says}"

@@ -39,7 +39,7 @@ def tune(
     disk: Annotated[
         str | None, typer.Option("--disk", metavar="FOLDER", help="Try a cache in this folder, too: a copy of the data, which stays.")
     ] = None,
-    turns: Annotated[int, typer.Option("--turns", min=2, metavar="N", help="How often each candidate runs beside the best.")] = 7,
+    turns: Annotated[int, typer.Option("--turns", min=5, metavar="N", help="How often each candidate runs beside the best.")] = 7,
     seconds: Annotated[float, typer.Option("--seconds", min=0.05, metavar="S", help="How long each of the two runs.")] = 1,
     write: Annotated[bool, typer.Option("--write", help="Write the answer into the spec, and not into this machine's file.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print what was tried.")] = "text",
@@ -49,9 +49,11 @@ def tune(
     """Try which cache, how many threads and how large a prefetch are fast here.
 
     Only settings that the spec leaves to pipegen (`auto`) are tried, each candidate in turns with the best so far. One is taken where it is
-    faster even in its worse turns. Nothing of it changes what the model sees.
+    faster even in its worse turns. Nothing of it changes what the model sees. A turn in which other programs hold more than 10 % of the
+    cores does not count, and where fewer than five turns count, nothing is kept.
 
-    The answer is kept in a file of this machine, in the user's cache folder. `build` reads it, and `explain` says so;
+    The answer is kept in a file of this machine, in the user's cache folder, for this spec with this `runtime` section. `build` reads it,
+    and `explain` says so;
     PIPEGEN_MACHINE=off leaves it out. With --write it goes into the spec's `runtime` section instead, for every machine.
 
     Examples:
@@ -92,15 +94,19 @@ def _with_model(spec: Spec, model: Any) -> Spec:
 def _keep(spec: Spec, found: Tuning) -> None:
     """Keeps the answer for this machine: also that nothing is better, in place of an earlier one."""
     from pipegen.phases.machine import keep_machine, machine
+    from pipegen.phases.tuning import tuned_key
     from pipegen.profiling.tune import written
 
+    if not found.best and found.undecided:
+        note("nothing is kept")
+        return
     if isinstance(found.best.get("cache"), dict):
         note(f"`{written(found.best)}` writes to a disk, which is for the spec to say: --write puts it there")
-    known = machine()
-    if not found.tuned.settings and spec.hash not in known.tuned:
+    known, key = machine(), tuned_key(spec)
+    if not found.tuned.settings and key not in known.tuned:
         return
     with refused("keep the answer:", "the user's cache folder"):
-        file = keep_machine(known.with_tuned(spec.hash, found.tuned))
+        file = keep_machine(known.with_tuned(key, found.tuned))
     note(f"kept for this machine: {file}" if file is not None else "nothing is kept: PIPEGEN_MACHINE is off")
 
 

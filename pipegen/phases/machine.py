@@ -83,7 +83,7 @@ class Machine:
     Attributes:
         factors: How many times the model's costs each kind of work takes; see `plan/cost.py`.
         fitted: When these were measured; empty without any.
-        tuned: What `pipegen tune` found, by the hash of the spec.
+        tuned: What `pipegen tune` found, by `phases/tuning.py::tuned_key` of the spec.
     """
 
     factors: Mapping[str, float] = field(default_factory=dict)
@@ -94,9 +94,9 @@ class Machine:
         """Returns it with factors that were measured now; those of other kinds of work stay."""
         return replace(self, factors={**self.factors, **factors}, fitted=date)
 
-    def with_tuned(self, spec_hash: str, found: Tuned) -> Machine:
+    def with_tuned(self, key: str, found: Tuned) -> Machine:
         """Returns it with what was found for a spec, in place of an earlier answer."""
-        return replace(self, tuned={**self.tuned, spec_hash: found})
+        return replace(self, tuned={**self.tuned, key: found})
 
 
 _seen: dict[str, tuple[tuple[int, int], Machine]] = {}

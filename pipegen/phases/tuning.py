@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,14 @@ if TYPE_CHECKING:
     from pipegen.phases.specs import Spec
 
 
+def tuned_key(spec: Spec) -> str:
+    """Returns what an answer of `pipegen tune` is kept by: the meaning of a spec and its `runtime` section, which was there when it ran."""
+    return hashlib.sha256(f"{spec.hash}\n{spec.model.runtime.model_dump_json()}".encode()).hexdigest()
+
+
 def with_tuned(spec: Spec, examples: int) -> Spec:
     """Returns a spec with what `pipegen tune` found for it on this machine, where it says `auto` and has about as many examples."""
-    found = machine().tuned.get(spec.hash)
+    found = machine().tuned.get(tuned_key(spec))
     if found is None or not found.suits(examples):
         return spec
     runtime = spec.model.runtime

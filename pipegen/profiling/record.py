@@ -122,8 +122,13 @@ def record(
 
 def warm_steps(executor: Executor) -> int:
     """Returns how many batches pass before a clock starts: a few, or all examples once where they fill a cache."""
+    return WARM + filling_steps(executor)
+
+
+def filling_steps(executor: Executor) -> int:
+    """Returns in how many batches all examples pass once where they fill a cache; 0 without one."""
     cached = any(isinstance(n, Cache) for n in executor.plan.nodes)
-    return WARM + (-(-len(executor.records) // executor.order.local_batch) if cached else 0)
+    return -(-len(executor.records) // executor.order.local_batch) if cached else 0
 
 
 def _some(batches: Iterator[Any], steps: int | None) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 STARVED = 0.05
 """The share of its time that a model may wait without anybody minding."""
+UNATTRIBUTED = 0.15
+"""The share of the processor time that may be in no part before the report says so."""
 _SHOWN = 0.005
 """A part with a smaller share has no line of its own."""
 _IDLE = 0.5
@@ -112,6 +114,9 @@ class Profile:
         if found.trace.queued > 0.1 * found.trace.cpu:
             share = found.trace.queued / (found.trace.queued + found.trace.cpu)
             facts.append(("other programs", f"held the cores for {share:.0%} of the time that this one could have used"))
+        if found.trace.unattributed > UNATTRIBUTED:
+            lost = f"{found.trace.unattributed:.0%} of the processor time: the shares and the gains below are uncertain"
+            facts.append(("in no part", lost))
         return facts
 
     @property
@@ -134,6 +139,7 @@ class Profile:
             "threads": found.threads,
             "threads_busy": self._occupied,
             "blocked_share": blocked_share(found),
+            "unattributed_share": found.trace.unattributed,
             "batches": found.batches,
             "images": found.examples,
             "seconds": found.seconds,

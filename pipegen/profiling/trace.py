@@ -2,16 +2,17 @@
 
 TensorFlow notes on every thread when an operation began and how long it took. An operation's name has the scopes that it was made in
 (`physical/scopes.py`). What runs inside another operation, on the same thread, counts for the inner one alone; an operation whose name
-says nothing counts for the one around it. Only what begins and ends within the trace is seen, so how often each part ran is counted too:
-batches that were handed over meanwhile may have been begun before, and others wait behind them.
+says nothing counts for the one around it, and in a function for the one that called it. Only what begins and ends within the trace is
+seen, so how often each part ran is counted too: batches that were handed over meanwhile may have been begun before, and others wait
+behind them.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
+import sys
 import tempfile
-import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,11 +20,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipegen.cgroup import read_text
 from pipegen.physical.scopes import BATCH, scope_in
+from pipegen.profiling.others import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 _MODULES = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tsl.profiler.protobuf.xplane_pb2")
 """Where TensorFlow has had the format of its traces; 2.16 to 2.21 have it at the first place."""
@@ -39,7 +40,7 @@ class Trace:
         busy: Seconds of threads in each part of the plan, by `scope_in`.
         runs: How often each part ran: for one example, for a few or for a batch; those that only run in branches or loops are left out.
         cpu: Seconds of processor time that the whole process took.
-        queued: Seconds that its threads could have run and had no core, since others had them; 0 where the system does not tell.
+        queued: Seconds that its threads could have run and had no core, since other programs had them; 0 where the system does not tell.
     """
 
     seconds: float = 0.0
@@ -58,6 +59,11 @@ class Trace:
         """The share of its parts' time that would stay without other programs: these prolong work, but no sleep and no wait for storage."""
         busy = sum(self.busy.values())
         return max(self.alone, 1 - self.queued / busy) if busy else self.alone
+
+    @property
+    def unattributed(self) -> float:
+        """The share of the processor time that is in no part."""
+        return max(0.0, 1 - self.alone * sum(self.busy.values()) / self.cpu) if self.cpu else 0.0
 
 
 class Tracing:
@@ -80,13 +86,14 @@ class Tracing:
         except BaseException:
             self._folder.cleanup()
             raise
-        self._begin, self._cpu, self._queued = time.perf_counter(), time.process_time(), _queued()
+        self._before = Usage.now()
 
     def stop(self) -> Trace:
         """Ends it, and adds up what it saw."""
         import tensorflow as tf
 
-        found = Trace(time.perf_counter() - self._begin, {}, time.process_time() - self._cpu, max(0.0, _queued() - self._queued))
+        used = Usage.now().since(self._before)
+        found = Trace(used.seconds, {}, used.cpu, used.held)
         with self._folder:
             tf.profiler.experimental.stop()
             for file in Path(self._folder.name).rglob("*.xplane.pb"):
@@ -112,15 +119,15 @@ def busy_seconds(content: bytes, known: Collection[str]) -> tuple[dict[str, floa
     """
     space: Any = _format().XSpace()
     space.ParseFromString(content)
-    picoseconds: dict[str | None, int] = {}
+    picoseconds: dict[str, int] = {}
     runs: dict[str, int] = {}
     for plane in space.planes:
         if plane.name == _HOST:
-            part_of = _Parts(plane, known)
-            for line in plane.lines:
-                _add_up(sorted((e.offset_ps, -e.duration_ps, part_of(e)) for e in line.events), picoseconds)
-            runs |= part_of.runs()
-    return {part: amount / 1e12 for part, amount in picoseconds.items() if part is not None and part not in _BETWEEN}, runs
+            read = _Plane(plane, known)
+            for events in read.threads:
+                _add_up(events, picoseconds)
+            runs |= read.runs()
+    return {part: amount / 1e12 for part, amount in picoseconds.items() if part not in _BETWEEN}, runs
 
 
 _WAITS, _RUNS, _UNKNOWN = "-", "+", ""
@@ -129,27 +136,52 @@ whose name says nothing."""
 _BETWEEN = (_WAITS, _RUNS, _UNKNOWN)
 _AT_TIMES = re.compile(r"^Iterator::|(?:^|/)(?:cond|switch_case|while|[a-z_]*map)(?:_\d+)?/")
 """Finds names of what a run of a part does not do exactly once."""
+_EXECUTOR, _ASYNCHRONOUS = "ExecutorState::Process", "ExecutorState::ProcessAsync::Start"
+_LINKS = {"_p": "_pt", "_c": "_ct"}
+"""Statistics of an event that causes others, perhaps on another thread, and of one that was caused: a number, and what counts it."""
+
+Cause = tuple[int, int]
+"""Joins an event to those that it causes. A call of a function causes all that its body does."""
 
 
-class _Parts:
-    """Says which part of a plan an event of a trace belongs to."""
+@dataclass(slots=True)
+class _Event:
+    """Holds an event of a thread.
+
+    Attributes:
+        start: When it began, in picoseconds.
+        length: How long it took.
+        part: The part that its name says, or one of `_BETWEEN`.
+        cause: What it was caused by.
+        causes: What it causes.
+    """
+
+    start: int
+    length: int
+    part: str
+    cause: Cause | None = None
+    causes: Cause | None = None
+
+
+class _Plane:
+    """Reads the threads of a trace: what each did, and for which part of a plan.
+
+    What runs in a function of its own, such as a branch of a condition, has names without the scopes of the operation that called it. It is
+    traced back to that operation, and counts for its part.
+    """
 
     def __init__(self, plane: Any, known: Collection[str]) -> None:
         self._known = known
         self._names = {number: meta.name for number, meta in plane.event_metadata.items()}
         self._parts = {number: self._part(name) for number, name in self._names.items()}
         self._texts = {number: meta.name for number, meta in plane.stat_metadata.items()}
-        self._asynchronous = {number for number, name in self._names.items() if name == _ASYNCHRONOUS}
         self._seen: Counter[tuple[str, str]] = Counter()
-
-    def __call__(self, event: Any) -> str:
-        name, part = self._names[event.metadata_id], self._parts[event.metadata_id]
-        if event.metadata_id in self._asynchronous:  # such an operation's name is no part of the event's
-            named = (stat for stat in event.stats if self._texts[stat.metadata_id] == "name")
-            name = next((stat.str_value or self._texts.get(stat.ref_value, "") for stat in named), "")
-            part = scope_in(name, self._known) or _UNKNOWN
-        self._seen[part, name] += 1
-        return part
+        self._callers: dict[Cause, tuple[str, Cause | None]] = {}
+        self._last: dict[Cause, tuple[int, str]] = {}
+        threads = [sorted(map(self._read, line.events), key=lambda event: (event.start, -event.length)) for line in plane.lines]
+        for events in threads:
+            self._note_callers(events)
+        self.threads = [[self._resolved(event) for event in events] for events in threads]
 
     def runs(self) -> dict[str, int]:
         """Returns how often each part ran, which is how often most of its operations did."""
@@ -159,6 +191,16 @@ class _Parts:
                 counts.setdefault(part, Counter())[count] += 1
         return {part: max(found, key=lambda count: (found[count], count)) for part, found in counts.items()}
 
+    def _read(self, event: Any) -> _Event:
+        name, part = self._names[event.metadata_id], self._parts[event.metadata_id]
+        stats = {self._texts[stat.metadata_id]: stat for stat in event.stats}
+        if name == _ASYNCHRONOUS and "name" in stats:  # such an operation's name is no part of the event's
+            name = stats["name"].str_value or self._texts.get(stats["name"].ref_value, "")
+            part = scope_in(name, self._known) or _UNKNOWN
+        self._seen[part, name] += 1
+        causes, cause = (_number(stats, number, kind) for number, kind in _LINKS.items())
+        return _Event(event.offset_ps, event.duration_ps, part, cause, causes)
+
     def _part(self, name: str) -> str:
         if name == _EXECUTOR:
             return _RUNS
@@ -166,29 +208,72 @@ class _Parts:
             return BATCH if name.rpartition("::")[2].startswith(("Batch", "ParallelBatch")) else _WAITS
         return scope_in(name, self._known) or _UNKNOWN
 
+    def _note_callers(self, events: list[_Event]) -> None:
+        """Notes of each event that causes others in which part it lies, or in which function; and of each function its last part."""
+        around: list[_Event] = []
+        for event in events:
+            while around and around[-1].start + around[-1].length <= event.start:
+                around.pop()
+            around.append(event)
+            if event.causes is not None:
+                inner = next((e for e in reversed(around) if e.part not in _BETWEEN or e.cause is not None), None)
+                if inner is not None:
+                    self._callers[event.causes] = (inner.part, inner.cause)
+            function = around[-2].cause if len(around) > 1 and around[-2].part == _RUNS else None
+            if function is not None and event.part not in _BETWEEN:
+                self._last[function] = max(self._last.get(function, (0, "")), (event.start, event.part))
 
-_EXECUTOR, _ASYNCHRONOUS = "ExecutorState::Process", "ExecutorState::ProcessAsync::Start"
+    def _resolved(self, event: _Event) -> tuple[int, int, str]:
+        """Returns when an event began, when it ended, and the part that it counts for."""
+        part, cause, seen = event.part, event.cause, set[Cause]()
+        while part in (_RUNS, _UNKNOWN) and cause in self._callers and cause not in seen:
+            seen.add(cause)
+            part, cause = self._callers[cause]
+        if part in _BETWEEN and event.cause is not None:  # in a function of several parts: what is left when it is done, or what it runs
+            part = self._last.get(event.cause, (0, _RUNS))[1] if event.part == _UNKNOWN else event.part
+        elif part in _BETWEEN:
+            part = event.part
+        return event.start, event.start + event.length, part
 
 
-def _add_up(events: list[tuple[int, int, str]], into: dict[str | None, int]) -> None:
+def _number(stats: Mapping[str, Any], number: str, kind: str) -> Cause | None:
+    """Returns a statistic by which events are joined; `None` where an event has none."""
+    if number not in stats or kind not in stats:
+        return None
+    return stats[kind].int64_value or stats[kind].uint64_value, stats[number].uint64_value or stats[number].int64_value
+
+
+def _add_up(events: list[tuple[int, int, str]], into: dict[str, int]) -> None:
     """Adds the own time of a thread's events to their parts.
 
-    What passes before an operation, where one runs after another, is the executor at work for it, and counts for it.
+    What passes before an operation, where one runs after another, is the executor at work for it, and counts for it; what passes behind the
+    last one counts for that.
     """
-    around: list[list[Any]] = []  # of each event that is not over: where it ends, its part, and up to where it is accounted for
-    for start, negative, said in events:
+    around: list[list[Any]] = []  # of each event that is not over: its end, its part, up to where it is accounted for, the last part in it
+
+    def add(part: str, amount: int) -> None:
+        into[part] = into.get(part, 0) + amount
+
+    def leave() -> None:
+        end, part, until, last = around.pop()
+        if part == _RUNS and last:
+            add(last, end - until)
+            add(_RUNS, until - end)
+        if around:
+            around[-1][2] = end
+
+    for start, end, said in (*events, (sys.maxsize, sys.maxsize, _UNKNOWN)):
         while around and around[-1][0] <= start:
-            end = around.pop()[0]
-            if around:
-                around[-1][2] = end
-        outer = around[-1][1] if around else None
+            leave()
+        outer = around[-1][1] if around else _UNKNOWN
         part = outer if said == _UNKNOWN else said
-        if part != outer:
-            into[outer] = into.get(outer, 0) + negative
-            into[part] = into.get(part, 0) - negative
+        add(outer, start - end)
+        add(part, end - start)
         if outer == _RUNS and part not in _BETWEEN:
-            into[part] += start - around[-1][2]
-        around.append([start - negative, part, start])
+            add(part, start - around[-1][2])
+            add(_RUNS, around[-1][2] - start)
+            around[-1][3] = part
+        around.append([end, part, start, ""])
 
 
 @cache
@@ -199,12 +284,3 @@ def _format() -> Any:
         except ImportError:
             continue
     raise ImportError(f"this TensorFlow keeps the format of its traces elsewhere than in {_MODULES[0]}")
-
-
-def _queued() -> float:
-    """Seconds that the threads of this process have waited for a core."""
-    found = 0
-    for file in Path("/proc/self/task").glob("*/schedstat"):
-        words = (read_text(file) or "").split()
-        found += int(words[1]) if len(words) > 1 else 0
-    return found / 1e9

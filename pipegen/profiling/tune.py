@@ -1,7 +1,8 @@
 """Tries settings of `runtime:` on this machine: which cache, how many threads, how many batches ahead.
 
 One setting is decided after the other, each candidate beside the best so far, in turns: what else runs meanwhile hits all of them.
-A candidate wins only where it was faster in nearly every turn. Settings of `runtime:` change no number that a model sees.
+A candidate wins only where it was faster in nearly every turn. A turn in which other programs held much of the cores does not count: more
+threads win a larger share of contended cores, and nothing on a quiet machine. Settings of `runtime:` change no number that a model sees.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pipegen.phases.machine import Tuned, ignored
 from pipegen.plan.cost import example_bytes
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.profiling.fitting import today
+from pipegen.profiling.others import Usage
 from pipegen.profiling.record import warm_steps
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 
 WORTH = 1.03
 """A candidate has to be so much faster even in its worse turns: less is not worth a setting."""
+MOST_HELD = 0.1
+"""The share of the cores that other programs may hold in a turn that counts."""
+LEAST_TURNS = 5
+"""Turns that have to count before a candidate is taken."""
 _MOST_READY = 16
 """Batches that lie ready in front of a turn, at most."""
 _PATIENCE_S = 120.0
@@ -44,6 +50,7 @@ class Trial:
     Attributes:
         setting: What was tried, such as `threads: 4`.
         rate: Images per second, the median of its turns.
+        cpu_us: Microseconds of processor time per image, likewise.
         times: How many times as fast as the best before, the median.
         low: The same in its worse turns: the lower quartile.
         high: And in its better ones.
@@ -52,6 +59,7 @@ class Trial:
 
     setting: str
     rate: float
+    cpu_us: float
     times: float = 1.0
     low: float = 1.0
     high: float = 1.0
@@ -67,6 +75,7 @@ class Tuning:
         trials: What was tried, in order; the first is what pipegen chooses by itself.
         best: The settings that won, as `runtime:` takes them; empty where none did.
         tuned: The same, to be kept.
+        undecided: What other programs left too few turns for.
         notes: What was not tried, and why.
     """
 
@@ -74,11 +83,14 @@ class Tuning:
     trials: list[Trial] = field(default_factory=list)
     best: dict[str, Any] = field(default_factory=dict)
     tuned: Tuned = field(default_factory=Tuned)
+    undecided: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def sentence(self) -> str:
         """Says in one sentence what is best."""
+        if not self.best and self.undecided:
+            return f"nothing is decided: other programs held more than {MOST_HELD:.0%} of the cores; try again when they have ended"
         if not self.best:
             return "what pipegen chooses by itself is as fast as anything that was tried"
         found = self.tuned
@@ -88,10 +100,10 @@ class Tuning:
 
     def text(self) -> str:
         """Lists what was tried, for people."""
-        rows = [("images/s", "times as fast as the best before", "")]
+        rows = [("images/s", "processor µs an image", "times as fast as the best before", "")]
         for number, trial in enumerate(self.trials):
             gain = f"{trial.times:.2f} ({trial.low:.2f} to {trial.high:.2f})" if number else ""
-            rows.append((f"{trial.rate:>8,.0f}", gain, trial.setting + (", taken" if trial.taken else "")))
+            rows.append((f"{trial.rate:>8,.0f}", f"{trial.cpu_us:>21,.0f}", gain, trial.setting + (", taken" if trial.taken else "")))
         return "\n".join([self.sentence, "", *aligned(rows), *([""] if self.notes else []), *self.notes])
 
     def as_json(self) -> dict[str, Any]:
@@ -105,6 +117,7 @@ class Tuning:
             "best": self.best,
             **gain,
             "trials": trials,
+            "undecided": self.undecided,
             "notes": self.notes,
         }
 
@@ -132,7 +145,7 @@ def tune(
         split: The split to run.
         disk: A folder for a cache on a disk; without it none is tried, since that writes a copy of the data.
         model_ms: How long a training step takes, in ms; a faster pipeline than the model needs gains nothing.
-        turns: How often each candidate is measured beside the best.
+        turns: How often each candidate is measured beside the best; at least `LEAST_TURNS` to decide anything.
         seconds: How long a turn lasts, for each of the two.
         said: Called with what is being tried.
 
@@ -154,8 +167,8 @@ class _Search:
         found = self._found
         self._said("what pipegen chooses by itself")
         self._first = self._best = _Running(self._build({}), found.split, self._nap)
-        rate = self._best.rate(self._seconds)
-        found.trials.append(Trial("what pipegen chooses by itself", rate))
+        turn = self._best.turn(self._seconds)
+        found.trials.append(Trial("what pipegen chooses by itself", turn.rate, turn.cpu_us))
         runtime = self._best.pipe.spec.model.runtime
         cores = available_cores()
         threads = [] if runtime.threads != "auto" else [n for n in (max(1, cores // 2), cores + 1, 2 * cores, 4 * cores) if n != cores]
@@ -198,11 +211,9 @@ class _Search:
             return
         if settings.get("cache") == "memory" and not self._fits(candidate.pipe):
             return
-        times, rates = self._ratios(candidate, self._best)
-        low, middle, high = statistics.quantiles(times, n=4, method="inclusive")
-        taken = low > WORTH
-        self._found.trials.append(Trial(written(setting), statistics.median(rates), middle, low, high, taken))
-        if taken:
+        trial = self._trial(written(setting), candidate, self._best)
+        if trial is not None and trial.low > WORTH:
+            self._found.trials[-1] = replace(trial, taken=True)
             self._best = candidate
 
     def _fits(self, pipe: Pipeline) -> bool:
@@ -216,33 +227,56 @@ class _Search:
             return False
         return True
 
-    def _ratios(self, a: _Running, b: _Running) -> tuple[list[float], list[float]]:
-        """Measures how many times as fast as `b` `a` is, turn by turn, and how fast it is."""
-        times, rates = [], []
-        for turn in range(max(2, self._turns)):
-            first, second = (a, b) if turn % 2 else (b, a)
-            rate = {running: running.rate(self._seconds) for running in (first, second)}
-            times.append(rate[a] / rate[b])
-            rates.append(rate[a])
-        return times, rates
+    def _trial(self, name: str, a: _Running, b: _Running) -> Trial | None:
+        """Measures how many times as fast as `b` `a` is, in turns; `None` where other programs left too few of them that count."""
+        counted: list[tuple[float, Turn]] = []
+        for number in range(self._turns):
+            first, second = (a, b) if number % 2 else (b, a)
+            turn = {running: running.turn(self._seconds) for running in (first, second)}
+            if max(turn[a].held, turn[b].held) <= MOST_HELD:
+                counted.append((turn[a].rate / turn[b].rate, turn[a]))
+        found = self._found
+        if len(counted) < LEAST_TURNS:
+            found.undecided.append(name)
+            found.notes.append(
+                f"{name} is undecided: other programs held more than {MOST_HELD:.0%} of the cores in {self._turns - len(counted)} of "
+                f"{self._turns} turns, and {LEAST_TURNS} have to be left"
+            )
+            return None
+        low, middle, high = statistics.quantiles([times for times, _ in counted], n=4, method="inclusive")
+        rate, cpu_us = (statistics.median(getattr(turn, figure) for _, turn in counted) for figure in ("rate", "cpu_us"))
+        found.trials.append(Trial(name, rate, cpu_us, middle, low, high))
+        return found.trials[-1]
 
     def _compared(self) -> Tuned:
         """The best beside what pipegen chooses by itself, once more, as it is to be kept."""
         plain, best = Tuned(examples=self._first.pipe.num_examples(self._found.split), date=today()), self._best
         if best is self._first:
             return plain
-        times, rates = self._ratios(best, self._first)
-        low, middle, high = statistics.quantiles(times, n=4, method="inclusive")
-        self._found.trials.append(
-            Trial(f"{written(best.settings)}, beside what pipegen chooses", statistics.median(rates), middle, low, high)
-        )
-        if low <= WORTH:  # the noise of the first time has chosen it
-            best = self._best = self._first
+        trial = self._trial(f"{written(best.settings)}, beside what pipegen chooses", best, self._first)
+        if trial is None or trial.low <= WORTH:  # the noise of the first time has chosen it
+            self._best = self._first
             self._found.best = {}
             return plain
         cache = best.settings.get("cache")
         kept: dict[str, Any] = {name: best.settings.get(name) for name in ("threads", "prefetch")}
-        return replace(plain, **kept, cache=cache if isinstance(cache, str) else None, times=middle, low=low, high=high)
+        kept |= {"times": trial.times, "low": trial.low, "high": trial.high}
+        return replace(plain, **kept, cache=cache if isinstance(cache, str) else None)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Holds what was measured of a pipeline in a while.
+
+    Attributes:
+        rate: Images per second.
+        cpu_us: Microseconds of processor time per image.
+        held: The share of the cores that other programs held.
+    """
+
+    rate: float
+    cpu_us: float
+    held: float
 
 
 class _Running:
@@ -259,15 +293,16 @@ class _Running:
         for _ in range(warm_steps(executor)):
             next(self._batches)
 
-    def rate(self, seconds: float) -> float:
-        """Images per second, over so many seconds and at least a few batches."""
+    def turn(self, seconds: float) -> Turn:
+        """Measures it over so many seconds and at least a few batches."""
         for _ in range(self._ready):  # they were made before
             next(self._batches)
-        before, start, done = self._count.examples, time.perf_counter(), 0
-        while done < 4 or time.perf_counter() - start < seconds:
+        before, start, done = self._count.examples, Usage.now(), 0
+        while done < 4 or time.perf_counter() - start.seconds < seconds:
             next(self._batches)
             done += 1
-        return (self._count.examples - before) / (time.perf_counter() - start)
+        used, images = Usage.now().since(start), self._count.examples - before
+        return Turn(images / used.seconds, 1e6 * used.cpu / images, used.share_held(available_cores()))
 
 
 def _endless(pipe: Pipeline, split: str, nap: float) -> Generator[None, None, None]:

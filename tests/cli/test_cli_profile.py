@@ -60,7 +60,7 @@ def test_options_that_do_not_go_together_are_refused(cli: Cli, folder: Path) -> 
         assert seen.exit_code == 2, seen.output
     assert cli("profile", "nothing.pipegen.yaml").exit_code == 2
     assert cli("profile", "a.pipegen.yaml", "--split", "tarin").exit_code == 2
-    assert cli("tune", "a.pipegen.yaml", "--turns", "1").exit_code == 2
+    assert cli("tune", "a.pipegen.yaml", "--turns", "4").exit_code == 2
 
 
 def script(folder: Path, text: str) -> str:
@@ -129,7 +129,7 @@ def test_tune_finds_what_helps_keeps_it_and_writes_it(cli: Cli, folder: Path, mo
     monkeypatch.setenv("PIPEGEN_MACHINE", str(folder / "machine.json"))
     text = SPEC.replace("threads: 2, cache: none, prefetch: 1", "cache: none, prefetch: 1")
     (folder / "a.pipegen.yaml").write_text(text, encoding="utf-8")
-    seen = cli("tune", "a.pipegen.yaml", "--allow-code", "my_pkg", "--turns", "3", "--seconds", "0.2")
+    seen = cli("tune", "a.pipegen.yaml", "--allow-code", "my_pkg", "--turns", "5", "--seconds", "0.2")
     assert seen.exit_code == 0, seen.output
     assert seen.stdout.startswith("threads: "), "steps that sleep are made faster by threads"
     assert "kept for this machine" in seen.stderr
@@ -137,7 +137,7 @@ def test_tune_finds_what_helps_keeps_it_and_writes_it(cli: Cli, folder: Path, mo
     assert pipe.spec.tuned is not None
     assert pipe._engine.executor("train").setting.threads == pipe.spec.tuned.threads
     assert "`pipegen tune` found on this machine" in cli("explain", "a.pipegen.yaml").stdout
-    seen = cli("tune", "a.pipegen.yaml", "--allow-code", "my_pkg", "--turns", "3", "--seconds", "0.2", "--write")
+    seen = cli("tune", "a.pipegen.yaml", "--allow-code", "my_pkg", "--turns", "5", "--seconds", "0.2", "--write")
     assert seen.exit_code == 0, seen.output
     after = (folder / "a.pipegen.yaml").read_text()
     assert "runtime: {threads: " in after

@@ -132,6 +132,36 @@ def test_bench_as_json_adds_up(cli: Cli, good: Path, photos: Path) -> None:
     assert figures["model_waits_share"] == pytest.approx(1)
 
 
+def test_bench_marks_what_comes_from_a_cache(cli: Cli, good: Path, photos: Path) -> None:
+    text = GOOD.replace("size: 2}", "size: 1}") + "runtime: {jit: never, cache: memory}\n"
+    assert "batch: {size: 1}" in text
+    good.write_text(text)
+    said = json.loads(cli("bench", "good.pipegen.yaml", "--steps", "20", "--format", "json").stdout)
+    assert (said["cache"], said["is_warm"], said["steps"]) == ("memory", True, 20)
+    assert said["first_epoch"]["steps"] == 2, "of 8 batches 6 pass before the clock starts"
+    early = cli("bench", "good.pipegen.yaml", "--steps", "1").stdout
+    assert "while the cache (memory) is filled; later epochs were not reached" in early
+    good.write_text(GOOD + "runtime: {jit: never, cache: {disk: kept}}\n")
+    for _ in range(2):
+        said = cli("bench", "good.pipegen.yaml", "--steps", "6").stdout
+    assert "from the warm cache (disk)" in said
+    good.write_text(GOOD + "runtime: {jit: never, cache: none}\n")
+    assert "cache" not in cli("bench", "good.pipegen.yaml", "--steps", "2").stdout
+
+
+def test_the_first_epoch_has_a_line_of_its_own() -> None:
+    from pipegen.cli.measure import Figures, Timed
+
+    first = Timed(10, 320, 4.0)
+    figures = Figures("train", 32, 100, 3200, 1.0, 2.0, None, cache="memory", is_warm=True, first_epoch=first)
+    lines = figures.as_text(200).splitlines()
+    assert lines[0].endswith("80 in the first epoch, while the cache (memory) is filled")
+    assert lines[1].endswith("3,200 in later epochs, from the warm cache")
+    assert "a model of 200 ms  in the first epoch waits 200.0 ms for each batch: 50% of its time" in figures.as_text(200)
+    assert "in later epochs never waits" in figures.as_text(200)
+    assert figures.as_json(200)["first_epoch"]["images_per_s"] == 80
+
+
 def test_a_slow_model_never_waits() -> None:
     from pipegen.cli.measure import Figures
 

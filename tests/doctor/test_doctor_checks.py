@@ -80,6 +80,8 @@ def test_a_good_machine_has_nothing_in_its_way(tmp_path: Path) -> None:
      "throttling", "held back in 40% of its periods", "warning", "raise the quota"),
     ({"sys/fs/cgroup/memory.max": str(4 * GIB), "sys/fs/cgroup/memory.current": str(3 * GIB)},
      "memory", "control groups grant 4 GiB, of which 1 GiB are left", "warning", "more memory"),
+    ({"proc/loadavg": "3.20 1.00 0.50 1/200 4000"}, "load", "3.2 programs ran or waited for a core", "ok", ""),
+    ({"proc/loadavg": "20.00 9.00 5.00 9/200 4000"}, "load", "on 8 cores: the machine is busy", "warning", "before you measure"),
     ({"proc/meminfo": ""}, "memory", "unknown", "note", ""),
     ({"proc/self/limits": "Max open files            1024                 524288               files\n"},
      "open files", "1,024 at a time", "warning", "ulimit -n 4096"),

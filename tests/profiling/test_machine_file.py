@@ -11,7 +11,7 @@ import pytest
 from pipegen.phases import machine as kept
 from pipegen.phases.compilation import load, optimise
 from pipegen.phases.machine import Machine, Tuned, keep_machine, machine, machine_file
-from pipegen.phases.tuning import untuned, with_tuned
+from pipegen.phases.tuning import tuned_key, untuned, with_tuned
 from pipegen.plan.nodes import Cache
 
 if TYPE_CHECKING:
@@ -138,7 +138,9 @@ def test_explain_says_that_costs_are_fitted() -> None:
 
 def test_settings_are_taken_where_the_spec_leaves_them_open() -> None:
     spec = load(SPEC)
-    keep_machine(Machine().with_tuned(spec.hash, Tuned(threads=7, prefetch=5, cache="memory", times=1.3, low=1.2, high=1.4, examples=1000)))
+    keep_machine(
+        Machine().with_tuned(tuned_key(spec), Tuned(threads=7, prefetch=5, cache="memory", times=1.3, low=1.2, high=1.4, examples=1000))
+    )
     taken = with_tuned(spec, 1000)
     assert (taken.model.runtime.threads, taken.model.runtime.prefetch, taken.model.runtime.cache) == (7, 5, "auto")
     assert taken.tuned is not None
@@ -149,12 +151,13 @@ def test_settings_are_taken_where_the_spec_leaves_them_open() -> None:
     assert with_tuned(spec, 2000) is spec, "another data set"
     assert with_tuned(load(SPEC | {"seed": 1}), 1000).tuned is None, "another spec"
     own = load(SPEC, runtime={"threads": 2, "cache": "none"})
+    assert with_tuned(own, 1000) is own, "what was found beside other settings"
+    keep_machine(machine().with_tuned(tuned_key(own), Tuned(prefetch=5, examples=1000)))
     part = with_tuned(own, 1000)
     assert (part.model.runtime.threads, part.model.runtime.prefetch) == (2, 5)
     assert part.tuned is not None
     assert part.tuned.settings == {"prefetch": 5}
-    full = load(SPEC, runtime={"threads": 2, "cache": "none", "prefetch": "none"})
-    assert with_tuned(full, 1000) is full
+    assert with_tuned(spec, 1000).tuned == taken.tuned, "which is kept beside the other answer"
 
 
 def test_the_file_says_which_machine_it_is_of(own_file: Path) -> None:
@@ -175,7 +178,9 @@ def test_build_takes_them_and_no_number_moves(photo_folder: Path) -> None:
     spec = sections(photo_folder)
     plain = pipegen.build(spec, runtime={"jit": "never"})
     before = epoch_of(plain, 1)
-    keep_machine(Machine().with_tuned(plain.spec_hash, Tuned(threads=3, prefetch=4, cache="none", examples=plain.num_examples("train"))))
+    keep_machine(
+        Machine().with_tuned(tuned_key(plain.spec), Tuned(threads=3, prefetch=4, cache="none", examples=plain.num_examples("train")))
+    )
     tuned = pipegen.build(spec, runtime={"jit": "never"})
     assert tuned._engine.executor("train").setting.threads == 3
     assert "runtime: cache: none, threads: 3, prefetch: 4, which `pipegen tune` found" in tuned.explain()

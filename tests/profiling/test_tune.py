@@ -72,17 +72,20 @@ class Fake:
     made: list[Fake] = []
     gains: dict[str, float] = {}
     noise = 0.02
+    held: tuple[float, ...] = (0.0,)
+    """The share of the cores that other programs hold, turn by turn."""
 
     def __init__(self, pipe: Any, split: str, nap: float, settings: dict[str, Any] | None = None) -> None:
         self.pipe, self.settings = pipe, settings or {}
         self._turns = itertools.count()
         Fake.made.append(self)
 
-    def rate(self, seconds: float) -> float:
+    def turn(self, seconds: float) -> tuning.Turn:
         base = 100.0
         for name, value in self.settings.items():
             base *= self.gains.get(f"{name}: {value}", 1.0)
-        return base * (1 + self.noise * (1, -1, 0.5, -0.5)[next(self._turns) % 4])
+        number = next(self._turns)
+        return tuning.Turn(base * (1 + self.noise * (1, -1, 0.5, -0.5)[number % 4]), 1e6 / base, self.held[number % len(self.held)])
 
 
 class Pipe:
@@ -109,6 +112,7 @@ def faked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "available_cores", lambda: 4)
     monkeypatch.setattr(Fake, "gains", {})
     monkeypatch.setattr(Fake, "noise", 0.02)
+    monkeypatch.setattr(Fake, "held", (0.0,))
 
 
 @pytest.mark.usefixtures("faked")
@@ -122,6 +126,9 @@ def test_the_fastest_settings_are_taken_together(monkeypatch: pytest.MonkeyPatch
     assert "cache: memory, threads: 8 is " in found.sentence
     assert found.sentence in found.text()
     assert found.as_json()["best"] == found.best
+    assert found.trials[0].cpu_us == pytest.approx(1e4)
+    assert found.trials[1].cpu_us == pytest.approx(5e3)
+    assert "processor µs an image" in found.text()
     tried = [trial.setting for trial in found.trials]
     assert tried[1:] == [
         "cache: memory", "threads: 2", "threads: 5", "threads: 8", "threads: 16", "prefetch: 1", "prefetch: 4", "prefetch: 8",
@@ -138,6 +145,40 @@ def test_noise_is_no_gain(monkeypatch: pytest.MonkeyPatch, noise: float) -> None
     assert found.best == {}
     assert not found.tuned.settings
     assert "as fast as anything" in found.sentence
+
+
+@pytest.mark.usefixtures("faked")
+@pytest.mark.parametrize(
+    ("held", "decided"), [((0.05, 0.09), True), ((0.11, 0, 0, 0, 0, 0, 0), True), ((0.5, 0.5, 0.5, 0, 0, 0, 0), False)]
+)
+def test_turns_beside_other_programs_do_not_count(monkeypatch: pytest.MonkeyPatch, held: tuple[float, ...], decided: bool) -> None:
+    monkeypatch.setattr(Fake, "gains", {"threads: 8": 1.5})
+    monkeypatch.setattr(Fake, "held", held)
+    found = tuning.tune(lambda settings: Pipe(settings), "train")
+    assert found.best == ({"threads": 8} if decided else {})
+    assert bool(found.undecided) is not decided
+    assert bool(found.tuned.settings) is decided
+    if not decided:
+        assert found.sentence.startswith("nothing is decided: other programs held more than 10% of the cores")
+        assert "threads: 8 is undecided: " in found.text()
+        assert len(found.trials) == 1
+
+
+@pytest.mark.usefixtures("faked")
+def test_a_disturbed_turn_is_dropped_and_not_its_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the one turn that other programs disturb more threads win a hundred times as much."""
+    calm = Fake.turn
+
+    def turn(self: Fake, seconds: float) -> tuning.Turn:
+        found = calm(self, seconds)
+        return tuning.Turn(100 * found.rate, found.cpu_us, 0.8) if found.held else found
+
+    monkeypatch.setattr(Fake, "turn", turn)
+    monkeypatch.setattr(Fake, "held", (0.0, 0.0, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0))
+    found = tuning.tune(lambda settings: Pipe(settings, cache="none", prefetch="none"), "train")
+    assert found.best == {}
+    assert not found.undecided
+    assert all(trial.rate < 200 for trial in found.trials)
 
 
 @pytest.mark.usefixtures("faked")

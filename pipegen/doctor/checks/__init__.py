@@ -8,6 +8,7 @@ from pipegen.doctor.checks import (
     descriptors,
     extras,
     keras,
+    load,
     memory,
     onednn,
     shared_memory,
@@ -23,7 +24,7 @@ CHECKS = tuple(
     module.check
     for module in (
         *(software, tensorflow, keras, cuda, xla, onednn),
-        *(vector_units, cores, memory, descriptors, shared_memory, storage),
+        *(vector_units, cores, load, memory, descriptors, shared_memory, storage),
         *(tensorflow_io, extras),
     )
 )
