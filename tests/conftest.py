@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from nightly_parts import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -60,8 +61,9 @@ settings.register_profile("ci", max_examples=100, deadline=None, suppress_health
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden`."""
+    """`--update-golden` and `--part`."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing them")
+    parser.addoption("--part", choices=[*PARTS], help="the nightly tests of one part; without it `-m nightly` runs all of them")
 
 
 def _chosen(config: pytest.Config, mark: str) -> bool:
@@ -81,6 +83,10 @@ def pytest_configure(config: pytest.Config) -> None:
     there are, once a thread; threads end with their pipeline. That was a fifth of the suite's processor time. `.ci/run` runs the smoke set
     with oneDNN, and `test_onednn.py` repeats by night what is proven here by day.
     """
+    if (part := config.getoption("--part")) is not None:
+        config.option.markexpr = "nightly"
+        if len(PARTS[part].paths) == 1:
+            config.option.dist = "load"  # else the tests of one file all run in one process
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "night" if _chosen(config, "nightly") else "dev"))
     if not _as_users(config):
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
@@ -117,10 +123,12 @@ def _styles(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Confi
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Passes over files that have no test of the chosen mark; those that need TensorFlow import it at once, which takes seconds."""
-    has_tests = _HAS_TESTS.get(config.getoption("markexpr"))
+    """Passes over files that have no test of the chosen mark or part; those that need TensorFlow import it at once, which takes seconds."""
+    has_tests, part = _HAS_TESTS.get(config.getoption("markexpr")), config.getoption("--part")
     if has_tests is None or not collection_path.match("test_*.py"):
         return None
+    if part is not None and not PARTS[part].has(str(collection_path.relative_to(config.rootpath))):
+        return True
     return None if has_tests(collection_path.read_text(encoding="utf-8")) else True
 
 
