@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -35,9 +36,11 @@ ROOT = Path(__file__).resolve().parents[2]
 LEAST, FEWEST, MINUTES = 0.85, 60, 26
 FOLDERS = ("pipegen/plan", "pipegen/spec", "pipegen/data", "pipegen/passes")
 BUDGETS_S = {False: 20.0, True: 40.0}
-"""Seconds of tests that a mutant is tried by: those without TensorFlow, then those with it."""
-SLOWER, START_S = 8, 60.0
-"""A mutant that takes that many times as long as its tests did, and some seconds to begin, never ends: that is noticed, too."""
+"""Processor time of the tests that a mutant is tried by: those without TensorFlow, then those with it."""
+ENDLESS_S, WAITS_S = 30.0, 900.0
+"""Processor time beyond that, after which a test counts as one that never ends, and so has noticed; and seconds of waiting."""
+_STOPPED = 2
+"""How pytest ends where it was stopped."""
 _IMPORTED_ONCE = (
     "numpy",
     "pydantic",
@@ -62,12 +65,12 @@ class Tests:
     of_line: dict[tuple[str, int], set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def of(self, mutant: Mutant, needs_tf: bool) -> list[str]:
-        """Those that try a mutant: of its own folder first, and quick ones, as many as the budget has room for."""
+        """Those that try a mutant: of its own folder first, and quick ones, until the budget is spent."""
         found = {test for line in mutant.lines for test in self.of_line.get((str(mutant.path), line), ())}
         own = f"tests/{mutant.path.parts[1]}/"
         chosen, left = [], BUDGETS_S[needs_tf]
         for test in sorted(found, key=lambda test: (self.seconds[test] * (1 if test.startswith(own) else 3), test)):
-            if (test in self.needs_tf) is needs_tf and self.seconds[test] <= left:
+            if (test in self.needs_tf) is needs_tf and left > 0:
                 chosen.append(test)
                 left -= self.seconds[test]
         return chosen
@@ -124,12 +127,33 @@ def sample(root: Path, folders: Iterable[str], seed: int) -> list[Mutant]:
     return [mutant for turn in zip_longest(*of_folders) for mutant in turn if mutant is not None]
 
 
-def fails(copy: Path, tests: list[str], limit_s: float) -> bool:
+class Budget:
+    """A plugin of pytest: ends a run whose budget is spent, and knows whether a test has failed."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = time.process_time() + seconds
+        self.failed = False
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Notes a module of tests that cannot be imported."""
+        self.failed |= report.failed
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Notes a failure."""
+        self.failed |= report.failed
+
+    def pytest_runtest_teardown(self, item: Any) -> None:
+        """Asks for the end, if it is time."""
+        if time.process_time() > self.end:
+            item.session.shouldstop = "the budget is spent"
+
+
+def fails(copy: Path, tests: list[str], budget_s: float) -> bool:
     """Whether one of some tests fails in a copy, or does not end. They run in a fork of this process, which has libraries at hand."""
     process = os.fork()
     if not process:
-        _run_tests(copy, tests)
-    end = time.monotonic() + limit_s
+        _run_tests(copy, tests, budget_s)
+    end = time.monotonic() + WAITS_S
     while time.monotonic() < end:
         done, status = os.waitpid(process, os.WNOHANG)
         if done:
@@ -142,18 +166,21 @@ def fails(copy: Path, tests: list[str], limit_s: float) -> bool:
     return True
 
 
-def _run_tests(copy: Path, tests: list[str]) -> None:
-    """Runs tests, and ends the process with 0 if all passed."""
+def _run_tests(copy: Path, tests: list[str], budget_s: float) -> None:
+    """Runs tests, and ends the process with 0 if none failed."""
     code = 1
     try:
         os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(budget_s + ENDLESS_S),) * 2)
         os.chdir(copy)
         os.environ.update(environment(copy))
         sys.path[:] = [str(copy), *(entry for entry in sys.path if Path(entry or ".").resolve() not in (ROOT, Path(__file__).parent))]
         silent = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(silent, descriptor)
-        code = int(import_module("pytest").main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *tests]))
+        budget = Budget(budget_s)
+        done = int(import_module("pytest").main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *tests], plugins=[budget]))
+        code = int(budget.failed or done not in (0, _STOPPED))
     finally:
         os._exit(code)
 
@@ -176,7 +203,7 @@ class Worker:
                 import_module(name)
         for needs_tf in (False, True):
             some = sorted((test for test in tests.seconds if (test in tests.needs_tf) is needs_tf), key=tests.seconds.__getitem__)[:3]
-            if some and fails(cls.copy, some, 10 * START_S):
+            if some and fails(cls.copy, some, BUDGETS_S[needs_tf]):
                 raise RuntimeError(f"these fail without a mistake: {' '.join(some)}")
 
     @classmethod
@@ -192,10 +219,9 @@ class Worker:
         right = (cls.copy / mutant.path).read_text(encoding="utf-8")
         for needs_tf in (False, True):
             tests = cls.tests.of(mutant, needs_tf)
-            limit_s = START_S + SLOWER * sum(cls.tests.seconds[test] for test in tests)
             cls.write(mutant.path, mutant.text(right))
             try:
-                failed = bool(tests) and fails(cls.copy, tests, limit_s)
+                failed = bool(tests) and fails(cls.copy, tests, BUDGETS_S[needs_tf])
             finally:
                 cls.write(mutant.path, right)
             if failed:
