@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from nightly_parts import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -44,6 +45,13 @@ _SWEEP_S = 20.0
 
 _ALL_TF = re.compile(r"^pytestmark = \[?pytest\.mark\.tf\b", re.MULTILINE)
 
+_HAS_TESTS = {
+    "not tf": lambda text: not _ALL_TF.search(text),
+    "smoke": lambda text: "mark.smoke" in text,
+    "nightly": lambda text: "mark.nightly" in text,
+}
+"""For `-m` with these words: whether a file can have tests of them. Others are not read, which takes half a minute in all."""
+
 _NIGHT_S = 3600
 """Seconds that a test may take which runs by night, where it says nothing of its own: a machine may be busy."""
 
@@ -53,26 +61,49 @@ settings.register_profile("ci", max_examples=100, deadline=None, suppress_health
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden`."""
+    """`--update-golden` and `--part`."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing them")
+    parser.addoption("--part", choices=[*PARTS], help="the nightly tests of one part; without it `-m nightly` runs all of them")
+
+
+def _chosen(config: pytest.Config, mark: str) -> bool:
+    """Whether `-m` names a mark."""
+    return mark in config.getoption("markexpr")
+
+
+def _as_users(config: pytest.Config) -> bool:
+    """Whether TensorFlow is as users have it: by night, and for the smoke set alone. By day the suite takes shortcuts."""
+    return _chosen(config, "nightly") or _chosen(config, "smoke")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """By day TensorFlow runs without oneDNN, unless the variable is set.
 
     Each function that TensorFlow instantiates is searched for operations that oneDNN has, and for each kind of operation all kernels that
-    there are, once a thread; threads end with their pipeline. That was a fifth of the suite's processor time. By night all is as users
-    have it, and `test_onednn.py` repeats what is proven here by day.
+    there are, once a thread; threads end with their pipeline. That was a fifth of the suite's processor time. `.ci/run` runs the smoke set
+    with oneDNN, and `test_onednn.py` repeats by night what is proven here by day.
     """
-    by_night = "nightly" in config.getoption("markexpr")
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "night" if by_night else "dev"))
-    if not by_night:
+    if (part := config.getoption("--part")) is not None:
+        config.option.markexpr = "nightly"
+        if len(PARTS[part].paths) == 1:
+            config.option.dist = "load"  # else the tests of one file all run in one process
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "night" if _chosen(config, "nightly") else "dev"))
+    if not _as_users(config):
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 
+@pytest.fixture(scope="session", name="as_users")
+def _as_users_fixture(pytestconfig: pytest.Config) -> bool:
+    """Whether TensorFlow is as users have it."""
+    return _as_users(pytestconfig)
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _styles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Two pictures for `styles/`, where the worked examples of steps with reference images have theirs."""
+def _styles(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[None]:
+    """Two pictures for `styles/`, where the worked examples of steps with reference images have theirs; the smoke set has none of them."""
+    if _chosen(pytestconfig, "smoke"):
+        yield
+        return
     from PIL import Image
 
     from pipegen.ops.families import references
@@ -92,10 +123,13 @@ def _styles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Passes over files that need TensorFlow as a whole, where no test is to need it: some import it at once, which takes seconds."""
-    if config.getoption("markexpr") != "not tf" or collection_path.suffix != ".py":
+    """Passes over files that have no test of the chosen mark or part; those that need TensorFlow import it at once, which takes seconds."""
+    has_tests, part = _HAS_TESTS.get(config.getoption("markexpr")), config.getoption("--part")
+    if has_tests is None or not collection_path.match("test_*.py"):
         return None
-    return True if _ALL_TF.search(collection_path.read_text(encoding="utf-8")) else None
+    if part is not None and not PARTS[part].has(str(collection_path.relative_to(config.rootpath))):
+        return True
+    return None if has_tests(collection_path.read_text(encoding="utf-8")) else True
 
 
 @pytest.hookimpl(wrapper=True)
@@ -112,7 +146,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Nightly tests run where `-m` names them. Files that need TensorFlow come first: some take a minute, and whichever process is done
     early takes the quick ones."""
-    if "nightly" not in config.getoption("markexpr"):
+    if not _chosen(config, "nightly"):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=nightly)
@@ -126,7 +160,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def slow_tracing(pytestconfig: pytest.Config) -> list[bool]:
     """Whether `quick_tracing` has something to do yet."""
-    return [True] * ("nightly" not in pytestconfig.getoption("markexpr"))
+    return [True] * (not _as_users(pytestconfig))
 
 
 @pytest.fixture(autouse=True)
@@ -147,16 +181,16 @@ def swept() -> dict[str, float]:
 
 
 @pytest.fixture(autouse=True)
-def sweep(swept: dict[str, float]) -> Iterator[None]:
+def sweep(swept: dict[str, float], pytestconfig: pytest.Config) -> Iterator[None]:
     """Free the graphs of finished tests soon.
 
     TensorFlow's graphs are in cycles, and each holds a copy of every function that was alive when it was made: the longer they lie
     about, the dearer each is to free. Left to Python, which waits until a quarter of all objects are new, a few dozen pipelines once
     took two minutes to free, in whichever test came next. A search of everything takes a quarter of a second, so what a test makes stays
-    in the young generations while it runs, and those alone are searched after it.
+    in the young generations while it runs, and those alone are searched after it. The smoke set leaves it to Python.
     """
     yield
-    if "tensorflow" not in sys.modules:
+    if "tensorflow" not in sys.modules or _chosen(pytestconfig, "smoke"):
         return
     if not swept:  # the modules themselves stay for good, and need not be looked through
         gc.collect()

@@ -1,4 +1,5 @@
-"""What makes graphs cheaper to trace by day, with nothing changed that they compute. By night they are traced as users have it."""
+"""What makes graphs cheaper to trace by day, with nothing changed that they compute. By night, and for the smoke set, they are traced as
+users have it."""
 
 from __future__ import annotations
 

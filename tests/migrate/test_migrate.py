@@ -357,3 +357,9 @@ def test_the_patch_applies(tmp_path: Path, kind: str) -> None:
     ast.parse(text)
     assert "it = pipe.train  # ä" in text
     assert "model.fit(it, epochs=3)" in text
+
+
+@pytest.mark.parametrize(("zoom", "odd"), [(0.99, False), (1, True), (1.2, True), (-0.5, False), (-1, True)])
+def test_a_zoom_that_reaches_nothing_is_odd(zoom: float, odd: bool) -> None:
+    found = migrated(f"it = ImageDataGenerator(zoom_range={zoom}).flow_from_directory('d')\n")
+    assert ("PG651:2" in codes(found)) == odd

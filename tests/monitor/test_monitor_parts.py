@@ -218,5 +218,12 @@ def test_gpus_and_several_splits_have_panels_of_their_own() -> None:
 
 
 def test_units() -> None:
-    assert [size(n) for n in (0, 1023, 2048, 3.5 * 2**30, 5000 * 2**40)] == ["0 B", "1023 B", "2.0 KiB", "3.5 GiB", "5000.0 TiB"]
-    assert [duration(s) for s in (0.04, 59.94, 61, 7325)] == ["0.0 s", "59.9 s", "0:01:01", "2:02:05"]
+    assert [size(n) for n in (0, 1023, 1024, 2048, 3.5 * 2**30, 5000 * 2**40)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "2.0 KiB",
+        "3.5 GiB",
+        "5000.0 TiB",
+    ]
+    assert [duration(s) for s in (0.04, 59.94, 60, 61, 3600, 7325)] == ["0.0 s", "59.9 s", "0:01:00", "0:01:01", "1:00:00", "2:02:05"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from planning import load_spec
+from planning import built, compiled, load_spec
 
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
@@ -260,3 +260,10 @@ def test_what_validate_lets_pass_is_built_and_runs(size: int, steps: list[Any]) 
         got.append(np.concatenate([x for x, _ in pipe.train.as_numpy_iterator()]))
     assert got[0].shape == (8, size, size, 3)
     np.testing.assert_array_equal(got[0], got[1])
+
+
+@pytest.mark.parametrize(("probability", "branches"), [(0.69, True), (0.7, True), (0.71, False), (1, False)])
+def test_what_seven_examples_of_ten_need_is_branched(probability: float, branches: bool) -> None:
+    steps = {"transforms": [{"resize": {"size": 64}}, {"random_median_blur": {"probability": probability}}]}
+    plan = compiled(built(steps, classes=3), load_spec(steps)).plan
+    assert any(isinstance(stage, Branch) for stage in plan.stages()) == branches

@@ -1,0 +1,38 @@
+"""The parts of the nightly tests: together all of them, none twice, and each short enough."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nightly_parts import PARTS, files, parts_of, table
+
+ROOT = Path(__file__).parents[1]
+NIGHTLY = files(ROOT)
+
+
+def test_each_file_with_nightly_tests_is_in_one_part() -> None:
+    assert len(NIGHTLY) > 100
+    assert {path: found for path in NIGHTLY if len(found := parts_of(path)) != 1} == {}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_has_no_path_in_vain_and_ends_in_time(name: str) -> None:
+    part = PARTS[name]
+    assert [own for own in part.paths if not any(path == own or path.startswith(f"{own}/") for path in NIGHTLY)] == []
+    assert part.minutes < 30
+
+
+def test_the_page_has_the_parts() -> None:
+    assert f"<!-- nightly: parts -->\n{table()}\n" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_a_part_collects_its_nightly_tests_alone() -> None:
+    """Of a part with few imports, as pytest counts them."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--collect-only", "--part", "arguments"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=200)
+    assert [line for line in done.stdout.splitlines() if "::" in line] == [
+        "tests/ops/test_wrong_arguments.py::test_every_wrong_argument_is_judged"
+    ]
