@@ -243,7 +243,7 @@ def installed(what: str, place: Path, env: dict[str, str]) -> Iterator[Path]:
     """A new environment with what pip is told to install; yields its Python."""
     try:
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        command = [place / "bin" / "pip", "install", "--quiet", what]
+        command = [str(place / "bin" / "pip"), "install", "--quiet", "--no-compile", what]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode and "No matching distribution" in done.stderr:
             pytest.skip(f"not for this Python: {done.stderr.strip().splitlines()[-1]}")
