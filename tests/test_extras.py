@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -223,6 +222,8 @@ def write(path, values):
 """By the extra, a program that needs it."""
 BROUGHT = {"hdf5": "h5py, by Keras", "avif": "Pillow's newest"}
 """Extras whose libraries the core brings, as long as these do."""
+OTHER_TENSORFLOW = {"io"}
+"""Extras that ask for another TensorFlow than the core gets, and are installed from nothing."""
 
 
 def test_every_extra_has_a_use_and_a_name_that_any_pip_finds() -> None:
@@ -230,51 +231,75 @@ def test_every_extra_has_a_use_and_a_name_that_any_pip_finds() -> None:
     assert [name for name in EXTRAS if "_" in name] == [], "pip before 23.3 compares extras as they are written, and wheels have hyphens"
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A cache of downloads for all of these tests."""
-    place = tmp_path_factory.mktemp("pip")
-    yield {**os.environ, "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR", str(place)), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    shutil.rmtree(place, ignore_errors=True)
+class Place:
+    """An environment of its own.
 
+    Args:
+        folder: Where it is made.
+        upon: One whose libraries count as installed; those that are installed here stand before them.
+    """
 
-@contextmanager
-def installed(what: str, place: Path, env: dict[str, str]) -> Iterator[Path]:
-    """A new environment with what pip is told to install; yields its Python."""
-    try:
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        command = [str(place / "bin" / "pip"), "install", "--quiet", "--no-compile", what]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    def __init__(self, folder: Path, upon: Place | None = None) -> None:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        self.python = folder / "bin" / "python"
+        (self.libraries,) = folder.glob("lib/*/site-packages")
+        if upon is not None:
+            (self.libraries / "upon.pth").write_text(f"{upon.libraries}\n")
+
+    def pip(self, *arguments: str) -> None:
+        command = [str(self.python), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode and "No matching distribution" in done.stderr:
             pytest.skip(f"not for this Python: {done.stderr.strip().splitlines()[-1]}")
         assert done.returncode == 0, done.stderr
         assert "does not provide the extra" not in done.stderr
-        yield place / "bin" / "python"
+
+    def use(self, extra: str, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Runs the program of an extra in a new folder."""
+        folder.mkdir()
+        env = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        return subprocess.run([self.python, "-c", USES[extra]], cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "--quiet", "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Iterator[Place]:
+    """pipegen without any extra, which takes most of the time and the space: it is installed once."""
+    folder = tmp_path_factory.mktemp("core")
+    try:
+        place = Place(folder)
+        place.pip("install", "--no-compile", str(wheel))
+        yield place
     finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def used(python: Path, extra: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    folder.mkdir()
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    return subprocess.run([python, "-c", USES[extra]], cwd=folder, env=env, capture_output=True, text=True, check=False)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("extra", USES)
-def test_an_extra_alone_is_enough(extra: str, tmp_path: Path, cache: dict[str, str]) -> None:
-    with installed(f"{ROOT}[{extra}]", tmp_path / "venv", cache) as python:
-        done = used(python, extra, tmp_path / "use")
+def test_an_extra_alone_is_enough(extra: str, tmp_path: Path, wheel: Path, request: pytest.FixtureRequest) -> None:
+    upon = None if extra in OTHER_TENSORFLOW else request.getfixturevalue("core")
+    try:
+        place = Place(tmp_path / "own", upon)
+        place.pip("install", "--no-compile", f"pipegen[{extra}] @ {wheel.as_uri()}")
+        done = place.use(extra, tmp_path / "use")
         assert done.returncode == 0, done.stderr[-3000:]
+    finally:
+        shutil.rmtree(tmp_path / "own", ignore_errors=True)
 
 
 @pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_without_its_extra_no_program_runs(tmp_path: Path, cache: dict[str, str]) -> None:
+def test_without_its_extra_no_program_runs(tmp_path: Path, core: Place) -> None:
     """Otherwise such a program would prove nothing of the extra."""
-    with installed(str(ROOT), tmp_path / "venv", cache) as python:
-        fine = {extra for extra in USES if used(python, extra, tmp_path / extra).returncode == 0}
+    fine = {extra for extra in USES if core.use(extra, tmp_path / extra).returncode == 0}
     assert fine == set(BROUGHT)

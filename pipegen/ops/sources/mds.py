@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.advice import write
@@ -16,7 +16,6 @@ from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.sources.records.findings import compression, tallied
 from pipegen.ops.sources.records.hashes import INDEX, check_index, listed_hashes, wrong_hashes
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.reader import MappedReader
@@ -234,9 +233,8 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         try:
             columns, starts = read_columns(stream, size)
         except ValueError as error:
-            damage, packed = f"at byte 0, record 0: {error}", compression(stream.pread(16, 0))
-            nothing = ShardRecords(np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int32))
-            return replace(nothing, findings=tallied([("compressed", packed)])) if packed else replace(nothing, damage=damage)
+            nothing = np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int32)
+            return ShardRecords(*nothing, f"at byte 0, record 0: {error}")
         varying = [i for i, width in enumerate(columns.sizes) if width is None]
         fixed = sum(width or 0 for width in columns.sizes)
         least = 4 * len(varying) + fixed
