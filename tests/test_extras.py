@@ -70,7 +70,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory="web"))
 threading.Thread(target=server.serve_forever, daemon=True).start()
 spec = {{"pipegen": 1, "source": {{"webdataset": {{"path": f"http://127.0.0.1:{{server.server_address[1]}}/a-{{{{0..1}}}}.tar",
-        "features": {{"image": {{"kind": "image", "key": "png"}}}}}}}}, "batch": {{"size": 4}},
+        "features": {{"image": {{"kind": "image", "key": "png"}}}}}}}}, "batch": {{"size": 4}}, "splits": {{"parts": {{"train": 8}}}},
         "transforms": [{{"resize": {{"size": 8}}}}], "output": {{"y": None}},
         "runtime": {{"remote_cache": {{"fetch": "{0}", "path": os.path.abspath("cache")}}}}}}
 assert len(list(pipegen.build(spec).dataset("train", epoch=0))) == 2

@@ -233,8 +233,8 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         try:
             columns, starts = read_columns(stream, size)
         except ValueError as error:
-            nothing = np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int32)
-            return ShardRecords(*nothing, f"at byte 0, record 0: {error}")
+            nothing: Ints = np.zeros((0, len(keys)), np.int64)
+            return ShardRecords(nothing, nothing.astype(np.int32), f"at byte 0, record 0: {error}")
         varying = [i for i, width in enumerate(columns.sizes) if width is None]
         fixed = sum(width or 0 for width in columns.sizes)
         least = 4 * len(varying) + fixed
