@@ -46,7 +46,7 @@ class ArrayStoreSource(StoreSource):
         for name, feature in self.features.items():
             held = columns[self.key_of(name)]
             if kind_of(feature).levels and len(held.shape) == 3:
-                check_channels(name, (int(index.first[-1]), *held.shape), feature.channels, "store", f"features.{name}")
+                check_channels(name, (int(index.first[-1]), *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
 
     def pictures(self, held: Stored) -> bool:
         """Byte strings, or arrays of two or three dimensions."""
