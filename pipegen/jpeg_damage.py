@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 _WARNINGS = ("Corrupt JPEG data", "Premature end of JPEG", "Inconsistent progression")
 """How libjpeg's messages about damaged data start. What it says beside, such as of a kind of file that it cannot read, is no damage."""
+_AT_END = "extraneous bytes before marker 0xd9"
+"""What libjpeg says of bytes that are left when the last row is decoded, which has one of two causes."""
 _ZEROS = bytes(32)
 """No encoder writes so many zeros within a scan, but of an image of one colour with Huffman tables of its own."""
 _END_OF_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
@@ -50,7 +52,8 @@ def damage_inside(content: bytes) -> str | None:
         simplejpeg.decode_jpeg(content, "CMYK" if space in ("CMYK", "YCCK") else "GRAY", fastdct=True, fastupsample=True, strict=True)
     except ValueError as error:
         said = str(error)
-        return said.removeprefix("Corrupt JPEG data: ") if said.startswith(_WARNINGS) else None
+        more = " (no harm where a program added them there, and a sign of lost codes elsewhere: look at the picture)"
+        return f"{said.removeprefix('Corrupt JPEG data: ')}{more * said.endswith(_AT_END)}" if said.startswith(_WARNINGS) else None
     return None
 
 

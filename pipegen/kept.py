@@ -125,6 +125,16 @@ def below(root: Path, path: str | os.PathLike[str]) -> bool:
     return True
 
 
+def make_below(root: Path, folder: Path) -> None:
+    """Makes a folder, and removes files that stand where it or a folder on the way to it has to be. See `below` for links."""
+    at = root
+    for name in folder.relative_to(root).parts:
+        at /= name
+        if at.is_file():
+            at.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 class Inside:
     """Opens files of a folder that others may write to: none through a link, and only those of this user or of the folder's owner."""
 

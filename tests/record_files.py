@@ -139,13 +139,13 @@ def write_mds(path: Path, records: Sequence[Mapping[str, Any]]) -> Path:
 def _encoding(value: Any) -> str:
     if isinstance(value, list):
         return f"ndarray:float32:{len(value)}"
-    return {bytes: "bytes", int: "int", str: "str"}[type(value)]
+    return {bytes: "bytes", int: "int", str: "str", dict: "json"}[type(value)]
 
 
 def _sample(record: Mapping[str, Any], names: Sequence[str], sizes: Mapping[str, int | None]) -> bytes:
     contents = []
     for name in names:
-        value = record[name]
+        value = json.dumps(record[name]) if isinstance(record[name], dict) else record[name]
         if isinstance(value, list):
             contents.append(np.array(value, "<f4").tobytes())
         else:

@@ -25,7 +25,7 @@ from pipegen.migrate.pairs import edit_pair
 from pipegen.migrate.reading import Code
 from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
 from pipegen.migrate.removal import Removal, exchange_imports
-from pipegen.migrate.rounds import round_of
+from pipegen.migrate.rounds import round_of, varies
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.uses import REPLACED, UseEdits, access
 from pipegen.migrate.values import Flow, certain
@@ -194,7 +194,8 @@ class Rewriter:
         """The call before the loops whose rounds draw from an iterator that each of them makes, where it can be made once."""
         flow = group.first
         in_place = len(group.flows) == 1 and all(u.node is flow.node and (is_next(u) or is_first(u)) for u in self.found.uses_of(flow))
-        for loop in loops_around(flow) if in_place and self.found.uses_of(flow) else ():
+        begins_anew = flow.known("shuffle") is False or not varies(flow)  # each round then takes the same examples, and not the next ones
+        for loop in loops_around(flow) if in_place and self.found.uses_of(flow) and not begins_anew else ():
             outer = replace(build, home=loop)
             if outer.text() is not None:
                 return outer

@@ -20,7 +20,7 @@ def round_of(tree: ast.Module, found: Collected, group: Group, home: ast.stmt, c
     Nothing where the call reads what the rounds change, such as the rows of a fold, or where each round trains a model of its own. Single
     batches that rounds draw are alike even where the data is another.
     """
-    if not any(map(_varies, group.flows)):
+    if not any(map(varies, group.flows)):
         return None
     reads = names_in(ast.parse(call, mode="eval"))
     function = of_function(group.first.frame).scope.node
@@ -39,7 +39,7 @@ def round_of(tree: ast.Module, found: Collected, group: Group, home: ast.stmt, c
     return None
 
 
-def _varies(flow: Flow) -> bool:
+def varies(flow: Flow) -> bool:
     """Returns whether a new iterator gives other batches than the one before: without a seed, shuffled or augmented."""
     drawn = isinstance(flow.generator, Generator) and any(name in flow.generator.args for name in RANDOM)
     return "seed" not in flow.args and (drawn or flow.known("shuffle") is not False)

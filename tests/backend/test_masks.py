@@ -153,6 +153,7 @@ def spoilt(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     [
         (Image.new("L", (9, 9)), "its size is [9 9], and that of `image`, on which it lives, is"),
         ("other", "the mask holds 8, which is none of its `values` or `classes`"),
+        ("lossy", "the mask is a JPEG, which changes values, and holds"),
         ("colour", "one value a pixel, as gray or as a palette's index, and this file has 3 channels"),
     ],
 )
@@ -163,7 +164,9 @@ def test_a_mask_that_does_not_fit_is_named(folder: Path, spoilt: tuple[Path, Any
     for path in sorted((copy / "masks").iterdir())[:9]:
         size = Image.open(folder / "masks" / path.name).size
         made = wrong if isinstance(wrong, Image.Image) else Image.new("L", size, 8) if wrong == "other" else Image.new("RGB", size)
-        made.save(path)
+        if wrong == "lossy":
+            made = Image.fromarray(RNG.integers(0, 2, size[::-1]).astype(np.uint8) * 255)
+        made.save(path, "JPEG" if wrong == "lossy" else "PNG")
     with pytest.raises(pipegen.DataError) as caught:
         stream(pipe)
     first = str(caught.value).splitlines()[0]

@@ -76,13 +76,25 @@ def test_what_an_address_stands_for(web: str, tmp_path: Path, name: str, records
     ("wds-{0000..0003}.tar", "wds-0003.tar, which is one of", "look at the range"),
     ("none-*.tar", "there is nothing at", "name the files by a range"),
     ("none.tar", "there is nothing at", "a folder ends in `/`"),
+    ("", "/set is a folder, or a page", "write `/` behind"),
 ])  # fmt: skip
 def test_what_is_not_there_is_named(web: str, tmp_path: Path, name: str, says: str, helps: str) -> None:
     with pytest.raises(SpecError) as raised:
-        collected(f"{web}/{name}", tmp_path / "cache")
+        collected(f"{web}/{name}".rstrip("/"), tmp_path / "cache")
     assert says in str(raised.value)
     assert helps in str(raised.value)
     assert "region" not in str(raised.value)
+
+
+@pytest.mark.parametrize("fetch", ["blocks", "whole"])
+def test_a_folder_takes_the_place_of_a_file_that_was_there_before(web: str, tmp_path: Path, fetch: str) -> None:
+    folder, aside = tmp_path / "web" / "set", tmp_path / "web" / "aside"
+    folder.rename(aside)
+    (aside / "wds-0000.tar").rename(folder)
+    assert collected(web, tmp_path / "cache", fetch).total == 4
+    folder.rename(aside / "wds-0000.tar")
+    aside.rename(folder)
+    assert collected(f"{web}/", tmp_path / "cache", fetch).total == 12
 
 
 def test_a_server_that_lists_nothing(web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ def changed(code: str, made: str = MADE) -> tuple[str, list[str]]:
     "for epoch in range(9):\n    i = g.flow_from_directory('d')\n    v = g.flow_from_directory('v')\n    m.fit(i, validation_data=v)\n",
     "for epoch in range(9):\n    it = g.flow_from_dataframe(df, 'd')\n    model.fit(it)\n",
     "for fold in folds:\n    for epoch in range(9):\n        model.fit(g.flow(x[fold], y[fold]))\n",
+    "for i in range(9):\n    a, b = next(g.flow(x, y, batch_size=4, shuffle=False))\n",
 ])  # fmt: skip
 def test_a_loop_over_epochs_keeps_the_class(code: str) -> None:
     text, by_hand = changed(code)
@@ -51,6 +52,13 @@ def test_other_loops_are_migrated(code: str) -> None:
     text, by_hand = changed(code)
     assert "pipegen.build(" in text
     assert not any("draws the same numbers" in message for message in by_hand)
+
+
+def test_rounds_that_take_one_batch_each_take_those_that_keras_did() -> None:
+    text, _ = changed("for i in range(9):\n    a, b = next(g.flow(x, y, batch_size=4))\n")
+    assert text.index("pipegen.build(") < text.index("for i in range(9)"), "another batch in each round"
+    text, _ = changed("for i in range(9):\n    a, b = next(g.flow(x, y, batch_size=4, seed=3))\n")
+    assert text.index("pipegen.build(") > text.index("for i in range(9)"), "the same batch, drawn alike, in each round"
 
 
 def test_data_that_is_neither_shuffled_nor_augmented_is_the_same_in_each_round() -> None:

@@ -103,12 +103,11 @@ def _line(error: BaseException) -> str:
 
 
 def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[int], None]) -> None:
-    """Fetches a file into `to`, which appears once it is whole; a part that is there is gone on with, if it is of this version.
+    """Fetches a file into `to`, in a folder that is there; it appears once it is whole. A part of this version is gone on with.
 
     Raises:
         DroppedError: When the connection drops again and again, or the file changes meanwhile.
     """
-    to.parent.mkdir(parents=True, exist_ok=True)
     begun, about = to.with_name(f"{to.name}.part"), to.with_name(f"{to.name}.part.json")
     done = _done(begun, about, file)
     if not done:

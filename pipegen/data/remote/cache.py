@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from pipegen.data.remote.block_cache import BlockCache
 from pipegen.data.remote.blocks import Remote, fetch
-from pipegen.kept import below, make_folder
+from pipegen.kept import below, make_below, make_folder
 from pipegen.regular import open_lock
 from pipegen.whole_files import write_whole
 
@@ -100,9 +100,9 @@ class RemoteCache:
         for path in (about, self._files.joinpath(*place, file.key)):
             if not below(self._folder, path):
                 raise OSError(f"on the way to {path} is a link, which leads out of the cache")
+            make_below(self._folder, path.parent)
         about.unlink(missing_ok=True)
         fetch(fs, file, self._files.joinpath(*place, file.key), more)
-        about.parent.mkdir(parents=True, exist_ok=True)
         write_whole(about, json.dumps({"version": file.version, "size": file.size}))
 
     def _is_here(self, place: Sequence[str], file: Remote) -> bool:

@@ -31,6 +31,10 @@ ACCESS = "set the credentials as its client reads them, such as AWS_PROFILE for 
 AGAIN = "run it again: what has been fetched is kept"
 
 
+class FolderError(Exception):
+    """What was taken for a file on the web is a folder: the server leads to an address that ends in `/`. The argument is the address."""
+
+
 def file_system(address: Address, field: str, *, by_tensorflow: bool) -> AbstractFileSystem:
     """Returns what lists and fetches the files of an address.
 
@@ -158,6 +162,8 @@ def _sized(fs: AbstractFileSystem, file: Remote) -> Remote:
         about = patiently(lambda: fs.info(file.name))
     except FileNotFoundError:
         raise FileNotFoundError(2, "there is no such file", masked(file.name)) from None
+    if str(about.get("url", "")).partition("?")[0].endswith("/"):
+        raise FolderError(masked(file.name))
     if about.get("size") is None:
         raise DroppedError(f"the server does not say how large {masked(file.key)} is")
     return file._replace(size=int(about["size"]), version=version_of(about))

@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from pipegen.data.remote.block_cache import BlockCache
 from pipegen.data.remote.blocks import DroppedError
 from pipegen.data.remote.cache import FullError, RemoteCache
-from pipegen.data.remote.listing import ACCESS, AGAIN, file_system, listed, matching
+from pipegen.data.remote.listing import ACCESS, AGAIN, FolderError, file_system, listed, matching
 from pipegen.data.remote.mounting import RemoteMount, stand_in
 from pipegen.errors import OpError
-from pipegen.kept import REMOTE, below, user_folder
+from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.masking import masked_address, without_secrets
 from pipegen.mounts import mount
 from pipegen.ops.sources.listing.base import Files, Listing, Source
@@ -121,6 +121,9 @@ class _Place:
                 raise FileNotFoundError
             place = address.place[:-1] if single else address.place
             root = self._whole(fs, place, files) if self.mode == "whole" else self._mounted(fs, place, files, mounts, single=single)
+        except FolderError as error:
+            message = f"{error} is a folder, or a page that the server leads to, and not a file"
+            raise OpError("PG401", message, field=self.field, help="write `/` behind an address that is a folder of the web") from None
         except FileNotFoundError as error:
             raise self._nothing(error.filename) from None
         except FullError as full:
@@ -162,6 +165,7 @@ class _Place:
         if not below(self._kept, root):
             raise OSError(f"on the way to {root} is a link, which leads out of the cache")
         with self._wholes.locked("listed", *place):
+            make_below(self._kept, root)
             stand_in(root, files, lambda key: not single and bool(matching(self.address.pattern, [key])))
         blocks = _block_cache(self._kept, self.runtime.remote_cache.size)
         known = mounts.get(str(root))

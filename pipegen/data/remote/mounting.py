@@ -14,7 +14,7 @@ from pipegen.data.remote import block_cache
 from pipegen.data.remote.block_cache import AT_ONCE, RUN
 from pipegen.data.remote.blocks import DroppedError, Remote, patiently, version_of
 from pipegen.data.remote.cache import FullError, RemoteCache
-from pipegen.kept import below
+from pipegen.kept import below, make_below
 from pipegen.mounts import ChangedError
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -
         path = root / key
         if not below(root, path):
             raise OSError(f"on the way to {path} is a link, which leads out of the cache")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_below(root, path.parent)
         with open(path, "wb") as stream:
             stream.truncate(file.size)
         os.utime(path, ns=(written, written))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pipegen.lazy import np, tf
@@ -47,7 +48,7 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
 
     def other() -> tf.Tensor:
         if target() == "process":
-            return numpy_function(_by_pillow, [contents], tf.int32)
+            return numpy_function(partial(_by_pillow, values), [contents], tf.int32)
         with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=["of masks only gray PNG is read"])]):
             return tf.zeros([0, 0, 1], tf.int32)
 
@@ -73,7 +74,7 @@ def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.
         return tf.cast(found, tf.uint8)
 
 
-def _by_pillow(given: Any) -> np.ndarray[Any, Any]:
+def _by_pillow(values: Sequence[tuple[int, int]] | None, given: Any) -> np.ndarray[Any, Any]:
     """Reads what a file stores, int32 `(height, width, 1)`; outside a graph TensorFlow hands over an array of one object."""
     import io
 
@@ -88,7 +89,10 @@ def _by_pillow(given: Any) -> np.ndarray[Any, Any]:
         if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B"):
             found = f"{len(image.getbands())} channels ({image.mode})"
             raise ValueError(f"a mask has one value a pixel, as gray or as a palette's index, and this file has {found}")
-        stored = np.asarray(image).astype(np.int32)
+        stored, lossy = np.asarray(image).astype(np.int32), image.format == "JPEG"
     if stored.min(initial=0) < 0 or stored.max(initial=0) >= _STORED:
         raise ValueError(f"the mask holds values outside 0..{_STORED - 1}")
+    odd = sorted({*np.unique(stored).tolist()} - {value for value, _ in values}) if lossy and values is not None else []
+    if odd:
+        raise ValueError(f"the mask is a JPEG, which changes values, and holds {odd[0]}, which is none of its `values`: save masks as PNG")
     return stored[..., None]

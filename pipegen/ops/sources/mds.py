@@ -7,7 +7,8 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.advice import write
@@ -16,15 +17,16 @@ from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.sources.records.findings import compression, tallied
 from pipegen.ops.sources.records.hashes import INDEX, check_index, listed_hashes, wrong_hashes
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
+from pipegen.ops.sources.records.json_fields import JSON_FIELDS, field_of
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.stored import how_stored
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.reader import Reader
@@ -33,12 +35,14 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.stored import Stored
 
 _PICTURES = frozenset({"jpeg", "png", "bytes", "jpeg_array"})
 _WHOLE = {"int": "int64"} | {name: name for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")}
 _FLOATS = {name: name for name in ("float16", "float32", "float64")}
 _NUMBERS = _WHOLE | _FLOATS
 _TEXTS = frozenset({"str", "str_int", "str_float"})
+_JSON = "json"
 _ARRAY = re.compile(r"ndarray:(\w+):([\d,]+)\Z")
 _WIDEST = 1 << 20
 """Bytes of the longest description of a shard's columns."""
@@ -62,9 +66,20 @@ class Columns:
         """Returns how a column is stored."""
         return self.encodings[self.names.index(name)]
 
+    def place(self, key: str) -> tuple[str, tuple[str, ...]]:
+        """Returns the column that a key names, and the path of a field in it where it is JSON; no path for the whole column."""
+        parts = key.split(".")
+        for end in range(1, len(parts)) if key not in self.names else ():
+            column = ".".join(parts[:end])
+            if column in self.names and self.encoding(column) == _JSON:
+                return column, tuple(parts[end:])
+        return key, ()
+
 
 class Mds(RecordSource):
     """Shards of MosaicML Streaming (MDS), uncompressed. They describe themselves, so that no `index.json` is needed.
+
+    A key may lead into a column of the encoding `json`: `about.label`, `about.boxes.0`. It gives a label, a weight or a tensor.
 
     The shards are mapped into memory and read in the graph, in any order. Nothing is unpickled: a column of the encoding `pkl` cannot be
     read.
@@ -93,9 +108,34 @@ class Mds(RecordSource):
         """Look at the columns of the first shard."""
         columns = self._columns(shards, index)
         for name, feature in self.features.items():
-            problem = _misfit(name, feature, self.key_of(name), columns)
-            if problem is not None:
-                raise problem
+            if not columns.place(self.key_of(name))[1]:
+                problem = _misfit(name, feature, self.key_of(name), columns)
+                if problem is not None:
+                    raise problem
+        self._fields(columns, shards, index)
+
+    def _fields(self, columns: Columns, shards: Sequence[Found], index: RecordIndex) -> dict[str, tuple[tuple[str, ...], Stored]]:
+        """Returns the path of each feature that is a field of JSON, and how it is stored, as the first record says.
+
+        Raises:
+            OpError: `PG431` where that has no such field, or it is something else.
+        """
+        shard = int((index.rows > 0).argmax())
+        offsets, lengths = (part[0].tolist() for part in index.of(shard))
+        found = {}
+        with Opened(shards[shard].path) as stream:
+            for at, (name, feature) in enumerate(self.features.items()):
+                column, path = columns.place(self.key_of(name))
+                field = f"features.{name}.key"
+                if path and kind_of(feature).pictured:
+                    raise OpError("PG431", f"`{name}` is a picture, and a field of the JSON in {column!r} is text or numbers", field=field)
+                if path:
+                    try:
+                        content = field_of(stream.pread(lengths[at], offsets[at]), path)
+                    except ValueError as error:
+                        raise OpError("PG431", f"the column {column!r} of the first record: {error}", field=field) from None
+                    found[name] = path, how_stored(name, feature, content, field)
+        return found
 
     def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterator[Note]:
         """Compare the shards of each folder, and those of all folders below the first, with an `index.json` there."""
@@ -120,27 +160,50 @@ class Mds(RecordSource):
         at = list(self.features).index(name)
         found: list[bytes] = []
         with Opened(shard.path) as stream:
-            encoding = read_columns(stream, shard.size)[0].encoding(self.key_of(name))
+            columns = read_columns(stream, shard.size)[0]
+            column, path = columns.place(self.key_of(name))
+            encoding = columns.encoding(column)
             for offset, length in zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True):
                 found.append(stream.pread(length, offset))
+        if path:
+            return [self._label(name, value, path, f"{shard.path}#{row}") for row, value in enumerate(found)]
         if encoding in _TEXTS:
             return found
         numbers: builtins.list[Any] = np.frombuffer(b"".join(found), np.dtype(_NUMBERS[encoding]).newbyteorder("<")).tolist()
         return numbers
 
+    def _label(self, name: str, value: bytes, path: tuple[str, ...], where: str) -> bytes:
+        try:
+            return field_of(value, path)
+        except ValueError as error:
+            raise OpError("PG431", f"{where}: the column for `{name}`: {error}", field=f"features.{name}") from None
+
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped shards."""
         columns = self._columns(shards, index)
-        encodings = {name: columns.encoding(self.key_of(name)) for name in self.features}
-        return _Samples(self.features, encodings, shards, index, self.parts(), labels)
+        encodings = {name: columns.encoding(columns.place(self.key_of(name))[0]) for name in self.features}
+        return _Samples(self.features, encodings, self._fields(columns, shards, index), shards, index, self.parts(), labels)
 
 
 class _Samples(MappedReader):
     """Reads columns of samples that are mapped into memory."""
 
-    def __init__(self, features: Mapping[str, RecordFeature], encodings: Mapping[str, str], *about: Any) -> None:
+    def __init__(
+        self,
+        features: Mapping[str, RecordFeature],
+        encodings: Mapping[str, str],
+        fields: Mapping[str, tuple[tuple[str, ...], Stored]],
+        *about: Any,
+    ) -> None:
         super().__init__(*about)
-        self.features, self.encodings = features, encodings
+        self.features, self.encodings, self.fields = features, encodings, fields
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        """Says what is fetched, and that JSON is read."""
+        return super().python(features, ram_budget) or (JSON_FIELDS if any(name in self.fields for name in features) else "")
+
+    def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
+        return field_of(content, self.fields[feature][0]) if feature in self.fields else content
 
     def damaged_files(self) -> Iterator[tuple[str, str]]:
         """Compare the hashes that Streaming wrote into `index.json` beside the shards."""
@@ -154,7 +217,7 @@ class _Samples(MappedReader):
         return tuple(features)
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        from pipegen.ops.lowering.record_values import from_raw, from_text
+        from pipegen.ops.lowering.record_values import from_member, from_raw, from_text
 
         found = {}
         for name in features:
@@ -162,7 +225,10 @@ class _Samples(MappedReader):
             lookup = self.label_columns[name].lookup if name in self.label_columns else None
             array = _ARRAY.match(encoding)
             dtype = array[1] if array is not None else _NUMBERS.get(encoding, "")
-            if dtype:
+            if name in self.fields:
+                path, how = self.fields[name]
+                found[name] = from_member(name, feature, how, parts[name], None, lookup, partial(field_of, path=path))
+            elif dtype:
                 found[name] = from_raw(name, feature, dtype, parts[name], lookup)
             else:
                 found[name] = from_text(name, parts[name], lookup)
@@ -188,7 +254,8 @@ def _misfit(name: str, feature: RecordFeature, key: str, columns: Columns) -> Op
         numbers = array[1] if array is not None else encoding
         fits, due = numbers in _NUMBERS, "numbers of one shape"
     if not fits:
-        return OpError("PG431", f"the column {key!r} holds `{encoding}`, and `{name}` is {due}", field=field)
+        help_ = f"a key leads to a field of it, such as `{key}.{name}`" if encoding == _JSON and not kind.pictured else None
+        return OpError("PG431", f"the column {key!r} holds `{encoding}`, and `{name}` is {due}", field=field, help=help_)
     if kind.numbers and math.prod(shape) != math.prod(feature.stored_shape):
         help_ = None if kind.weighs else write(f"shape: [{', '.join(map(str, shape))}]", "arguments", "{} is what it has")
         said = f"the column {key!r} holds arrays of the shape {shape}, and the spec says {feature.stored_shape}"
@@ -234,9 +301,8 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         try:
             columns, starts = read_columns(stream, size)
         except ValueError as error:
-            damage, packed = f"at byte 0, record 0: {error}", compression(stream.pread(16, 0))
-            nothing = ShardRecords(np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int32))
-            return replace(nothing, findings=tallied([("compressed", packed)])) if packed else replace(nothing, damage=damage)
+            nothing: Ints = np.zeros((0, len(keys)), np.int64)
+            return ShardRecords(nothing, nothing.astype(np.int32), f"at byte 0, record 0: {error}")
         varying = [i for i, width in enumerate(columns.sizes) if width is None]
         fixed = sum(width or 0 for width in columns.sizes)
         least = 4 * len(varying) + fixed
@@ -262,6 +328,7 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         count = int(apart.argmax())
         damage = f"at byte {int(begins[count]):,}, record {count:,}: the lengths of its columns do not fit into it"
     offsets = begins[:, None] + 4 * len(varying) + np.cumsum(widths, axis=1) - widths
-    chosen = [columns.names.index(key) if key in columns.names else -1 for key in keys]
+    named = [columns.place(key)[0] for key in keys]
+    chosen = [columns.names.index(name) if name in columns.names else -1 for name in named]
     picked = [(offsets[:count, at], widths[:count, at]) if at >= 0 else (begins[:count], np.full(count, -1)) for at in chosen]
     return ShardRecords(np.stack([o for o, _ in picked], 1), np.stack([w for _, w in picked], 1).astype(np.int32), damage)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import model_validator
 
 from pipegen.errors import OpError
-from pipegen.mounts import Opened, content_of
+from pipegen.mounts import Opened
 from pipegen.ops.sources.records.crc32c import masked_crc32c
-from pipegen.ops.sources.records.findings import compression, tallied
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.inflated import InflatedReader, index_inflated, inflate, inflated_size
 from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in
@@ -49,6 +47,7 @@ class TFRecord(RecordSource):
     checksums: ClassVar[str] = "those of each record"
     labels_of_one_type: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".tfrecord", ".tfrecords", ".tfrec")
+    unpacks: ClassVar[Mapping[str, str]] = {"gzip": ".gz"}
 
     content: Literal["example", "bytes"] = "example"
     """What a record is: a `tf.Example`, or the `bytes` of the one feature, such as a JPEG file."""
@@ -71,19 +70,11 @@ class TFRecord(RecordSource):
         return frozenset({"path"} if self.compression == "none" else ())
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Walk from length to length, and compare the checksums of all lengths at once.
+        """Walk from length to length, and compare the checksums of all lengths at once."""
+        return index_inflated(path) if self.compression == "gzip" else index_tfrecord(path, size)
 
-        Raises:
-            OpError: `PG430` for a file that is compressed in another way than the spec says.
-        """
-        if self.compression == "gzip":
-            return index_inflated(path)
-        found = index_tfrecord(path, size)
-        packed = compression(content_of(path, 16)) if found.damage and not len(found.offsets) else ""
-        if packed == "gzip":
-            help_ = "`compression: gzip` reads it; uncompressed files are read in any order, and faster"
-            raise OpError("PG430", f"{path!r} is compressed by gzip", field="path", help=help_)
-        return replace(found, damage="", findings=tallied([("compressed", packed)])) if packed else found
+    def shard_endings(self) -> tuple[str, ...]:
+        return self.suffixes if self.compression == "none" else tuple(f"{suffix}.gz" for suffix in self.suffixes)
 
     def index_options(self) -> str:
         """The compression."""

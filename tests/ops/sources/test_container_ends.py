@@ -323,15 +323,45 @@ COMPRESSED = {
 
 
 @pytest.mark.parametrize("how", COMPRESSED)
-@pytest.mark.parametrize("op", ["webdataset", "mds", "tfrecord", "zip"])
+@pytest.mark.parametrize("op", ["webdataset", "mds", "tfrecord", "zip", "array_record", "arrow", "sqlite", "hdf5", "lmdb"])
 def test_a_compressed_container_is_said_to_be_compressed_and_not_damaged(tmp_path: Path, op: str, how: str) -> None:
     path = tmp_path / "a.tar"
-    path.write_bytes(COMPRESSED[how](whole_of(tmp_path / "whole", op)))
+    path.write_bytes(COMPRESSED[how](whole_of(tmp_path / "whole", op) if op in ("webdataset", "mds", "tfrecord", "zip") else bytes(9999)))
     source: Any = sources()[op](path=path.name, features=FEATURES)
     with pytest.raises(OpError, match="compressed") as error:
         source.list(tmp_path)
     assert error.value.code == "PG430"
     assert "damaged" not in error.value.message
+
+
+@pytest.mark.parametrize(("op", "ending", "packed"), [
+    ("webdataset", ".tar", ".tar.gz"), ("webdataset", ".tar", ".tgz"), ("webdataset", ".tar", ".tar.zst"), ("webdataset", ".tar", ".tzst"),
+    ("mds", ".mds", ".mds.zstd"), ("mds", ".mds", ".mds.gz"), ("zip", ".zip", ".zip.xz"), ("tfrecord", ".tfrecord", ".tfrecord.zst"),
+])  # fmt: skip
+def test_a_folder_of_compressed_shards_says_so(tmp_path: Path, op: str, ending: str, packed: str) -> None:
+    """Also by a pattern, and beside what an index says of the shards as they are unpacked."""
+    write(tmp_path / f"a{ending}", op)
+    raw = {"basename": f"a{ending}", "bytes": (tmp_path / f"a{ending}").stat().st_size, "hashes": {}}
+    shard = {"raw_data": raw, "samples": 3, "zip_data": raw | {"basename": f"a{packed}"}, "compression": "zstd"}
+    (tmp_path / "index.json").write_text(json.dumps({"version": 2, "shards": [shard]}))
+    (tmp_path / f"a{packed}").write_bytes(COMPRESSED["zstd"]((tmp_path / f"a{ending}").read_bytes()))
+    (tmp_path / f"a{ending}").unlink()
+    for path in (".", f"a{packed}", f"*{packed}"):
+        with pytest.raises(OpError, match="1 file is compressed as a whole") as error:
+            listed_codes(tmp_path, path, op)
+        assert error.value.code == "PG430"
+
+
+def test_a_folder_of_tfrecord_files_is_read_as_its_compression_says(tmp_path: Path) -> None:
+    write(tmp_path / "whole", "tfrecord")
+    (tmp_path / "a.tfrecord.gz").write_bytes(gzipped((tmp_path / "whole").read_bytes()))
+    for path in (".", "*.gz"):
+        with pytest.raises(OpError, match="compressed by gzip") as error:
+            listed_codes(tmp_path, path)
+        assert error.value.help is not None
+        assert "`compression: gzip`" in str(error.value.help)
+        source: Any = sources()["tfrecord"](path=path, compression="gzip", features=FEATURES)
+        assert source.list(tmp_path).shards.rows.tolist() == [3]
 
 
 def zip_of(*names: str, streamed: bool = False, comment: bytes = b"") -> bytes:

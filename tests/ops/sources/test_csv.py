@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,8 @@ def test_rows_are_records_in_their_order(folder: Path) -> None:
     [
         ("file\tbreed\na.jpg\tpug\nsub/b.png\tchow\nc.jpg\tpug\n", "t.tsv", {}),
         ("file;breed\na.jpg;pug\nsub/b.png;chow\nc.jpg;pug", "t.csv", {"separator": ";"}),
+        ("sep=;\r\nfile;breed\r\na.jpg;pug\r\nsub/b.png;chow\r\nc.jpg;pug", "t.csv", {}),
+        ('"sep=|"\nfile;breed\na.jpg;pug\nsub/b.png;chow\nc.jpg;pug', "t.csv", {"separator": ";"}),
         ("file breed\n a.jpg   pug\nsub/b.png\tchow\n\nc.jpg pug\n", "t.txt", {"separator": "whitespace"}),
         ('\ufefffile,breed\r\n"a.jpg",pug\r\nsub/b.png,chow\r\n\r\n./c.jpg, pug \r\n', "t.csv", {}),
         ('id,file,breed,note\n7,a.jpg,pug,"two\nlines, and a comma"\n8,sub/b.png,chow,\n9,c.jpg,pug,x\n', "t.csv", {}),
@@ -152,6 +155,7 @@ def test_the_method_keras_takes_the_first_rows(folder: Path) -> None:
         ("file,breed\n", {}, "PG402", "path", "has no rows"),
         ("", {}, "PG402", "path", "has no rows"),
         ("file,breed\ncaf\xe9.jpg,x\n".encode("latin-1"), {}, "PG421", "path", "is no text in UTF-8: byte 14 is 0xe9"),
+        (gzip.compress(ROWS.encode()), {}, "PG421", "path", "is compressed by gzip, and tables are read as text | unpack it: `gunzip"),
         ('file,breed\n"a.jpg,x\n', {}, "PG421", "path", "cannot be read as a table"),
         (ROWS, {"path": "nowhere.csv"}, "PG401", "path", "does not exist"),
         (ROWS, {"path": "sub"}, "PG401", "path", "is a folder and no table"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,12 @@ def test_damaged_lines_are_named(tmp_path: Path, rows: list[str], says: str) -> 
 def test_json_lines_are_utf8(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(b'{"n": "\xe9"}')
     assert "no text in UTF-8: byte 7 is 0xe9" in refusal(JsonLines(path="t.jsonl", features={"n": {"kind": "label"}}), tmp_path).message
+
+
+def test_compressed_lines_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(b'{"n": 1}'))
+    error = refusal(JsonLines(path="t.jsonl.gz", features={"n": {"kind": "label"}}), tmp_path)
+    assert "is compressed by gzip" in error.message
 
 
 def sheet(folder: Path, name: str = "t.xlsx") -> str:

@@ -312,13 +312,23 @@ def as_array(name: str, given: Any) -> Any:
     return array
 
 
+def check_channels(name: str, shape: Sequence[int], help_: str, field: str | None = None) -> None:
+    """Checks that the channels of pictures `(n, height, width, channels)` do not come first.
+
+    Raises:
+        OpError: `PG204` where they seem to.
+    """
+    if shape[-1] > 4 and shape[1] in (1, 3, 4):
+        message = f"the channels of `{name}` seem to come first: its shape is {tuple(shape)}"
+        raise OpError("PG204", message, field=field, help=help_)
+
+
 def _ranked(name: str, feature: ArrayFeature, array: Any) -> Any:
     """`(n, height, width, channels)`: gray images get their channel axis."""
     shape = array.shape
     if array.ndim == 4:
-        if feature.channels is None and shape[-1] > 4 and shape[1] in (1, 3, 4):
-            message = f"the channels of `{name}` seem to come first: its shape is {shape}"
-            raise OpError("PG204", message, help="pass `np.moveaxis(x, 1, -1)`, or say how many `channels` there are")
+        if feature.channels is None:
+            check_channels(name, shape, "pass `np.moveaxis(x, 1, -1)`, or say how many `channels` there are")
         return array
     if array.ndim == 3 and not (shape[-1] in (1, 3, 4) and shape[0] > 4):
         return array[..., None]

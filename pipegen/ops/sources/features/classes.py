@@ -30,6 +30,8 @@ Classes = int | tuple[str, ...] | None
 _MOST = 100_000
 _LISTED = 12
 """Classes that advice writes out at most."""
+_ALL_OF_THEM = "give `classes` all of them, or leave such rows out"
+_NO_LABEL = "`ignore: [-1]` leaves rows of -1 out; where all are -1, which stands for no label, leave the feature out"
 _SHOWN = 3
 
 
@@ -186,7 +188,8 @@ def _numbered(
         row = odd if codes is None else int(np.argmax(codes == odd))
         there = f"{count(known, 'class', 'classes')} are {offset} to {known - 1 + offset}" if known > 0 else f"classes begin with {offset}"
         shifted = low in (0, 1) and high - low < known and low != offset
-        help_ = f"`offset: {low}` counts classes from {low}" if shifted else "give `classes` all of them, or leave such rows out"
+        help_ = f"`offset: {low}` counts classes from {low}" if shifted else _ALL_OF_THEM
+        help_ = _NO_LABEL if low == -1 and not shifted else help_
         message = f"{where(row)} is {int(stored[odd])}, and {there}"
         raise OpError("PG420", message, field="classes" if classes is not None else None, help=help_)
     names = classes if isinstance(classes, tuple) else tuple(map(str, range(offset, known + offset)))
@@ -214,7 +217,7 @@ def _named(
         found = index.get(text, index.get(plain(text), index.get(day)))
         if found is None:
             near = closest(text, names)
-            help_ = f"is {near!r} meant?" if near else "give `classes` all of them, or leave such rows out"
+            help_ = f"is {near!r} meant?" if near else _ALL_OF_THEM
             message = f"{where(values.first(text))} is {text!r}, which `classes` does not list"
             raise OpError("PG420", message, field="classes", help=help_)
         codes.append(found)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.array_rows.rows import check_channels
 from pipegen.ops.sources.records.by_library import StoreSource
 from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.stores.base import Store, Stored
 
 _RANGES: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
@@ -33,6 +36,17 @@ class ArrayStoreSource(StoreSource):
                 array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
                 found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
         return tuple(found) if images else (encoded,)
+
+    pictured: ClassVar[str] = "the bytes of an image file, or an array of uint8, uint16 or float32"
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        """Look at the shapes of images, too."""
+        super().examine(shards, index)
+        columns = self.first(shards, index).columns()
+        for name, feature in self.features.items():
+            held = columns[self.key_of(name)]
+            if kind_of(feature).levels and len(held.shape) == 3:
+                check_channels(name, (int(index.first[-1]), *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
 
     def pictures(self, held: Stored) -> bool:
         """Byte strings, or arrays of two or three dimensions."""

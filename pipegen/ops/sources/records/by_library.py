@@ -143,7 +143,7 @@ class StoreSource(RecordSource):
             return OpError("PG431", f"the first file has no key {key!r}", field=field, help=help_)
         held, kind = columns[key], kind_of(feature)
         if kind.pictured:
-            fits, due = self.pictures(held), "the bytes of an image file"
+            fits, due = self.pictures(held), self.pictured
         elif kind.labels:
             fits, due = held.encoded or (held.shape in ((), (1,)) and held.dtype[:1] in "iubf"), "one class index, or the name of a class"
         else:
@@ -155,6 +155,9 @@ class StoreSource(RecordSource):
         if kind.numbers and not kind.weighs and not held.encoded:
             help_ = write(f"shape: {list(held.shape)}", "arguments", "{} takes them as they are")
         return OpError("PG431", f"{key!r} holds {_in_words(held)}, and `{name}` is {due}", field=field, help=help_)
+
+    pictured: ClassVar[str] = "the bytes of an image file"
+    """What a column of pictures holds, in words."""
 
     def pictures(self, held: Stored) -> bool:
         """Tells whether a column can hold pictures."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -33,11 +34,12 @@ class Kind(NamedTuple):
     severity: Literal["error", "warning", "info"] = "warning"
 
 
+UNPACK = "`gunzip FILE`, `zstd -d FILE` or `xz -d FILE`, as its ending says"
 KINDS: Mapping[str, Kind] = {
     "compressed": Kind(
         "file is compressed as a whole, and its records cannot be read in place",
         "files are compressed as a whole, and their records cannot be read in place",
-        "unpack it first, such as by `gunzip FILE`, `zstd -d FILE` or `xz -d FILE`; the images in it are compressed already",
+        f"unpack it first: {UNPACK}; the images in it are compressed already",
         "PG430",
         "error",
     ),
@@ -146,12 +148,28 @@ _MAGICS = {
     b"\x1f\x9d": "compress", b"\xff\x06\0\0sNaPpY": "snappy", b"7z\xbc\xaf\x27\x1c": "7z",
 }  # fmt: skip
 
+_ENDINGS = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".snappy", ".Z"})
+"""What programs that compress files put behind their names."""
+_TARS = frozenset({".tgz", ".tbz", ".tbz2", ".txz", ".tzst", ".tlz4"})
+"""Short forms of these behind `.tar`."""
+
 
 def compression(head: bytes) -> str:
     """Returns what compressed a file that begins with these bytes; empty where nothing known did."""
     found = next((name for magic, name in _MAGICS.items() if head.startswith(magic)), "")
     zlib = len(head) > 1 and head[0] == 0x78 and int.from_bytes(head[:2], "big") % 31 == 0
     return found or ("zlib" if zlib else "")
+
+
+def unpacked_name(name: str) -> str:
+    """Returns the name that a file has before a program compresses it, by its ending; empty where no such program gave it its name."""
+    stem, ending = os.path.splitext(name)
+    return stem if ending in _ENDINGS else f"{stem}.tar" if ending in _TARS else ""
+
+
+def unpacking_help(how: str) -> str:
+    """Returns what is said of files that a source reads where its `compression` says what they are compressed by."""
+    return f"`compression: {how}` reads them; uncompressed files are read in any order, and faster"
 
 
 def tallied(seen: Iterable[tuple[str, str]]) -> dict[str, tuple[int, str]]:

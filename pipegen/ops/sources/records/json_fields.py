@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 JSON = "json"
+JSON_FIELDS = "fields of JSON"
+"""What Python is called for where such fields are read, in words."""
 
 
 def taken_apart(key: str) -> tuple[str, tuple[str, ...]]:

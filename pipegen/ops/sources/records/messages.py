@@ -96,6 +96,9 @@ def _misfit(name: str, feature: RecordFeature, key: str, record: Mapping[str, Va
         if near is not None:
             help_ = (write(f"key: {near}", "arguments", "is {} meant?"), help_)
         return OpError("PG431", f"the first record has no key {key!r}", field=field, help=help_)
+    if value.held == "steps":
+        message = f"{key!r} of the first record is a feature list of a `tf.SequenceExample`, which holds a value for each step"
+        return OpError("PG431", message, field=field, help="write a `tf.Example` for each step, whose keys hold one value each")
     holds = f"{count(len(value.items), 'item')} of type {value.held}" if value.held else "nothing"
     kind = kind_of(feature)
     wanted = math.prod(feature.stored_shape)

@@ -16,7 +16,7 @@ from pipegen.ops.sources.records.shard_folders import check_links, is_file, shar
 from pipegen.ops.sources.records.shard_sets import check_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.base import Note
 
@@ -95,6 +95,7 @@ def find_shards(
     suffixes: tuple[str, ...],
     marks: tuple[str, ...] = (),
     notes: list[Note] | None = None,
+    unpacks: Mapping[str, str] | None = None,
 ) -> tuple[str, list[Found]]:
     """Finds the shards of a source, in the order of their paths; each counts once, however often it is named.
 
@@ -104,6 +105,7 @@ def find_shards(
         suffixes: Such as `(".tar",)`.
         marks: Names of files: a folder that holds one of them is a shard.
         notes: Takes what was odd.
+        unpacks: As `RecordSource.unpacks`.
 
     Returns:
         The folder that all of them lie in, and the shards.
@@ -119,7 +121,7 @@ def find_shards(
     for place, pattern in enumerate([given] if isinstance(given, str) else given):
         field = f"path.{place}" if several else "path"
         for one in expand(pattern):
-            found, wildcard = _matched(base, one, field, suffixes, marks, notes if notes is not None else [])
+            found, wildcard = _matched(base, one, field, suffixes, marks, notes if notes is not None else [], unpacks or {})
             paths |= dict.fromkeys(found)
             if wildcard is None:
                 named.update(found)
@@ -150,7 +152,7 @@ def written(path: str, about: os.stat_result) -> int:
 
 
 def _matched(
-    base: str, pattern: str, field: str, suffixes: tuple[str, ...], marks: tuple[str, ...], notes: list[Note]
+    base: str, pattern: str, field: str, suffixes: tuple[str, ...], marks: tuple[str, ...], notes: list[Note], unpacks: Mapping[str, str]
 ) -> tuple[list[str], str | None]:
     """The absolute paths of the files that one path names, and what their names are matched by: `None` where it names one."""
     if "://" in pattern:
@@ -160,7 +162,7 @@ def _matched(
         return [whole], None
     if os.path.isdir(whole):
         stores = _stores(whole, marks)
-        return stores or shards_below(whole, field, suffixes, notes), "*"
+        return stores or shards_below(whole, field, suffixes, notes, unpacks), "*"
     if os.path.isfile(whole):
         return [whole], None
     if not has_magic(pattern):

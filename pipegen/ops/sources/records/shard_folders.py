@@ -11,15 +11,13 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.records.findings import finding_notes
+from pipegen.ops.sources.records.findings import finding_notes, unpacked_name, unpacking_help
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 _LOCK = "lock.mdb"
 """What LMDB keeps beside the records of a folder."""
-_PACKED = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".snappy", ".Z"})
-"""What programs that compress files put behind their names."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +32,11 @@ class _Seen:
 
     def add(self, path: str, name: str, top: str, suffixes: tuple[str, ...]) -> None:
         """Adds a file."""
-        stem, ending = os.path.splitext(name)
         if is_hidden(name) or name == _LOCK:
             self.hidden.append(os.path.relpath(path, top))
         elif name.endswith(suffixes):
             self.shards.append(path)
-        elif ending in _PACKED and stem.endswith(suffixes):
+        elif unpacked_name(name).endswith(suffixes):
             self.packed.append(path)
         else:
             self.others.append(os.path.relpath(path, top))
@@ -60,7 +57,7 @@ class _Seen:
             yield Note("PG411", message, "list such folders in `path`", field, "warning")
 
 
-def shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list[Note]) -> list[str]:
+def shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list[Note], unpacks: Mapping[str, str]) -> list[str]:
     """The files below a folder that are shards by their names; `notes` takes what else lies there.
 
     Raises:
@@ -84,9 +81,12 @@ def shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list
     check_links(seen.shards, field)
     matching = [path for path in seen.shards if is_file(path)]
     known = set(matching)
-    packed = [path for path in seen.packed if os.path.splitext(path)[0] not in known]
+    packed = [path for path in seen.packed if unpacked_name(path) not in known]
     if packed:
         (note,) = finding_notes(((path, {"compressed": (1, "")}) for path in packed), field)
+        read = next((how for how, ending in unpacks.items() if all(path.endswith(ending) for path in packed)), None)
+        if not matching and read is not None:
+            raise OpError(note.code, f"all shards below {folder!r} are compressed by {read}", field=field, help=unpacking_help(read))
         if not matching:
             raise OpError(note.code, note.message, field=field, help=note.help)
         notes.append(replace(note, help=f"{note.help}; a pattern such as `*{suffixes[0]}` leaves them out"))

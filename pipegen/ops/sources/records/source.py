@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -11,13 +12,14 @@ from pydantic import Field, field_validator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.records.findings import finding_notes
+from pipegen.ops.sources.records.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.records.index import RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
@@ -58,6 +60,8 @@ class RecordSource(DescribedRecords):
 
     suffixes: ClassVar[tuple[str, ...]]
     """How the names of shards end, where `path` is a folder."""
+    unpacks: ClassVar[Mapping[str, str]] = {}
+    """By the `compression` that shards may have, what stands behind their names then."""
     marks: ClassVar[tuple[str, ...]] = ()
     """Names of files of which a folder holds one where it is a shard as a whole."""
     checksums: ClassVar[str] = ""
@@ -109,10 +113,10 @@ class RecordSource(DescribedRecords):
 
     def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
         beside: builtins.list[Note] = []
-        root, shards = find_shards(str(base), self.path, self.suffixes, self.marks, beside)
+        root, shards = find_shards(str(base), self.path, self.shard_endings(), self.marks, beside, self.unpacks)
         index = build_index(
             shards,
-            self.index_shard,
+            self._index,
             parts=len(self.parts()),
             name=f"{self.op}\0{self.indexed_from}\0{root}\0{self.parts()}{self.index_options()}",
             folder=self._folder,
@@ -122,11 +126,11 @@ class RecordSource(DescribedRecords):
         found = [(shard.path, findings) for shard, findings in zip(shards, index.findings, strict=True)]
         empty = {place for place, rows in enumerate(index.rows) if not rows and not index.damage[place] and not found[place][1]}
         notes += finding_notes((path, {"empty": (1, "")} if place in empty else own) for place, (path, own) in enumerate(found))
+        nothing = not int(index.first[-1])
+        _raise_grave(notes if nothing else ())
         notes += [*self.noted(shards, index), *beside]
-        if not int(index.first[-1]):
-            grave = next((note for note in notes if note.severity == "error"), None)
-            if grave is not None:
-                raise OpError(grave.code, grave.message, field=grave.field, help=grave.help)
+        if nothing:
+            _raise_grave(notes)
             help_ = next((f"{note.message}; {note.help}" if note.help else note.message for note in notes if note not in beside), None)
             raise OpError("PG402", f"there is no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path", help=help_)
         self.examine(shards, index)
@@ -184,7 +188,23 @@ class RecordSource(DescribedRecords):
         help_ = write(f"classes: {len(column.names)}", "arguments", "{} says how many there are, and a list what they are called")
         return [*column.notes, Note("PG432", message, help_, f"features.{name}")]
 
+    def _index(self, path: str, size: int) -> ShardRecords:
+        """Finds the records of one shard as `index_shard`, and tells one that is compressed from one that is damaged.
+
+        Raises:
+            OpError: `PG430` for one that is compressed as the source can read it, and does not say so.
+        """
+        found = self.index_shard(path, size)
+        packed = compression(content_of(path, 16)) if found.damage and not len(found.offsets) and not os.path.isdir(path) else ""
+        if packed in self.unpacks:
+            raise OpError("PG430", f"{path!r} is compressed by {packed}", field="path", help=unpacking_help(packed))
+        return replace(found, damage="", findings=tallied([("compressed", packed)])) if packed else found
+
     # What each format says
+
+    def shard_endings(self) -> tuple[str, ...]:
+        """Returns how the names of shards end, where `path` is a folder."""
+        return self.suffixes
 
     def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
         """Returns the bytes that the records of each shard take when they are read, int64; by default those of the file."""
@@ -247,6 +267,17 @@ class RecordSource(DescribedRecords):
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Returns what reads the records; `labels` has the column of each label."""
         raise NotImplementedError
+
+
+def _raise_grave(notes: Iterable[Note]) -> None:
+    """Raises the first note that is an error.
+
+    Raises:
+        OpError: With what it says.
+    """
+    grave = next((note for note in notes if note.severity == "error"), None)
+    if grave is not None:
+        raise OpError(grave.code, grave.message, field=grave.field, help=grave.help)
 
 
 def _damaged(shard: Found, damage: str) -> Note:

@@ -6,7 +6,7 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipegen.ops.sources.records.json_fields import field_of
+from pipegen.ops.sources.records.json_fields import JSON_FIELDS, field_of
 from pipegen.ops.sources.records.members import unpacked_member
 from pipegen.ops.sources.records.reader import MappedReader
 
@@ -49,7 +49,7 @@ class StoredReader(MappedReader):
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         """Says what is fetched, and that JSON is read."""
         said = super().python(features, ram_budget)
-        return said or ("fields of JSON" if any(name in self.paths for name in features) else "")
+        return said or (JSON_FIELDS if any(name in self.paths for name in features) else "")
 
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
         if check_of(feature) in self.parts:

@@ -2,7 +2,8 @@
 
 The layout is that of Protocol Buffers' wire format: a message is a row of fields, each a tag (number and wire type) and a value.
 `Example.features` and `Features.feature` have the number 1; an entry of the map has the key as 1 and a `Feature` as 2, which holds a
-list of bytes (1), floats (2) or integers (3), see `tensorflow/core/example/feature.proto`.
+list of bytes (1), floats (2) or integers (3), see `tensorflow/core/example/feature.proto`. The feature lists of a `SequenceExample` have
+the number 2.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Held = Literal["bytes", "float", "int"]
+Held = Literal["bytes", "float", "int", "steps"]
 _LISTS: dict[int, Held] = {1: "bytes", 2: "float", 3: "int"}
+_FEATURES, _FEATURE_LISTS = 1, 2
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 Buffer = bytes | memoryview
 
@@ -25,7 +27,8 @@ class Value:
     """Holds what a key of a record has.
 
     Attributes:
-        held: The type of its list; `None` where that is empty and untyped.
+        held: The type of its list; `None` where that is empty and untyped; `steps` for a feature list of a `tf.SequenceExample`, which is
+            not read.
         items: The items: `bytes`, `float` or `int`.
     """
 
@@ -34,12 +37,13 @@ class Value:
 
 
 def read_example(record: Buffer) -> dict[str, Value]:
-    """Reads every key of a `tf.Example`.
+    """Reads every key of a `tf.Example`, or of a `tf.SequenceExample`, which has feature lists beside.
 
     Raises:
         ValueError: Where the bytes are none.
     """
-    return {_text(key): _value(record[start:end]) for key, start, end in _entries(record)}
+    steps = {_text(key): Value("steps", ()) for key, _, _ in _entries(record, _FEATURE_LISTS)}
+    return steps | {_text(key): _value(record[start:end]) for key, start, end in _entries(record)}
 
 
 def read_key(record: Buffer, key: bytes) -> Value | None:
@@ -59,10 +63,10 @@ def _text(key: bytes) -> str:
     return key.decode("utf-8", "replace")
 
 
-def _entries(record: Buffer) -> Iterator[tuple[bytes, int, int]]:
-    """Yields each key with the place of its `Feature`."""
+def _entries(record: Buffer, field: int = _FEATURES) -> Iterator[tuple[bytes, int, int]]:
+    """Yields each key of one of the two maps with the place of its `Feature`, or `FeatureList`."""
     for number, start, end in _fields(record, 0, len(record)):
-        if number != 1 or start < 0:
+        if number != field or start < 0:
             continue
         for inner, entry, stop in _fields(record, start, end):
             if inner != 1 or entry < 0:

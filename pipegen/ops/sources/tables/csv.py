@@ -19,8 +19,8 @@ class CsvTable(TableReading):
     path: Annotated[str, Field(min_length=1)]
     """The table, relative to the spec's file: text in UTF-8."""
     separator: Annotated[str, Field(min_length=1)] | None = None
-    """What stands between cells: one character, or `whitespace` for blanks and tabs in any number. By default a tab in `.tsv` and
-    `.tab` files, else a comma."""
+    """What stands between cells: one character, or `whitespace` for blanks and tabs in any number. By default what a first
+    line such as `sep=;` says, which Excel writes, a tab in `.tsv` and `.tab` files, else a comma."""
     header: bool = True
     """Whether the first row names the columns; without it they are numbered from 0."""
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.tables.reading import TableReading
-from pipegen.ops.sources.tables.table import Table, find_table
+from pipegen.ops.sources.tables.table import Table, find_table, not_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,8 +43,7 @@ class JsonLinesTable(TableReading):
                         rows.append(row)
                         lines.append(number)
         except UnicodeDecodeError as error:
-            message = f"{file!r} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
-            raise OpError("PG421", message, field="path", help="save it as UTF-8") from None
+            raise not_text(file, error) from None
         except OSError as error:
             raise OpError("PG421", f"{file!r} cannot be read: {error}", field="path") from None
         columns = tuple(names)

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 _HASHED = 1 << 22
+_EMPTY = "the cell is empty"
+_EMPTY_FIELD = "the field {!r} is empty; where a path beside it names the picture, the file has to be written again with its bytes"
 
 
 class ArrowBlock:
-    """Holds the encoded bytes of a row group in one buffer of Arrow's."""
+    """Holds the encoded bytes of a row group in one buffer of Arrow's; `empty` is said of a row that has none."""
 
-    def __init__(self, column: Any) -> None:
-        self.column = column
+    def __init__(self, column: Any, empty: str) -> None:
+        self.column, self.empty = column, empty
         self.nbytes = int(column.nbytes)
 
     def take(self, rows: Ints) -> Any:
@@ -34,7 +36,7 @@ class ArrowBlock:
         for place, row in enumerate(rows.tolist()):
             value = self.column[row]
             if not value.is_valid:
-                raise ValueError("the cell is empty")
+                raise ValueError(self.empty)
             found[place] = value.as_py()
         return found
 
@@ -100,7 +102,7 @@ class RowGroups(BlockReader):
                 column = pa.concat_arrays(column.chunks)
             for part in inner.split(".") if inner is not None else ():
                 column = column.field(part)
-            return ArrowBlock(column)
+            return ArrowBlock(column, _EMPTY if inner is None else _EMPTY_FIELD.format(f"{name}.{inner}"))
         except (OSError, ValueError, pa.ArrowException) as error:
             raise OSError(f"row group {group} of {self.files[file]} cannot be read: {error}") from error
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.mounts import content_of
 from pipegen.ops.sources.features.label_values import LIST, is_missing, label_texts
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
+from pipegen.ops.sources.records.findings import UNPACK, compression
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ WHITESPACE = "whitespace"
 _TABS = (".tsv", ".tab")
 _MOST_FIELD = 1 << 24
 _MARK = "\ufeff"
+_SEPARATOR = re.compile(r'"?sep=([^"\n\r])"?\s*\Z')
 _DOUBLED = 'close the quote on its line, or write a blank for each line break; a quote within a cell is doubled: `"say ""hi"""`'
 
 
@@ -289,34 +294,47 @@ def find_table(base: str, path: str) -> str:
     return file
 
 
+def not_text(file: str, error: UnicodeDecodeError) -> OpError:
+    """Returns what is said of a file that is not text in UTF-8."""
+    packed = compression(content_of(file, 16))
+    if packed:
+        message = f"{file!r} is compressed by {packed}, and tables are read as text"
+        return OpError("PG421", message, field="path", help=f"unpack it: {UNPACK}")
+    message = f"{file!r} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
+    return OpError("PG421", message, field="path", help="save it as UTF-8")
+
+
 def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
     """Read a table of text in UTF-8.
 
     Args:
         base: What a relative path is relative to.
         path: The file.
-        separator: One character, or `whitespace` for blanks and tabs in any number; by default a tab in `.tsv` and `.tab`, else a comma.
+        separator: One character, or `whitespace` for blanks and tabs in any number; by default what a first line such as `sep=;` says,
+            which Excel writes, a tab in `.tsv` and `.tab`, else a comma.
         header: Whether the first row names the columns.
 
     Raises:
         OpError: `PG401` when there is no such file; `PG421` when it is no table of text, or its rows differ in length.
     """
     file = find_table(base, path)
-    separator = separator or ("\t" if file.lower().endswith(_TABS) else ",")
     lines: list[int] = []
     cells: list[tuple[str, ...]] = []
     spanning: list[int] = []
     try:
         with open(file, encoding="utf-8-sig", newline="") as stream:
-            for line, last, row in _rows(_checked(stream, file), separator):
+            first = stream.readline()
+            said = _SEPARATOR.match(first)
+            separator = separator or (said[1] if said else "\t" if file.lower().endswith(_TABS) else ",")
+            begin = ["\n" if said else first] if first else []
+            for line, last, row in _rows(_checked(chain(begin, stream), file), separator):
                 if row:
                     if last > line:
                         spanning.append(len(cells))
                     lines.append(line)
                     cells.append(tuple(row))
     except UnicodeDecodeError as error:
-        message = f"{file!r} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
-        raise OpError("PG421", message, field="path", help="save it as UTF-8") from None
+        raise not_text(file, error) from None
     except (OSError, csv.Error) as error:
         help_ = _DOUBLED if isinstance(error, csv.Error) and lines else None
         after = f" behind line {lines[-1]:,}" if help_ else ""

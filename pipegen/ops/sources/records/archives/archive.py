@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
-from pipegen.ops.sources.records.findings import KINDS, finding_notes, tallied
+from pipegen.ops.sources.records.findings import KINDS, finding_notes, tallied, unpacked_name
 from pipegen.ops.sources.records.members import unpacked_member
 from pipegen.ops.sources.records.paths import Found
 from pipegen.ops.sources.records.tar_headers import tar_members
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 LISTS = {".zip": zip_members, ".tar": tar_members}
 """By the ending of an archive, what lists its members."""
-_PACKED = re.compile(r"\.(tgz|tbz2?|txz|tzst|tar\.\w+)\Z", re.IGNORECASE)
-"""How the names of compressed tar archives end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +116,7 @@ def _check_packed(path: str, field: str) -> None:
     """Raises `PG430` where a path leads to or into a tar archive that is compressed."""
     parts = path.split("/")
     for i, part in enumerate(parts):
-        if _PACKED.search(part) and os.path.isfile(archive := "/".join(parts[: i + 1])):
+        if unpacked_name(part.lower()).endswith(".tar") and os.path.isfile(archive := "/".join(parts[: i + 1])):
             (note,) = finding_notes([(archive, {"compressed": (1, "")})], field)
             raise OpError(note.code, note.message, field=field, help=note.help)
 
