@@ -18,8 +18,8 @@ os.environ["PIPEGEN_MACHINE"] = "off"  # the constants as they stand, and not as
 from rich.console import Console
 from rich.table import Table
 
+from pipegen.phases.machine import circumstances
 from pipegen.plan.cost import plan_cost
-from pipegen.views.explanation import circumstances
 
 _SIZE = {"resize": {"size": 224}}
 _CROP = {"random_resized_crop": {"size": 224}}

@@ -39,11 +39,23 @@ def available_memory(root: Path = MOUNTED) -> int:
     return free if left is None else min(free, left)
 
 
+def granted_memory(root: Path = Path("/")) -> tuple[int, str] | None:
+    """Returns the bytes that this process may have at most, and who grants them; `None` where nothing says so."""
+    limit, total = Cgroup(root).memory_limit, _meminfo("MemTotal", root)
+    if limit is not None and (total is None or limit < total):
+        return limit, "the control group of this process grants"
+    return None if total is None else (total, "this machine has")
+
+
+def _meminfo(name: str, root: Path = Path("/")) -> int | None:
+    lines = (read_text(root / "proc/meminfo") or "").splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)
+
+
 def _machine_available() -> int:
-    text = read_text(Path("/proc/meminfo"))
-    for line in (text or "").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
+    available = _meminfo("MemAvailable")
+    if available is not None:
+        return available
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return 4 * 2**30

@@ -14,17 +14,19 @@ from pipegen.data.check import WITHOUT_DATA
 from pipegen.data.left_out import warning_lines
 from pipegen.data.shares import unequal_parts
 from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.ignore import suppressed
 from pipegen.garbage import uncollected
 from pipegen.log import log
 from pipegen.phases.compilation import bind, collect_data, compile_spec, load
 from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.hosts import share_line
+from pipegen.phases.memory import memory_findings
 from pipegen.phases.specs import CompiledSpec, Spec
 from pipegen.phases.tuning import untuned, with_tuned
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipegen.api.lock_check import LockCheck
     from pipegen.data.manifest import Manifest
@@ -116,16 +118,28 @@ def _built(
     for line in warning_lines(manifest):
         log.warning("%s", line)
     whole = _compiled(spec, manifest, progress, check)
+    stages: tuple[CompiledSpec, ...] = ()
     if spec.stages:
-        from pipegen.api.stages import StagedPipeline  # here, since most specs have no stages
-        from pipegen.data.in_stage import in_stage
+        from pipegen.data.in_stage import in_stage  # here, since most specs have no stages
 
         stages = tuple(_compiled(stage, in_stage(spec.model, stage.model, manifest)[0], progress) for stage in spec.stages)
+    for line in dict.fromkeys(line for compiled in (whole, *stages) for line in _memory_lines(compiled)):
+        log.warning("%s", line)
+    if stages:
+        from pipegen.api.stages import StagedPipeline
+
         pipe: Pipeline = StagedPipeline(whole, again, stages)
     else:
         pipe = Pipeline(whole, again)
     _warn_of_parts(pipe, manifest)
     return pipe
+
+
+def _memory_lines(compiled: CompiledSpec) -> Iterator[str]:
+    """Yields a line where a compiled spec is expected to hold more memory than it may, with the first way out."""
+    found = memory_findings(compiled.spec, compiled.manifest, compiled.splits)
+    for finding in suppressed(found, compiled.spec.loaded.texts)[0]:
+        yield f"{finding.code} {finding.span or 'the spec'}: {finding.message}: {finding.help[0]}"
 
 
 def _warn_of_parts(pipe: Pipeline, manifest: Manifest) -> None:

@@ -16,9 +16,10 @@ from pipegen.data.places import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.ignore import suppressed
-from pipegen.phases.compilation import bind, findings_with_data
+from pipegen.phases.compilation import bind, compile_plans, findings_with_data
 from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.functions import with_functions
+from pipegen.phases.memory import memory_findings
 from pipegen.spec.extends import through_chain
 from pipegen.spec.stages import of_stage
 
@@ -84,6 +85,7 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     seen = [d for d in seen if d.code != "PG406"]
     try:
         bound = bind(with_functions(spec, request.allowed), manifest)
+        seen += _memory(spec, manifest)
         tests = cheap_results(bound)
         damaged, decoded = _decode(bound, request.sample)
     except SpecError as error:
@@ -100,6 +102,20 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
     read = "rows read" if model.source.has_rows() else "files decoded"
     tested = f"; {len(tests)} of {len(model.tests)} tests run" if model.tests else ""
     return _merge(inspection, seen), f"; {decoded:,} of {sum(map(len, manifest.members.values())):,} {read}{tested}"
+
+
+def _memory(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
+    """Findings about the memory that the spec, and each stage of its training, is expected to hold.
+
+    Raises:
+        SpecError: `PG410` where caches do not fit.
+    """
+    seen: list[Diagnostic] = []
+    for number, one in enumerate((spec, *spec.stages)):
+        plans = bind(one, manifest).plans
+        found = memory_findings(one, manifest, compile_plans(one, manifest, plans))
+        seen += found if one is spec else of_stage(found, seen, number - 1, one.loaded.locate)
+    return seen
 
 
 def _stops(finding: Diagnostic) -> bool:

@@ -56,7 +56,8 @@ def explain(
       pipegen explain flowers.pipegen.yaml --format html --data -o plan.html
     """
     from pipegen.memory import available_cores
-    from pipegen.views.explanation import circumstances, explain_json, explain_text, physical_plans
+    from pipegen.phases.machine import circumstances
+    from pipegen.views.explanation import explain_json, explain_text, physical_plans
     from pipegen.views.stages import stages_text
 
     if data and output_format != "html":
@@ -86,7 +87,8 @@ def _page(loaded: Spec, split: str | None, *, data: tuple[str, ...] | None, phys
     alone."""
     from pipegen.errors import SpecError
     from pipegen.memory import available_cores
-    from pipegen.views.explanation import circumstances, physical_plans
+    from pipegen.phases.machine import circumstances
+    from pipegen.views.explanation import physical_plans
     from pipegen.views.plan_page import Shown, plan_page
 
     shown: dict[str, Shown] | None = None

@@ -143,6 +143,7 @@ _TABLE = (
     Code("PG422", "repeated-file", _W, "A file stands in several rows of a table"),
     Code("PG423", "no-number", _E, "A cell of a table holds no number where one is due"),
     Code("PG424", "unpaired-files", _E, "The files of a record do not fit together by their names"),
+    Code("PG425", "memory-exceeds-limit", _W, "The pipeline is expected to hold more memory than the budget or the machine has"),
     Code("PG430", "damaged-shard", _E, "A file of many records is damaged or cannot be read"),
     Code("PG431", "record-mismatch", _E, "The records and the features of the spec do not fit together"),
     Code("PG432", "labels-scanned", _I, "Every label was read to find the classes"),

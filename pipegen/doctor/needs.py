@@ -12,9 +12,9 @@ from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.doctor.storage import files_of
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data
+from pipegen.phases.machine import circumstances
 from pipegen.plan.cost import plan_cost
 from pipegen.plan.nodes import Cache
-from pipegen.views.explanation import circumstances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

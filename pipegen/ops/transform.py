@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.checks import Odd
-from pipegen.ops.arguments.magnitudes import Magnitude, canonical, has_type, is_level, least, most, resolved
+from pipegen.ops.arguments.magnitudes import Magnitude, canonical, has_type, is_level, least, level_range, most, resolved
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.arguments.sizes import Size
 from pipegen.ops.kinds.registry import named_kinds
@@ -153,15 +153,32 @@ class Transform(Model):
         """The steps that stand in for a random step that fixes the shape, on the other splits."""
         return ()
 
+    _scheduled: Any = PrivateAttr(default=None)
+
     def schedules(self) -> dict[str, Schedule]:
         """The arguments that change over the epochs, by name."""
-        return {k: v for k in type(self).model_fields if isinstance(v := getattr(self, k), Schedule)}
+        given = {k: getattr(self, k) for k in type(self).model_fields}
+        given |= {f"{k}[{i}]": one for k, v in given.items() if isinstance(v, tuple) for i, one in enumerate(v)}
+        return {k: v for k, v in given.items() if isinstance(v, Schedule)}
 
     def at(self, epoch: tf.Tensor) -> Self:
         """The step as it is in one epoch, an integer scalar: its schedules become what they say, as tensors."""
-        fields = type(self).model_fields
-        now = {k: resolved(fields[k], v, epoch, factor=k in self.factors) for k, v in self.schedules().items()}
-        return self.model_copy(update=now) if now else self
+        if not self.schedules():
+            return self
+        now: dict[str, Any] = {}
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if isinstance(value, Schedule):
+                now[name] = resolved(field, value, epoch, factor=name in self.factors)
+            elif isinstance(value, tuple):
+                now[name] = tuple(one.at(epoch, level_range)[0] if isinstance(one, Schedule) else one for one in value)
+        made = self.model_copy(update=now)
+        made._scheduled = self
+        return made
+
+    def over_epochs(self) -> Self:
+        """The step as it was before `at`: with its schedules, which tell of all epochs. A filter is as wide in each of them."""
+        return self if self._scheduled is None else self._scheduled
 
     def parts(self) -> tuple[Part, ...]:
         """The steps that do the work of a policy, or of a step that takes its numbers from data, in the order of their meaning."""

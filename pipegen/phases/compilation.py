@@ -272,18 +272,30 @@ def compile_spec(fitted: FittedSpec) -> CompiledSpec:
         SpecError: `PG410` where they do not fit the budget, `PG416` and `PG417` where the disk cannot have them.
     """
     from pipegen.cache.room import claim_disk  # here, as the passes below: what is only looked at needs neither
-    from pipegen.data.sampling.choice import examples_of_epoch
 
     model, manifest, locate = fitted.spec.model, fitted.manifest, fitted.spec.loaded.locate.label
-    left, prefers = ram_budget(model.runtime), fitted.spec.tuned.cache if fitted.spec.tuned is not None else None
+    splits = compile_plans(fitted.spec, manifest, fitted.plans)
+    claim_disk(model, {split: done.plan for split, done in splits.items()}, manifest, locate)
+    return CompiledSpec(fitted.spec, manifest, fitted.plans, fitted.learned, splits)
+
+
+def compile_plans(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> dict[str, Compiled]:
+    """Runs every split's plan through the passes. The caches of all splits share the RAM budget.
+
+    Raises:
+        SpecError: `PG410` where they do not fit it.
+    """
+    from pipegen.data.sampling.choice import examples_of_epoch
+
+    model, locate = spec.model, spec.loaded.locate.label
+    left, prefers = ram_budget(model.runtime), spec.tuned.cache if spec.tuned is not None else None
     splits: dict[str, Compiled] = {}
-    for split, plan in fitted.plans.items():
+    for split, plan in plans.items():
         count, size = manifest.num_examples(split), manifest.mean_bytes(split) or None
         visits = examples_of_epoch(model, manifest, split)
         splits[split] = optimise(model, plan, num_examples=count, ram_budget=left, file_bytes=size, prefers=prefers, visits=visits)
         left -= claim_cache(model, splits[split].plan, count, left, locate)
-    claim_disk(model, {split: done.plan for split, done in splits.items()}, manifest, locate)
-    return CompiledSpec(fitted.spec, manifest, fitted.plans, fitted.learned, splits)
+    return splits
 
 
 def optimise(

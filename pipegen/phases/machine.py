@@ -18,10 +18,14 @@ from typing import TYPE_CHECKING, Any
 from pipegen.kept import keep, open_kept, user_folder
 from pipegen.log import log
 from pipegen.memory import available_cores
+from pipegen.phases.hosts import resolve_share
+from pipegen.plan.cost import ASSUMED_FILE, Circumstances
 from pipegen.release import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from pipegen.spec.models import PipelineSpec
 
 VARIABLE = "PIPEGEN_MACHINE"
 FOLDER = "machines"
@@ -120,6 +124,23 @@ def machine_file() -> Path | None:
         return None if named == "off" else Path(named).absolute()
     folder = user_folder(FOLDER)
     return folder / f"{_name()}.json" if folder is not None else None
+
+
+def circumstances(
+    spec: PipelineSpec, cores: int, *, examples: int | None = None, file_bytes: float | None = None, stored: int | None = None
+) -> Circumstances:
+    """Returns what the cost of a split depends on.
+
+    Args:
+        spec: The spec.
+        cores: Cores that this process may use.
+        examples: Examples in the split, where the data is known.
+        file_bytes: The mean size of a stored record, where the data is known.
+        stored: The bytes that its source keeps in memory, where the data is known.
+    """
+    used = cores if spec.runtime.threads == "auto" else spec.runtime.threads
+    hosts = resolve_share(spec.runtime).count
+    return Circumstances(file_bytes or ASSUMED_FILE, used, examples, not file_bytes, machine().factors, hosts, stored)
 
 
 def machine() -> Machine:

@@ -10,6 +10,7 @@ from pipegen.physical import nodes as p
 from pipegen.physical.device import crossing, device_kernels, divided, obstacle
 from pipegen.physical.extent import Extent
 from pipegen.physical.verify import verify
+from pipegen.plan.cost import HANDED_OVER
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.types import ElementType
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
     from pipegen.plan.nodes import Node
     from pipegen.spec.models import PipelineSpec
-
-HANDED_OVER = 2
-"""Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
 
 FETCHED_AHEAD = 4
 """Steps whose records are being fetched while another one is read."""

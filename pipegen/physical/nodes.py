@@ -22,6 +22,7 @@ from pipegen.physical.forms import Enters as Enters
 from pipegen.physical.forms import Form as Form
 from pipegen.physical.forms import forms_of as forms_of
 from pipegen.plan import nodes as logical
+from pipegen.plan.cost import LARGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,8 +34,6 @@ Grain = Literal["epoch", "step", "record", "example", "chunk", "batch"]
 Guard = Literal["none", "name", "replace", "tell", "mark"]
 """What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place; or it is told
 whether a record is whole, alone or beside its features."""
-LARGE = 1 << 20
-"""Bytes from which on what a kernel gives takes the memory of earlier batches; the C library keeps smaller blocks at hand."""
 
 
 @dataclass(frozen=True, slots=True)

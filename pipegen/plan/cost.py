@@ -25,6 +25,13 @@ ASSUMED_VALUES = 500 * 375 * 3
 ASSUMED_CLASSES = 100
 """Classes of an encoded label, likewise."""
 
+LARGE = 1 << 20
+"""Bytes from which on what a kernel gives takes the memory of earlier batches; the C library keeps smaller blocks at hand."""
+HANDED_OVER = 2
+"""Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
+
+_BETWEEN = 4
+"""Batches of floats that plain TensorFlow holds at a time while it works on one batch."""
 _EXAMPLE_US = 12.0
 """Taking a batch of records apart and handing them on one by one."""
 _READ_US = 20.0
@@ -59,6 +66,8 @@ class Circumstances:
         examples: Examples in the split, or `None` without data.
         assumed: Whether `file_bytes` is a guess.
         factors: How many times what the constants of this file say a part takes on this machine, by `fitted_as`; 1 where nothing is said.
+        hosts: How many processes share a batch.
+        stored: Bytes that the source keeps in memory of what is stored, or `None` where only the types of records are known.
     """
 
     file_bytes: float = ASSUMED_FILE
@@ -66,6 +75,8 @@ class Circumstances:
     examples: int | None = None
     assumed: bool = True
     factors: Mapping[str, float] = field(default_factory=dict, hash=False)
+    hosts: int = 1
+    stored: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +214,45 @@ def _own_us(node: Node, together: bool) -> float:
 def _held(node: Node, plan: Plan, given: Circumstances) -> int:
     """Bytes that a node keeps: what a parallel map has ready, a batch being stacked, batches that wait, a cache."""
     example = example_bytes(node.out)
+    rows = -(-plan.batch.size // given.hosts)
     match node:
         case Shuffle():
             return int(given.file_bytes) * (given.examples or 0)
+        case Read() if given.stored is not None:
+            return given.stored
         case Read() if reads_rows(node):
             return example * (given.examples or 0)
         case Element():
-            return example * min(node.chunk, plan.batch.size) * (given.threads if node.parallel else 1)
+            decoded = example * min(node.chunk, rows)
+            if any(stage.decode_us(ASSUMED_FILE) for stage in node.stages):  # the whole image, before it is cut or made smaller
+                decoded += int(ASSUMED_VALUES * given.file_bytes / ASSUMED_FILE)
+            return decoded * (given.threads if node.parallel else 1)
         case Cache():
             return 0 if node.disk else example * (given.examples or 0)
         case Batch():
-            return example * node.size * (given.threads if any(isinstance(n, Cache) for n in plan.nodes) else 1)
+            return example * rows * (given.threads if any(isinstance(n, Cache) for n in plan.nodes) else 1)
         case Kernel():
-            return example * plan.batch.size * (given.threads if node.parallel else 1)
+            return rows * (example * _at_a_time(node, plan, given) + _between(node, given))
         case Prefetch():
-            return example * plan.batch.size * node.batches
+            return example * rows * node.batches
     return 0
+
+
+def _at_a_time(node: Kernel, plan: Plan, given: Circumstances) -> int:
+    """Counts the batches of a kernel that there are at a time, less those that are prefetched.
+
+    Large results of what is compiled have places, which are kept: one for each batch that is computed, waits or is in use.
+    """
+    computed = given.threads if node.parallel else 1
+    if not node.compiled or plan.index.buckets or example_bytes(node.out) * plan.batch.size < LARGE * given.hosts:
+        return computed
+    is_last = node is [n for n in plan.nodes if isinstance(n, Kernel)][-1]
+    return computed + HANDED_OVER + (0 if is_last else sum(n.batches for n in plan.nodes if isinstance(n, Prefetch)))
+
+
+def _between(node: Kernel, given: Circumstances) -> int:
+    """Counts the bytes for each example of what the operations of a kernel hand on to each other, where they are not compiled into one."""
+    if node.compiled or not any(stage.compilable for stage in node.stages):
+        return 0
+    values = sum(_values(t, t) for _, t in node.out.items() if not kind_of(t).indexed)
+    return _BETWEEN * 4 * values * (given.threads if node.parallel else 1)

@@ -257,7 +257,8 @@ class Runtime(Model):
     threads: Literal["auto"] | PositiveInt = "auto"
     """Threads that read, decode and augment; `auto` is every core that this process may use."""
     ram_budget: Literal["auto"] | ByteSize = "auto"
-    """Memory for caches and buffers, such as `8GiB`; `auto` is half of what the machine or container leaves free."""
+    """Memory for caches and buffers, such as `8GiB`; `auto` is half of what the machine or container leaves free. Caches never take more;
+    `validate --data` and `build` warn where the rest does."""
     remote_cache: RemoteCache = RemoteCache()
     """Where files of other machines are kept, and how much of them."""
     jit: Literal["auto", "always", "never"] = "auto"

@@ -8,12 +8,11 @@ from pipegen.notebook import Explanation
 from pipegen.ops.acting import runs_on
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.hosts import share_line
-from pipegen.phases.machine import machine
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
 from pipegen.physical.device import sent
 from pipegen.physical.nodes import Setting
 from pipegen.physical.render import physical_json, render_physical
-from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
+from pipegen.plan.cost import plan_cost
 from pipegen.plan.fitting_plans import learning_steps
 from pipegen.plan.lanes import recipes
 from pipegen.plan.render import plan_json, render_plan
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from pipegen.passes import Compiled, PassRecord
     from pipegen.physical.nodes import Physical
+    from pipegen.plan.cost import Circumstances
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
 
@@ -163,19 +163,6 @@ def _passes(done: Compiled) -> str:
             lines.append(f"  {'':<{width}}      because {record.reason}")
     lines.append(f"  {CLASSES}")
     return "\n".join(lines)
-
-
-def circumstances(spec: PipelineSpec, cores: int, *, examples: int | None = None, file_bytes: float | None = None) -> Circumstances:
-    """Returns what the cost of a split depends on.
-
-    Args:
-        spec: The spec.
-        cores: Cores that this process may use.
-        examples: Examples in the split, where the data is known.
-        file_bytes: The mean size of a stored record, where the data is known.
-    """
-    threads = cores if spec.runtime.threads == "auto" else spec.runtime.threads
-    return Circumstances(file_bytes or ASSUMED_FILE, threads, examples, not file_bytes, machine().factors)
 
 
 def physical_plans(spec: PipelineSpec, compiled: dict[str, Compiled], threads: int, *, every: bool) -> dict[str, list[Physical]]:

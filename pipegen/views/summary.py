@@ -9,9 +9,10 @@ from pipegen.data.left_out import left_out
 from pipegen.data.sampling.choice import examples_of_epoch
 from pipegen.notebook import box, folded, preformatted, table
 from pipegen.phases.hosts import share_line
+from pipegen.phases.machine import circumstances
 from pipegen.phases.specs import step_texts
 from pipegen.views.cut_items import cut_items
-from pipegen.views.explanation import circumstances, explain_text
+from pipegen.views.explanation import explain_text
 from pipegen.views.model_check import fitting_loss, targets_of
 from pipegen.views.stages import stage_rows
 from pipegen.views.visits import visits

@@ -25,11 +25,12 @@ from pipegen.data.testing import choose
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
-from pipegen.phases.compilation import bind, claim_cache, collect_data, inspect, optimise
+from pipegen.phases.compilation import bind, claim_cache, collect_data, compile_plans, inspect, optimise
 from pipegen.phases.data_tests import begin, run_cheap, run_on_files
 from pipegen.phases.ejection import ejection_findings, given_data
 from pipegen.phases.functions import with_functions
 from pipegen.phases.layered import before_layer, layer_config
+from pipegen.phases.memory import memory_findings
 from pipegen.plan.build import Builder
 from pipegen.plan.served import layered_plan, served_plan
 from pipegen.types import ElementType, FeatureType
@@ -264,6 +265,8 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
             compiled = optimise(spec.model, plan, num_examples=count, ram_budget=fixed)
             claim_cache(spec.model, compiled.plan, count, fixed, found.loaded.locate.label)
             plans[split] = compiled.plan
+        if code == "PG425":
+            result += memory_findings(spec, collected.manifest, compile_plans(spec, collected.manifest, found.plans))
         if code in TESTING:
             import pipegen
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import pytest
 import yaml
 
-from pipegen.ops.arguments.magnitudes import Magnitude, factor_range, has_type, level_range, symmetric_range
+from pipegen.ops.arguments.magnitudes import factor_range, level_range, symmetric_range
+from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import transforms
 from pipegen.spec.load import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LINEAR = {"linear": {"from": 5, "to": 15, "epochs": [2, 6]}}
 COSINE = {"cosine": {"from": 0, "to": 10, "epochs": [0, 4]}}
@@ -100,25 +106,88 @@ def test_a_slip_in_the_name_is_seen() -> None:
     assert "did you mean `linear`?" in finding.help
 
 
-SCHEDULED = [
+def plain_types(annotation: Any) -> set[Any]:
+    """The plain numbers that an argument is made of; with a schedule's class where it takes one."""
+    if annotation in (int, float):
+        return {annotation}
+    if isinstance(annotation, type):
+        return {Schedule} if issubclass(annotation, Schedule) else set()
+    return set().union(*map(plain_types, get_args(annotation)))
+
+
+def given(op: type[Transform]) -> dict[str, Any]:
+    """The arguments of a step's example."""
+    read = yaml.safe_load(op.examples[0].yaml)
+    return {} if isinstance(read, str) else dict(next(iter(read.values())) or {})
+
+
+def value_of(op: type[Transform], field: str) -> Any:
+    """What an argument is in the example, else by default."""
+    default = op.model_fields[field].default
+    return given(op).get(field, list(default) if isinstance(default, tuple) else default)
+
+
+NUMBERS = [
     (name, field)
     for name, op in transforms().items()
     for field, info in op.model_fields.items()
-    if has_type(info, Magnitude)
-    and field in (next(iter(yaml.safe_load(op.examples[0].yaml).values())) if ":" in op.examples[0].yaml else {})
+    if op.random and plain_types(info.annotation) & {int, float}
 ]
+"""Every argument of a random step that is a number or is made of numbers."""
+TAKING = [(name, field) for name, field in NUMBERS if Schedule in plain_types(transforms()[name].model_fields[field].annotation)]
+SCHEDULED = [
+    (name, field)
+    for name, field in TAKING
+    if field != "probability" and isinstance(value_of(transforms()[name], field), (int, float, list))
+]
+SCHEDULES_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "schedules.md"
+
+
+def test_what_takes_no_schedule_is_listed_with_its_reason() -> None:
+    """Every number and range of a random step takes a schedule; the reference names the others, less whole numbers, and nothing else."""
+    page = SCHEDULES_PAGE.read_text(encoding="utf-8").partition("## What stays as it is")[2]
+    listed = set(re.findall(r"`(\w+\.\w+)`", page))
+    refused = {(name, field) for name, field in NUMBERS if (name, field) not in TAKING}
+    whole = {pair for pair in refused if plain_types(transforms()[pair[0]].model_fields[pair[1]].annotation) == {int}}
+    assert listed == {f"{name}.{field}" for name, field in refused - whole}
+    assert len(TAKING) > 150, "most take one"
+
+
+@pytest.mark.parametrize(("name", "field"), NUMBERS)
+def test_a_schedule_is_taken_or_refused_in_words(name: str, field: str) -> None:
+    op = transforms()[name]
+    value = value_of(op, field)
+    if value is None:
+        return  # beside another argument alone
+    table = [value, value]
+    spec = {"pipegen": 1, "source": {"image_folder": {"path": "d"}}, "transforms": [{name: given(op) | {field: {"table": table}}}]}
+    findings = [d for d in load("s.yaml", text=yaml.safe_dump(spec)).diagnostics.items if f"{name}.{field}" in d.labels[0].path]
+    if (name, field) in TAKING and field != "weights":
+        assert findings == []
+    else:
+        assert any("takes no schedule" in line for d in findings for line in d.help), [(d.message, d.help) for d in findings]
 
 
 def numbers(step: Transform, u: Any) -> list[Any]:
     """What a step makes of its draws."""
     import tensorflow as tf
 
-    side = tf.constant(24.0, tf.float64)
-    made: Any = step
-    if hasattr(made, "table"):
-        return [made.table(u, None)]
-    if hasattr(made, "parameters"):
-        return list(made.parameters(u, 24, 24))
+    side, made = tf.constant(24.0, tf.float64), cast("Any", step)
+    whole, boxes = tf.fill([3], 24), tf.constant([[[2.0, 2.0, 20.0, 20.0]]] * 3, tf.float64)
+    ways: dict[str, Callable[[], Any]] = {
+        "pictures": lambda: made.drawn(u).values(),  # whose table depends on other images
+        "table": lambda: [made.table(u, None)],
+        "parameters": lambda: made.parameters(u, 24, 24),
+        "overlaps": lambda: made.choose(u, boxes, tf.fill([3, 1], True), tf.constant(24), tf.constant(24)),  # which follows boxes
+        "choose": lambda: [made.choose(u, 24, 24)],
+        "window": lambda: [made.window(u, whole, whole)],
+        "weights": lambda: [made.chosen(u, number) for number in range(len(made.steps))],
+    }
+    for way, call in ways.items():
+        if hasattr(made, way):
+            return list(call())
+    if not hasattr(made, "matrix"):
+        return list(made.drawn(u).values())
     try:
         return [made.matrix(u, side, side)]
     except TypeError:
@@ -127,23 +196,45 @@ def numbers(step: Transform, u: Any) -> list[Any]:
 
 @pytest.mark.tf
 @pytest.mark.parametrize(("name", "field"), SCHEDULED)
-def test_every_magnitude_takes_a_schedule(name: str, field: str) -> None:
+def test_every_number_and_range_takes_a_schedule(name: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In each epoch, the numbers are those of the strength that the schedule says."""
     import numpy as np
     import tensorflow as tf
 
     op = transforms()[name]
-    given = next(iter(yaml.safe_load(op.examples[0].yaml).values()))
-    value = given[field]
-    weaker = [v * 0.75 for v in value] if isinstance(value, list) else value * 0.75
-    step = op.model_validate(given | {field: {"table": [weaker, value]}})
+    if hasattr(op, "pictures"):
+        monkeypatch.setattr(op, "pictures", lambda self, channels: ("one", "two"))
+    value = value_of(op, field)
+    weaker = [value[0], value[0]] if isinstance(value, list) else value * 0.75
+    step = op.model_validate(given(op) | {field: {"table": [weaker, value]}})
     u = tf.constant(np.random.default_rng(5).random((3, step.num_draws())))
     for epoch, strength in enumerate((weaker, value, value)):
-        plain = op.model_validate(given | {field: strength})
+        plain = op.model_validate(given(op) | {field: strength})
         for ours, theirs in zip(numbers(step.at(tf.constant(epoch)), u), numbers(plain, u), strict=True):
-            if ours.shape == theirs.shape:  # a filter is as wide in every epoch as in its widest
+            if ours.shape == theirs.shape and ours.dtype not in (tf.string, tf.bool):  # a filter is as wide in every epoch as in its widest
                 np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12, atol=1e-12)
-    assert len(SCHEDULED) > 10
+
+
+@pytest.mark.tf
+def test_each_weight_of_a_choice_takes_a_schedule() -> None:
+    import numpy as np
+    import tensorflow as tf
+
+    def one_of(*weights: Any) -> Any:
+        return transforms()["one_of"].model_validate({"steps": ["random_flip", "random_invert", "random_equalization"], "weights": weights})
+
+    u = tf.constant(np.random.default_rng(5).random((2000, 1)))
+    step = one_of(1, {"step": {0: 0, 2: 3}}, {"linear": {"from": 2, "to": 0, "epochs": [0, 2]}})
+    for epoch, weights in enumerate(((1, 0, 2), (1, 0, 1), (1, 3, 0), (1, 3, 0))):
+        chosen = [[choice.chosen(u, number).numpy() for number in range(3)] for choice in (step.at(tf.constant(epoch)), one_of(*weights))]
+        np.testing.assert_array_equal(*chosen)
+        assert np.sum(chosen[0], 0).tolist() == [1] * 2000
+    assert step.share(0) == pytest.approx((1 / 3 + 1 / 2 + 1 / 4) / 3)
+    assert one_of({"table": [2, 2]}, 2, 4).meaning() == one_of(1, 1, 2).meaning() != step.meaning()
+    assert step.meaning()["weights"] == {"epochs": [[0, [1 / 3, 0, 2 / 3]], [1, [1 / 2, 0, 1 / 2]], [2, [1 / 4, 3 / 4, 0]]]}
+    for wrong in ((0, {"step": {0: 1, 4: 0}}, 0), (1, {"table": [-1]}, 1), (1, {"table": [[1, 2]]}, 1)):
+        with pytest.raises(ValueError, match="weights"):
+            one_of(*wrong)
 
 
 PROBABLE = [
@@ -227,7 +318,7 @@ def test_a_schedule_of_ranges_has_a_range_in_each_epoch(op: str) -> None:
             transforms()[op].model_validate({**own, name: wrong})
 
 
-@pytest.mark.parametrize("step", [{"mixup": {"alpha": LINEAR}}, {"cutmix": {"alpha": LINEAR}}, {"resize": {"size": {"step": {0: 5}}}}])
+@pytest.mark.parametrize("step", [{"rotation": {"degrees": LINEAR}}, {"resize": {"size": {"step": {0: 5}}}}])
 def test_an_argument_without_schedules_says_so(step: Any) -> None:
     text = yaml.safe_dump({"pipegen": 1, "source": {"image_folder": {"path": "d"}}, "transforms": [step]})
     found = load("s.yaml", text=text)

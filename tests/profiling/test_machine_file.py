@@ -125,7 +125,8 @@ def test_auto_does_what_tune_has_found_where_it_fits() -> None:
 
 
 def test_explain_says_that_costs_are_fitted() -> None:
-    from pipegen.views.explanation import circumstances, explain_text
+    from pipegen.phases.machine import circumstances
+    from pipegen.views.explanation import explain_text
 
     spec = load(SPEC)
     plain = explain_text(spec.model, spec.compiled, given={"train": circumstances(spec.model, 2)})

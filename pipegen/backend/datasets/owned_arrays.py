@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.physical.nodes import LARGE
+from pipegen.plan.cost import LARGE
 
 Array = np.ndarray[Any, Any]
 

@@ -19,7 +19,7 @@ from math import prod
 import tensorflow as tf
 
 from pipegen.backend.process.variables import on_this_host, untouched
-from pipegen.physical.nodes import LARGE
+from pipegen.plan.cost import LARGE
 
 
 @dataclass(frozen=True)

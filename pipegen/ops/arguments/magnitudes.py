@@ -32,6 +32,9 @@ Level = Number | AnySchedule
 Share = Annotated[float, Field(ge=0, le=1)] | AnySchedule
 """A plain number from 0 to 1, or a schedule of those."""
 
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)] | AnySchedule
+"""A plain number above 0, or a schedule of those."""
+
 Span = Range | AnySchedule
 """A range of draws, or a schedule of ranges."""
 
@@ -111,7 +114,7 @@ def has_type(field: FieldInfo, wanted: Any) -> bool:
 
 def is_level(field: FieldInfo) -> bool:
     """Returns whether an argument is a plain number, or a schedule of those."""
-    return has_type(field, Level) or has_type(field, Share)
+    return has_type(field, Level) or has_type(field, Share) or has_type(field, Positive)
 
 
 def check_share(value: Strength, name: str) -> None:
@@ -119,6 +122,21 @@ def check_share(value: Strength, name: str) -> None:
     if isinstance(value, tuple):
         raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
     check_range(value, name, 0, 1)
+
+
+def check_fraction(value: Strength, name: str) -> None:
+    """Rejects what is no plain number between 0 and 1, both excluded, by a `ValueError`."""
+    check_positive(value, name)
+    if isinstance(value, float | int) and value >= 1:
+        raise ValueError(f"`{name}` must be below 1, got {value:g}")
+
+
+def check_positive(value: Strength, name: str) -> None:
+    """Rejects what is no plain number above 0, by a `ValueError`."""
+    if isinstance(value, tuple):
+        raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
+    if value <= 0:
+        raise ValueError(f"`{name}` must be above 0, got {value:g}")
 
 
 def check_pair(value: Strength, name: str) -> None:
@@ -223,5 +241,9 @@ TURN = Odd(angle_lints, most=360, why="a full turn is 360")
 TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
 STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
 FAR = Odd(shift_lints)
+Alpha = Annotated[Positive, checked(check_positive)]
+"""A parameter of a distribution, above 0."""
+Fraction = Annotated[Share, checked(check_fraction)]
+"""A part of a whole, neither nothing nor all of it."""
 Probability = Annotated[Share, checked(check_share)]
 """The share of examples that a step changes."""

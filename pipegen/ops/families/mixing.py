@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
-
-from pydantic import Field
+from typing import ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Number, Probability, most
+from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range, most
 from pipegen.ops.base import Transform, require_image
 from pipegen.ops.stage import Computes, Stage, StepRef, only_identities
 from pipegen.ops.traits import Family
@@ -140,15 +138,16 @@ class MixingTransform(Transform):
 class PairTransform(MixingTransform):
     """A function of an example and one partner, whose share is drawn from a Beta distribution."""
 
-    alpha: Annotated[Number, Field(gt=0)]
+    alpha: Alpha
     """Both parameters of the Beta distribution that the example's own share is drawn from: 1 is uniform, less is mostly
     near 0 or 1, more is mostly near one half."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        if self.alpha <= 10:
+        largest = level_range(self.alpha)[1]
+        if largest <= 10:
             return ()
         help_ = "the papers use 0.1 to 1"
-        message = f"with `alpha: {self.alpha:g}` `{self.op}` mixes nearly every pair half and half"
+        message = f"with `alpha: {largest:g}` `{self.op}` mixes nearly every pair half and half"
         return (OpError("PG510", message, field="alpha", help=help_),)
 
     def num_draws(self) -> int:
@@ -215,7 +214,7 @@ def mix_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) -> tf.
     return tf.cast(total, tf.float32)
 
 
-def symmetric_beta(u: tf.Tensor, alpha: float) -> tf.Tensor:
+def symmetric_beta(u: tf.Tensor, alpha: float | tf.Tensor) -> tf.Tensor:
     """Numbers of the distribution Beta(alpha, alpha), from two uniform ones each and without a loop.
 
     Bailey's polar method (Mathematics of Computation 62, 1994) gives T = sqrt(v (U^(-2/v) - 1)) cos(2 pi V) of Student's

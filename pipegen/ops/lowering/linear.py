@@ -24,6 +24,12 @@ def uniform(u: tf.Tensor, bounds: tuple[Scalar, Scalar]) -> tf.Tensor:
     return tf.convert_to_tensor(low, tf.float64) + tf.convert_to_tensor(high - low, tf.float64) * tf.cast(u, tf.float64)
 
 
+def logarithms(bounds: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+    """The natural logarithms of bounds above 0."""
+    low, high = (tf.math.log(bound) if tf.is_tensor(bound) else math.log(bound) for bound in bounds)
+    return low, high
+
+
 def whole_bounds(bounds: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
     """The bounds of whole numbers; those that a schedule sets are rounded, half to even."""
     low, high = (tf.cast(tf.round(bound), tf.int32) if tf.is_tensor(bound) else bound for bound in bounds)

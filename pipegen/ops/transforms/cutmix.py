@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from pipegen.lazy import tf
-from pipegen.ops.base import IMAGE_224, Example, Number
+from pipegen.ops.arguments.magnitudes import Alpha
+from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.mixing import WHOLE, PairTransform, Seen
 
 
@@ -34,7 +31,7 @@ class Cutmix(PairTransform):
         Example("cutmix: {alpha: 0.5, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    alpha: Annotated[Number, Field(gt=0)] = 1.0
+    alpha: Alpha = 1.0
     """Both parameters of the Beta distribution of λ, which decides how large the rectangle is; 1 is uniform, as in the
     paper. Keras' `factor` means another thing: the upper end of a range that this parameter is drawn from."""
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import most
-from pipegen.ops.base import IMAGE_224, Example, Number
+from pipegen.ops.arguments.magnitudes import Alpha, most
+from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.mixing import WHOLE, PairTransform
 from pipegen.ops.lowering.floats import as_float32, working
 from pipegen.types import FeatureType
@@ -33,7 +29,7 @@ class Mixup(PairTransform):
         Example("mixup: {alpha: 0.4, probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    alpha: Annotated[Number, Field(gt=0)] = 0.2
+    alpha: Alpha = 0.2
     """Both parameters of the Beta distribution of λ: 0.2 leaves most images nearly as they are, 1 is uniform."""
 
     def infer(self, x: FeatureType) -> FeatureType:

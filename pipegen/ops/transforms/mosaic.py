@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field, field_validator
-
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import check_range
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.mixing import MixingTransform, Seen
 from pipegen.ops.lowering.linear import uniform
-
-_Part = Annotated[float, Field(ge=0, le=1)]
 
 
 class Mosaic(MixingTransform):
@@ -38,14 +34,8 @@ class Mosaic(MixingTransform):
         Example("mosaic: {centre: [0.4, 0.6], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    centre: tuple[_Part, _Part] = (0.25, 0.75)
+    centre: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.25, 0.75)
     """Where the four images meet, as a range of fractions of the height and of the width: [0.5, 0.5] is the middle."""
-
-    @field_validator("centre")
-    @classmethod
-    def _in_order(cls, value: tuple[float, float]) -> tuple[float, float]:
-        check_range(value, "centre")
-        return value
 
     def num_draws(self) -> int:
         return super().num_draws() + 2
@@ -59,7 +49,7 @@ class Mosaic(MixingTransform):
         """Returns how many rows and columns the image at the top left keeps, int32 `(..., 2)`: all of them where the step does not act."""
         kept = []
         for side, draw in ((height, u[..., 2]), (width, u[..., 3])):
-            part = tf.cast(tf.round(uniform(draw, self.centre) * tf.cast(side, tf.float64)), tf.int32)
+            part = tf.cast(tf.round(uniform(draw, span_range(self.centre)) * tf.cast(side, tf.float64)), tf.int32)
             kept.append(tf.where(self.acts(u), part, side))
         return tf.stack(kept, -1)
 

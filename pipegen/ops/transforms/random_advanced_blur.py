@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.linear import radians, uniform
@@ -33,16 +33,16 @@ class RandomAdvancedBlur(NeighbourhoodTransform):
         Example("random_advanced_blur: {sigma: [0.2, 1], beta: [1, 1], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    sigma: Annotated[Range, checked(check_range, 0.1, LARGEST)] = (0.2, 1.0)
+    sigma: Annotated[Span, checked(check_pair), checked(check_range, 0.1, LARGEST)] = (0.2, 1.0)
     """The range of each of the two widths, in pixels, from 0.1 to 3."""
-    degrees: Annotated[Range, checked(check_range, -180, 180)] = (-90.0, 90.0)
+    degrees: Annotated[Span, checked(check_pair), checked(check_range, -180, 180)] = (-90.0, 90.0)
     """The range of the angle of the first one, in degrees, anticlockwise from the right."""
-    beta: Annotated[Range, checked(check_range, 0.2, 16)] = (0.5, 8.0)
+    beta: Annotated[Span, checked(check_pair), checked(check_range, 0.2, 16)] = (0.5, 8.0)
     """The range of the exponent, from 0.2 to 16."""
 
     def reach(self) -> int:
         """Returns how many pixels to each side are read."""
-        return max(1, math.ceil(2 * self.sigma[1]))
+        return max(1, math.ceil(2 * span_range(self.over_epochs().sigma)[1]))
 
     def weight(self) -> float:
         return 0.4 + 0.05 * (2 * self.reach() + 1) ** 2
@@ -52,8 +52,13 @@ class RandomAdvancedBlur(NeighbourhoodTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`sigma_1`, `sigma_2`, `degrees` and `beta`."""
-        first, second = (uniform(u[..., i], self.sigma) for i in (0, 1))
-        return {"sigma_1": first, "sigma_2": second, "degrees": uniform(u[..., 2], self.degrees), "beta": uniform(u[..., 3], self.beta)}
+        first, second = (uniform(u[..., i], span_range(self.sigma)) for i in (0, 1))
+        return {
+            "sigma_1": first,
+            "sigma_2": second,
+            "degrees": uniform(u[..., 2], span_range(self.degrees)),
+            "beta": uniform(u[..., 3], span_range(self.beta)),
+        }
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         first, second, degrees, beta = (value[:, None] for value in self.drawn(u).values())

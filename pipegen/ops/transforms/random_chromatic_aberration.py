@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
 from pipegen.ops.kinds.base import FeatureKind
@@ -30,7 +30,7 @@ class RandomChromaticAberration(ChainsTransform):
     )
 
     geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
-    factor: Annotated[Range, checked(check_range, 0.8, 1.25)] = (0.98, 1.02)
+    factor: Annotated[Span, checked(check_pair), checked(check_range, 0.8, 1.25)] = (0.98, 1.02)
     """The range of what red, and what blue, is enlarged by, from 0.8 to 1.25."""
 
     @classmethod
@@ -41,7 +41,7 @@ class RandomChromaticAberration(ChainsTransform):
         return False
 
     def idle(self) -> bool:
-        return super().idle() or self.factor == (1, 1)
+        return super().idle() or span_range(self.factor) == (1, 1)
 
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8; it needs three channels."""
@@ -58,10 +58,10 @@ class RandomChromaticAberration(ChainsTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`factor_1` of red and `factor_2` of blue."""
-        return {f"factor_{i + 1}": uniform(u[..., i], self.factor) for i in range(2)}
+        return {f"factor_{i + 1}": uniform(u[..., i], span_range(self.factor)) for i in range(2)}
 
     def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
-        scale = 1.0 / uniform(u, self.factor)
+        scale = 1.0 / uniform(u, span_range(self.factor))
         matrices = about_centre(((scale, 0.0), (0.0, scale)), scale, height, width)
         kinds = tf.fill(tf.shape(scale[..., None]), PLAIN)
         kinds.set_shape([None, 2, 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.adaptive import LARGEST, AdaptiveEqualizationTransform
 from pipegen.ops.lowering.linear import uniform
@@ -25,14 +25,14 @@ class RandomClahe(AdaptiveEqualizationTransform):
         Example("random_clahe: {limit: [2, 2], tiles: 4, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    limit: Annotated[Range, checked(check_range, 0, LARGEST)] = (1.0, 4.0)
+    limit: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST)] = (1.0, 4.0)
     """The range of how many times the mean count a value may have in a tile, at most 255: 1 changes little; 0 is no limit."""
 
     def num_draws(self) -> int:
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"limit": uniform(u[..., 0], self.limit)}
+        return {"limit": uniform(u[..., 0], span_range(self.limit))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (self.drawn(u)["limit"],)

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.dropouts import MOST_GONE, DropoutTransform, inside, rectangles
 from pipegen.ops.lowering.linear import uniform
@@ -40,9 +40,9 @@ class RandomCoarseDropout(DropoutTransform):
 
     holes: Count | tuple[Count, Count]
     """How many holes an image gets, at most 124; a pair is the range, both ends included."""
-    height: Annotated[Range, checked(check_range, 0, 1)] = (0.1, 0.2)
+    height: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.2)
     """The range of a hole's height, as a fraction of the image's."""
-    width: Annotated[Range, checked(check_range, 0, 1)] = (0.1, 0.2)
+    width: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.2)
     """The range of a hole's width, as a fraction of the image's."""
 
     @model_validator(mode="after")
@@ -56,7 +56,7 @@ class RandomCoarseDropout(DropoutTransform):
         return self.holes if isinstance(self.holes, tuple) else (self.holes, self.holes)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        each = sum(self.height) / 2 * sum(self.width) / 2
+        each = sum(span_range(self.height)) / 2 * sum(span_range(self.width)) / 2
         gone = 1.0 - (1.0 - each) ** (sum(self._range()) / 2)
         if gone <= MOST_GONE:
             return ()
@@ -81,7 +81,7 @@ class RandomCoarseDropout(DropoutTransform):
         def length(v: tf.Tensor, bounds: tuple[float, float], side: int | tf.Tensor) -> tf.Tensor:
             return tf.clip_by_value(tf.cast(tf.round(uniform(v, bounds) * tf.cast(side, tf.float64)), tf.int32), 1, side)
 
-        h, w = length(own[:, 0], self.height, height), length(own[:, 1], self.width, width)
+        h, w = length(own[:, 0], span_range(self.height), height), length(own[:, 1], span_range(self.width), width)
         found = pick(own[:, 2], height - h), pick(own[:, 3], width - w), h, w
         return tuple(tf.where(there, part, 0) for part in found)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import gains
@@ -50,20 +50,20 @@ class RandomColorTemperature(UniformColour):
         Example("random_color_temperature: {kelvins: [5000, 8000], light: daylight}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
     )
 
-    kelvins: Annotated[Range, checked(check_range, 3_000, _HOTTEST)] = (4_000.0, 12_000.0)
+    kelvins: Annotated[Span, checked(check_pair), checked(check_range, 3_000, _HOTTEST)] = (4_000.0, 12_000.0)
     """The range of the temperature, in kelvins: from 3000 to 15000, of daylight from 4000."""
     light: Literal["blackbody", "daylight"] = "blackbody"
     """What shines: a `blackbody` such as a lamp's wire, or `daylight`."""
 
     @model_validator(mode="after")
     def _known(self) -> RandomColorTemperature:
-        coldest = _LIGHTS[self.light][0]
-        if self.kelvins[0] < coldest:
-            raise ValueError(f"`kelvins` of `light: {self.light}` must be at least {coldest}, got {self.kelvins[0]:g}")
+        coldest, least = _LIGHTS[self.light][0], span_range(self.kelvins)[0]
+        if least < coldest:
+            raise ValueError(f"`kelvins` of `light: {self.light}` must be at least {coldest}, got {least:g}")
         return self
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"kelvins": self.kelvins}
+        return {"kelvins": span_range(self.kelvins)}
 
     def mixes_channels(self) -> bool:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.defocus import LARGEST, DefocusTransform
 from pipegen.ops.lowering.linear import uniform
@@ -25,11 +25,11 @@ class RandomDefocusBlur(DefocusTransform):
         Example("random_defocus_blur: {radius: [0, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    radius: Annotated[Range, checked(check_range, 0, LARGEST)]
+    radius: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST)]
     """The range of the disc's radius, in pixels, at most 10; 0 changes nothing."""
 
     def largest(self) -> float:
-        return self.radius[1]
+        return span_range(self.over_epochs().radius)[1]
 
     def idle(self) -> bool:
         return super().idle() or self.largest() <= 0.5
@@ -38,7 +38,7 @@ class RandomDefocusBlur(DefocusTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"radius": uniform(u[..., 0], self.radius)}
+        return {"radius": uniform(u[..., 0], span_range(self.radius))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return self.discs(self.drawn(u)["radius"])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.downscaling import columns_of, rows_of, through
@@ -27,13 +27,13 @@ class RandomDownscale(NeighbourhoodTransform):
         Example("random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    factor: Annotated[Range, checked(check_range, 0.01, 1)]
+    factor: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 1)]
     """The range of the factor, up to 1, which changes nothing."""
     method: Literal["nearest", "bilinear"] = "nearest"
     """How pixels are read, both times: the `nearest` one, or `bilinear` between four."""
 
     def idle(self) -> bool:
-        return super().idle() or self.factor == (1.0, 1.0)
+        return super().idle() or span_range(self.factor) == (1.0, 1.0)
 
     def weight(self) -> float:
         return 0.7 if self.method == "nearest" else 2.1
@@ -42,7 +42,7 @@ class RandomDownscale(NeighbourhoodTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"factor": uniform(u[..., 0], self.factor)}
+        return {"factor": uniform(u[..., 0], span_range(self.factor))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         factor = self.drawn(u)["factor"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.linear import uniform
@@ -31,13 +31,13 @@ class RandomEmboss(NeighbourhoodTransform):
         Example("random_emboss: {alpha: [0.5, 1], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    strength: Annotated[Range, checked(check_range, 0, 4)] = (0.2, 0.7)
+    strength: Annotated[Span, checked(check_pair), checked(check_range, 0, 4)] = (0.2, 0.7)
     """The range of the strength, from 0 to 4."""
-    alpha: Annotated[Range, checked(check_range, 0, 1)] = (0.2, 0.5)
+    alpha: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.2, 0.5)
     """The range of how much of the relief is shown, from 0, which changes nothing, to 1."""
 
     def idle(self) -> bool:
-        return super().idle() or self.alpha == (0.0, 0.0)
+        return super().idle() or span_range(self.alpha) == (0.0, 0.0)
 
     def weight(self) -> float:
         return 0.5
@@ -46,7 +46,7 @@ class RandomEmboss(NeighbourhoodTransform):
         return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"strength": uniform(u[..., 0], self.strength), "alpha": uniform(u[..., 1], self.alpha)}
+        return {"strength": uniform(u[..., 0], span_range(self.strength)), "alpha": uniform(u[..., 1], span_range(self.alpha))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, Span, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.dropouts import DropoutTransform
 from pipegen.ops.lowering.filters import sides
-from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.linear import logarithms, uniform
 from pipegen.ops.lowering.windows import pick, place
 
 
@@ -30,7 +29,7 @@ class RandomErasing(DropoutTransform):
 
     area: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.02, 0.33)
     """The range of the rectangle's area, as a fraction of the image's."""
-    aspect_ratio: Annotated[Range, checked(check_range, 0.01, 100)] = (0.3, 3.3)
+    aspect_ratio: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 100)] = (0.3, 3.3)
     """The range of the rectangle's width divided by its height."""
 
     def num_draws(self) -> int:
@@ -43,9 +42,8 @@ class RandomErasing(DropoutTransform):
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
-        low, high = self.aspect_ratio
         area = uniform(u[:, 0], span_range(self.area)) * (rows * columns)
-        ratio = tf.exp(uniform(u[:, 1], (math.log(low), math.log(high))))
+        ratio = tf.exp(uniform(u[:, 1], logarithms(span_range(self.aspect_ratio))))
         w = tf.clip_by_value(tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32), 1, width)
         h = tf.clip_by_value(tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32), 1, height)
         return (place(pick(u[:, 2], height - h), pick(u[:, 3], width - w), h, w, u),)

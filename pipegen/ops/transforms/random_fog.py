@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -32,7 +32,7 @@ class RandomFog(ByteTransform):
         Example("random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    density: Annotated[Range, checked(check_range, 0, 1)] = (0.2, 0.6)
+    density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.2, 0.6)
     """The range of the share of white, from 0 to 1."""
     patchiness: Annotated[float, Field(ge=0, le=1)] = 0.3
     """The deviation of the density over an image, as a share of it, from 0 to 1: 0 is an even haze."""
@@ -40,10 +40,10 @@ class RandomFog(ByteTransform):
     """The width of a patch, in pixels: the standard deviation of the Gaussian that smooths the noise."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or self.density[1] == 0
+        return most(self.probability) == 0 or span_range(self.density)[1] == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"density": self.density}
+        return {"density": span_range(self.density)}
 
     def weight(self) -> float:
         return 1.5

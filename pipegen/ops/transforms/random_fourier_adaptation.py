@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.references import ReferenceTransform
@@ -35,7 +35,7 @@ class RandomFourierAdaptation(ReferenceTransform, NeighbourhoodTransform):
         Example("random_fourier_adaptation: {references: styles/, beta: [0, 0.3]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    beta: Annotated[Range, checked(check_range, 0, 0.5)] = (0.0, 0.1)
+    beta: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.5)] = (0.0, 0.1)
     """The range of the share of the shorter side that is low, from 0 to 0.5."""
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -46,7 +46,7 @@ class RandomFourierAdaptation(ReferenceTransform, NeighbourhoodTransform):
         return y
 
     def idle(self) -> bool:
-        return super().idle() or self.beta[1] == 0
+        return super().idle() or span_range(self.beta)[1] == 0
 
     def weight(self) -> float:
         return 25.0
@@ -56,7 +56,7 @@ class RandomFourierAdaptation(ReferenceTransform, NeighbourhoodTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`beta`, and `reference`: which of them, in an order that their content decides."""
-        return {"beta": uniform(u[..., 0], self.beta), "reference": choice(u[..., 1], len(self.pictures(3)))}
+        return {"beta": uniform(u[..., 0], span_range(self.beta)), "reference": choice(u[..., 1], len(self.pictures(3)))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import PrivateAttr
-
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, Odd, check_magnitude, checked, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
@@ -31,17 +29,8 @@ class RandomGaussianBlur(UniformTransform, BlurTransform):
     sigma: Annotated[Magnitude, checked(check_magnitude, 0, LARGEST), Odd(sigma_lints)]
     """The standard deviation of the Gaussian, in pixels, at most 10: 2 means from 0 to 2, a pair is the range."""
 
-    _radius: int | None = PrivateAttr(default=None)
-
-    def at(self, epoch: tf.Tensor) -> RandomGaussianBlur:
-        now = super().at(epoch)
-        assert isinstance(now, RandomGaussianBlur)  # noqa: S101 - `at` gives a copy
-        if now is not self:
-            now._radius = self.radius()  # a schedule changes numbers and no shapes: the filter is as wide in every epoch
-        return now
-
     def radius(self) -> int:
-        return self._radius if self._radius is not None else gaussian_radius(symmetric_range(self.sigma)[1])
+        return gaussian_radius(symmetric_range(self.over_epochs().sigma)[1])
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"sigma": tf.abs(super().drawn(u)["sigma"])}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Fraction, Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.dropouts import DropoutTransform
 from pipegen.ops.lowering.filters import sides
@@ -32,11 +30,11 @@ class RandomGridMask(DropoutTransform):
         Example("random_grid_mask: {unit: [0.1, 0.3], degrees: [-45, 45], probability: 0.7}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    unit: Annotated[Range, checked(check_range, 0.01, 2)] = (0.4, 1.0)
+    unit: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 2)] = (0.4, 1.0)
     """The range of the distance from one square to the next, as a fraction of the image's shorter side."""
-    ratio: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    ratio: Fraction = 0.4
     """The side of a square as a fraction of that distance. (In the paper, r is what is kept of it: 0.6.)"""
-    degrees: Annotated[Range, checked(check_range, -360, 360)] = (0.0, 0.0)
+    degrees: Annotated[Span, checked(check_pair), checked(check_range, -360, 360)] = (0.0, 0.0)
     """The range of the angle in degrees, anticlockwise."""
 
     def num_draws(self) -> int:
@@ -45,11 +43,11 @@ class RandomGridMask(DropoutTransform):
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """`unit` and `side` in pixels, `top` and `left` of a square of the grid before it is turned, int32 `(n,)`; and `degrees`."""
         unit, side, top, left = self._grid(u, shape[0], shape[1])
-        return {"unit": unit, "side": side, "top": top, "left": left, "degrees": uniform(u[:, 3], self.degrees)}
+        return {"unit": unit, "side": side, "top": top, "left": left, "degrees": uniform(u[:, 3], span_range(self.degrees))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         unit, side, top, left = (tf.cast(v, tf.float64) for v in self._grid(u, height, width))
-        angle = radians(uniform(u[:, 3], self.degrees))
+        angle = radians(uniform(u[:, 3], span_range(self.degrees)))
         cos, sin = tf.cos(angle), tf.sin(angle)
         cx, cy = (tf.cast(side_, tf.float64) / 2.0 for side_ in (width, height))
         # A pixel's middle is never on the edge of a square that is not turned, so that rounding decides nothing.
@@ -67,7 +65,7 @@ class RandomGridMask(DropoutTransform):
     def _grid(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The unit, a square's side, and where the first one begins, down and across, in pixels."""
         shorter = tf.cast(tf.minimum(height, width), tf.float64)
-        unit = tf.maximum(tf.cast(tf.round(uniform(u[:, 0], self.unit) * shorter), tf.int32), 2)
+        unit = tf.maximum(tf.cast(tf.round(uniform(u[:, 0], span_range(self.unit)) * shorter), tf.int32), 2)
         side = tf.clip_by_value(tf.cast(tf.round(tf.cast(unit, tf.float64) * self.ratio), tf.int32), 1, unit - 1)
         return unit, side, pick(u[:, 1], unit - 1), pick(u[:, 2], unit - 1)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import ANY_IMAGE, Example
 from pipegen.ops.families.item_crops import WholeOrItemCrop
 from pipegen.ops.lowering.linear import uniform
@@ -41,9 +41,9 @@ class RandomIouCrop(WholeOrItemCrop):
 
     overlaps: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)] = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
     """The least intersection over union of the window and some box, of which one is drawn; 1 leaves the image whole."""
-    scale: Annotated[Range, checked(check_range, 0.01, 1)] = (0.3, 1.0)
+    scale: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 1)] = (0.3, 1.0)
     """The range of the window's height and width, as fractions of the image's."""
-    aspect_ratio: Annotated[Range, checked(check_range, 0.01, 100)] = (0.5, 2.0)
+    aspect_ratio: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 100)] = (0.5, 2.0)
     """The range of the window's width divided by its height."""
 
     def num_draws(self) -> int:
@@ -61,11 +61,12 @@ class RandomIouCrop(WholeOrItemCrop):
         overlap = self.drawn(u)["overlap"]
         tries = tf.reshape(u[:, 2:], [-1, TRIES, 4])
         sides = [tf.cast(side, tf.float64) for side in (height, width)]
-        rows, columns = (tf.cast(tf.floor(side * uniform(tries[..., i], self.scale)), tf.int32) for i, side in enumerate(sides))
+        rows, columns = (tf.cast(tf.floor(side * uniform(tries[..., i], span_range(self.scale))), tf.int32) for i, side in enumerate(sides))
         top, left = pick(tries[..., 2], height - rows), pick(tries[..., 3], width - columns)
         windows = tf.stack([top, left, rows, columns], -1)
         ratio = tf.cast(columns, tf.float64) / tf.cast(tf.maximum(rows, 1), tf.float64)
-        shaped = (ratio >= self.aspect_ratio[0]) & (ratio <= self.aspect_ratio[1]) & (rows > 0) & (columns > 0)
+        flattest, steepest = span_range(self.aspect_ratio)
+        shaped = (ratio >= flattest) & (ratio <= steepest) & (rows > 0) & (columns > 0)
         inside = _centred(items, windows) & there[:, None]
         best = tf.reduce_max(tf.where(inside, _overlap(items, windows), -tf.ones([], tf.float64)), -1)
         fits = shaped & (best >= overlap[:, None]) & tf.reduce_any(inside, -1) & (overlap < 1)[:, None]

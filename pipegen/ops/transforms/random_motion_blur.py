@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.motion import LONGEST, MotionTransform
 from pipegen.ops.lowering.linear import uniform
@@ -25,13 +25,13 @@ class RandomMotionBlur(MotionTransform):
         Example("random_motion_blur: {length: [1, 9], degrees: [-30, 30], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    length: Annotated[Range, checked(check_range, 1, LONGEST)]
+    length: Annotated[Span, checked(check_pair), checked(check_range, 1, LONGEST)]
     """The range of the line's length, in pixels, from 1, which changes nothing, to 64."""
-    degrees: Annotated[Range, checked(check_range, -360, 360)] = (0.0, 180.0)
+    degrees: Annotated[Span, checked(check_pair), checked(check_range, -360, 360)] = (0.0, 180.0)
     """The range of its angle in degrees, anticlockwise from the right; by default any."""
 
     def longest(self) -> float:
-        return self.length[1]
+        return span_range(self.over_epochs().length)[1]
 
     def idle(self) -> bool:
         return super().idle() or self.longest() == 1
@@ -40,7 +40,7 @@ class RandomMotionBlur(MotionTransform):
         return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"length": uniform(u[..., 0], self.length), "degrees": uniform(u[..., 1], self.degrees)}
+        return {"length": uniform(u[..., 0], span_range(self.length)), "degrees": uniform(u[..., 1], span_range(self.degrees))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return self.lines(**self.drawn(u))

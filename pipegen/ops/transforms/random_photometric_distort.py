@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ONE, AROUND_ZERO, TURNS, Magnitude, Odd, factor_lints, most
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, AROUND_ZERO, TURNS, Magnitude, Odd, Probability, factor_lints, most
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, reorder, saturation
@@ -43,14 +41,14 @@ class RandomPhotometricDistort(UniformColour):
     """The saturation, at least 0; 0 is gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
     hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = (-18.0, 18.0)
     """The angle by which hues turn, in degrees: 10 means from -10 to 10, a pair is the range."""
-    each: Annotated[float, Field(ge=0, le=1)] = 0.5
+    each: Probability = 0.5
     """The probability of each of the five parts, of the examples that the step changes."""
 
     shuffle: bool = True
     """Put the channels into another order, too; `false` leaves the other four parts."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or self.each == 0 or (not self.shuffle and super().idle())
+        return most(self.probability) == 0 or most(self.each) == 0 or (not self.shuffle and super().idle())
 
     def num_draws(self) -> int:
         return 2 * _AMOUNTS + 3

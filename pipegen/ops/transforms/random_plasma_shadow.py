@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -31,16 +31,16 @@ class RandomPlasmaShadow(ByteTransform):
         Example("random_plasma_shadow: {darkness: [0.5, 0.9], sigma: 20, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    darkness: Annotated[Range, checked(check_range, 0, 1)] = (0.3, 0.7)
+    darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.7)
     """The range of the share of light that the middle of a cloud takes, from 0 to 1."""
     sigma: Annotated[float, Field(ge=4, le=100)] = 40.0
     """The width of the largest clouds, in pixels; the others are half and a quarter of it."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or self.darkness[1] == 0
+        return most(self.probability) == 0 or span_range(self.darkness)[1] == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"darkness": self.darkness}
+        return {"darkness": span_range(self.darkness)}
 
     def weight(self) -> float:
         return 1.7

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
@@ -39,20 +39,20 @@ class RandomRain(ByteTransform):
         ),
     )
 
-    density: Annotated[Range, checked(check_range, 0, 1)] = (0.05, 0.2)
+    density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.05, 0.2)
     """The range of the probability that a stretch of a column has a streak."""
     length: Annotated[int, Field(ge=2, le=200)] = 16
     """The height of a streak, in pixels."""
-    slant_degrees: Annotated[Range, checked(check_range, -60, 60)] = (-10.0, 10.0)
+    slant_degrees: Annotated[Span, checked(check_pair), checked(check_range, -60, 60)] = (-10.0, 10.0)
     """The range of the angle from the vertical, in degrees, from -60 to 60; above 0 rain falls to the right."""
     opacity: Annotated[float, Field(ge=0, le=1)] = 0.6
     """The share of its own colour that a streak has at its bottom, from 0 to 1."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or self.density[1] == 0 or self.opacity == 0
+        return most(self.probability) == 0 or span_range(self.density)[1] == 0 or self.opacity == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"density": self.density, "slant_degrees": self.slant_degrees}
+        return {"density": span_range(self.density), "slant_degrees": span_range(self.slant_degrees)}
 
     def weight(self) -> float:
         return 1.0

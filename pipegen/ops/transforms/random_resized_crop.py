@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Annotated
 
 from pydantic import model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, Span, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.arguments.sizes import BUCKET, Size, height_width
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Transform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.linear import logarithms, uniform
 from pipegen.ops.lowering.resizing import ANTIALIAS_WEIGHT, BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, resize
 from pipegen.ops.lowering.windows import pick, place
 from pipegen.ops.traits import Traits
@@ -54,7 +53,7 @@ class RandomResizedCrop(CropTransform):
     """The output's size in pixels: a square's side, or [height, width]."""
     area: Annotated[Span, checked(check_pair), checked(check_range, 0, 1), checked(_has_pixels)] = (0.08, 1.0)
     """The range of the window's area, as a fraction of the image's."""
-    aspect_ratio: Annotated[Range, checked(check_range, 0.01, 100)] = (3 / 4, 4 / 3)
+    aspect_ratio: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 100)] = (3 / 4, 4 / 3)
     """The range of the window's width divided by its height, before it is resized."""
     method: Method = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
@@ -109,9 +108,9 @@ class RandomResizedCrop(CropTransform):
         # Height and width beside the ten tries: each may be one number or one for each image.
         most_h, most_w = height[..., None], width[..., None]
         rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
-        low, high = self.aspect_ratio
+        low, high = span_range(self.aspect_ratio)
         area = uniform(u[..., 0 : 2 * TRIES : 2], span_range(self.area)) * (rows * columns)
-        ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], (math.log(low), math.log(high))))
+        ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], logarithms((low, high))))
         w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
         h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)
         fits = (h >= 1) & (w >= 1) & (h <= most_h) & (w <= most_w)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import Field
-
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, check_magnitude, checked
+from pipegen.ops.arguments.magnitudes import Magnitude, Probability, check_magnitude, checked
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import sides
@@ -32,7 +30,7 @@ class RandomSaltAndPepper(ByteTransform):
 
     share: Annotated[Magnitude, checked(check_magnitude, 0, 1)]
     """The share of the pixels that change, from 0 to 1: 0.05 means from 0 to 0.05, a pair is the range."""
-    salt: Annotated[float, Field(ge=0, le=1)] = 0.5
+    salt: Probability = 0.5
     """The share of them that becomes white; the others become black."""
 
     def weight(self) -> float:
@@ -46,8 +44,9 @@ class RandomSaltAndPepper(ByteTransform):
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         share = self.drawn(u)["share"] * float(_WORDS)
-        white = tf.cast(tf.round(share * self.salt), tf.int32)
-        return key_of(u[:, 1:3]), white, _WORDS - tf.cast(tf.round(share * (1.0 - self.salt)), tf.int32)
+        salt = tf.cast(self.salt, tf.float64)
+        white = tf.cast(tf.round(share * salt), tf.int32)
+        return key_of(u[:, 1:3]), white, _WORDS - tf.cast(tf.round(share * (1.0 - salt)), tf.int32)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return (_draw,)

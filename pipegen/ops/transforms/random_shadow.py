@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -31,18 +31,18 @@ class RandomShadow(ByteTransform):
         ),
     )
 
-    darkness: Annotated[Range, checked(check_range, 0, 1)] = (0.3, 0.6)
+    darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.6)
     """The range of the share of the light that is missing, from 0 to 1, which is black."""
     count: Annotated[int, Field(ge=1, le=8)] = 1
     """How many shadows there are."""
-    rows: Annotated[Range, checked(check_range, 0, 1)] = (0.0, 1.0)
+    rows: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.0, 1.0)
     """The top and the bottom of the part that shadows fall on, as fractions of the height: `[0.5, 1]` is the lower half."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or self.darkness[1] == 0
+        return most(self.probability) == 0 or span_range(self.darkness)[1] == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"darkness": self.darkness}
+        return {"darkness": span_range(self.darkness)}
 
     def weight(self) -> float:
         return 0.3 + 0.1 * self.count
@@ -55,7 +55,7 @@ class RandomShadow(ByteTransform):
         whole, across = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
         ends = tf.reshape(u[:, 1:], [-1, self.count, 2, 2]) * (across + 1.0)  # at the top and at the bottom, on two sides
         row = tf.range(whole, dtype=tf.float64) + 0.5
-        top, bottom = (fraction * whole for fraction in self.rows)
+        top, bottom = (fraction * whole for fraction in span_range(self.rows))
         down = tf.clip_by_value((row - top) / tf.maximum(bottom - top, 1.0), 0.0, 1.0)
         edges = ends[:, :, 0, :, None] * (1.0 - down) + ends[:, :, 1, :, None] * down
         inside = tf.logical_and(row >= top, row < bottom)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -39,14 +39,14 @@ class RandomShotNoise(ByteTransform):
         Example("random_shot_noise: {photons: [5, 12], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    photons: Annotated[Range, checked(check_range, 1, 1000)] = (12.0, 60.0)
+    photons: Annotated[Span, checked(check_pair), checked(check_range, 1, 1000)] = (12.0, 60.0)
     """The range of the number of photons that make white, from 1 to 1000: the fewer, the more noise."""
 
     def idle(self) -> bool:
         return most(self.probability) == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"photons": self.photons}
+        return {"photons": span_range(self.photons)}
 
     def weight(self) -> float:
         return 1.5

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift
@@ -32,16 +32,16 @@ class RandomSnow(ByteTransform):
         Example("random_snow: {point: [0.3, 0.5], factor: 2, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    point: Annotated[Range, checked(check_range, 0, 1)] = (0.1, 0.3)
+    point: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.3)
     """The range of the lightness below which it lies, from 0 to 1. (Albumentations adds a third to half of what it is given.)"""
     factor: Annotated[float, Field(ge=1, le=16)] = 2.5
     """What the lightness below it is multiplied by, from 1 to 16."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or self.point[1] == 0 or self.factor == 1
+        return most(self.probability) == 0 or span_range(self.point)[1] == 0 or self.factor == 1
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"point": self.point}
+        return {"point": span_range(self.point)}
 
     def weight(self) -> float:
         return 0.8

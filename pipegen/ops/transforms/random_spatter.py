@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -38,7 +38,7 @@ class RandomSpatter(ByteTransform):
 
     of: Literal["water", "mud"] = "water"
     """The kind of drops: `water`, which is pale, or `mud`, which is dark."""
-    share: Annotated[Range, checked(check_range, 0, 0.9)] = (0.02, 0.15)
+    share: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.9)] = (0.02, 0.15)
     """The range of the share of the image that drops cover, from 0 to 0.9."""
     opacity: Annotated[float, Field(ge=0, le=1)] = 0.8
     """The greatest share of its own colour that a drop has, from 0 to 1."""
@@ -49,7 +49,7 @@ class RandomSpatter(ByteTransform):
         return most(self.probability) == 0 or self.opacity == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"share": self.share}
+        return {"share": span_range(self.share)}
 
     def weight(self) -> float:
         return 2.0

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked, most
+from pipegen.ops.arguments.magnitudes import Probability, Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.byte_images import ByteTransform
 from pipegen.ops.lowering.filters import rounded_shift
@@ -33,20 +33,20 @@ class RandomSunFlare(ByteTransform):
         Example("random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
     )
 
-    intensity: Annotated[Range, checked(check_range, 0, 1)] = (0.5, 0.9)
+    intensity: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.5, 0.9)
     """The range of the glow's share in its middle, from 0 to 1."""
-    reach: Annotated[Range, checked(check_range, 0.01, 2)] = (0.2, 0.5)
+    reach: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 2)] = (0.2, 0.5)
     """The range of the glow's radius, as a fraction of the longer side."""
-    upper: Annotated[float, Field(ge=0, le=1)] = 0.5
+    upper: Probability = 0.5
     """The part of the height, from the top, in which the sun stands."""
     ghosts: Annotated[int, Field(ge=0, le=8)] = 4
     """How many ghosts there are."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or self.intensity[1] == 0
+        return most(self.probability) == 0 or span_range(self.intensity)[1] == 0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"intensity": self.intensity, "reach": self.reach}
+        return {"intensity": span_range(self.intensity), "reach": span_range(self.reach)}
 
     def weight(self) -> float:
         return 0.6 + 0.3 * self.ghosts

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.filters import (
@@ -49,13 +49,13 @@ class RandomUnsharpMask(NeighbourhoodTransform):
 
     sigma: Annotated[float, Field(gt=0, le=10)]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
-    amount: Annotated[Range, checked(check_range, 0, LARGEST)] = (0.2, 1.0)
+    amount: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST)] = (0.2, 1.0)
     """The range of the amount, at most 8; 0 changes nothing."""
     threshold: Annotated[float, Field(ge=0)] = 0.0
     """The difference up to which a value stays, in the units of the values that enter."""
 
     def idle(self) -> bool:
-        return super().idle() or self.amount == (0.0, 0.0)
+        return super().idle() or span_range(self.amount) == (0.0, 0.0)
 
     def weight(self) -> float:
         return 0.85 + 0.1 * gaussian_radius(self.sigma)
@@ -64,7 +64,7 @@ class RandomUnsharpMask(NeighbourhoodTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"amount": uniform(u[..., 0], self.amount)}
+        return {"amount": uniform(u[..., 0], span_range(self.amount))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         amount = self.drawn(u)["amount"]

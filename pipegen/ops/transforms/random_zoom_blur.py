@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
 from pipegen.ops.kinds.base import FeatureKind
@@ -31,7 +31,7 @@ class RandomZoomBlur(ChainsTransform):
     )
 
     geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
-    factor: Annotated[Range, checked(check_range, 1, 4)] = (1.0, 1.2)
+    factor: Annotated[Span, checked(check_pair), checked(check_range, 1, 4)] = (1.0, 1.2)
     """The range of the largest enlargement, from 1, which changes nothing, to 4."""
     steps: Annotated[int, Field(ge=2, le=32)] = 8
     """How many images the mean is of, from 2 to 32; for a large factor, few are seen apart."""
@@ -44,7 +44,7 @@ class RandomZoomBlur(ChainsTransform):
         return False
 
     def idle(self) -> bool:
-        return super().idle() or self.factor[1] == 1
+        return super().idle() or span_range(self.factor)[1] == 1
 
     def weight(self) -> float:
         return 3.6 * (self.steps - 1)
@@ -53,7 +53,7 @@ class RandomZoomBlur(ChainsTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"factor": uniform(u[..., 0], self.factor)}
+        return {"factor": uniform(u[..., 0], span_range(self.factor))}
 
     def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
         factor, count = self.drawn(u)["factor"], self.steps - 1

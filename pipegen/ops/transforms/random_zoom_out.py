@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Probability, Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Probability, Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import ANY_IMAGE, Example
 from pipegen.ops.families.padding import PaddedWindow
 from pipegen.ops.lowering.linear import uniform
@@ -29,7 +29,7 @@ class RandomZoomOut(PaddedWindow):
         Example("random_zoom_out: {canvas: [1, 2], fill: {constant: 114}, probability: 1}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
     )
 
-    canvas: Annotated[Range, checked(check_range, 1, 100)] = (1.0, 4.0)
+    canvas: Annotated[Span, checked(check_pair), checked(check_range, 1, 100)] = (1.0, 4.0)
     """The range of the canvas's height and width, as a factor of the image's."""
     probability: Probability = 0.5
     """The share of examples that the step changes."""
@@ -42,7 +42,7 @@ class RandomZoomOut(PaddedWindow):
         return x if self.idle() else y
 
     def idle(self) -> bool:
-        return super().idle() or self.canvas == (1, 1)
+        return super().idle() or span_range(self.canvas) == (1, 1)
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.idle()
@@ -52,7 +52,7 @@ class RandomZoomOut(PaddedWindow):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`canvas`, which is 1 for an image that stays as it is."""
-        return {"canvas": tf.where(u[..., 3] < self.probability, uniform(u[..., 0], self.canvas), tf.ones_like(u[..., 0]))}
+        return {"canvas": tf.where(u[..., 3] < self.probability, uniform(u[..., 0], span_range(self.canvas)), tf.ones_like(u[..., 0]))}
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """`canvas`, and the window, which lies beyond the image."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.fills import ConstantFill, filled
-from pipegen.ops.arguments.magnitudes import Range, check_range, checked
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.arguments.sizes import Size, height_width
 from pipegen.ops.base import ANY_IMAGE, Example, Transform
 from pipegen.ops.families.resizing import RandomResize
@@ -41,7 +41,7 @@ class ScaleJitter(RandomResize):
 
     size: Size
     """The output's size in pixels: a square's side, or [height, width]."""
-    scale: Annotated[Range, checked(check_range, 0.01, 10)] = (0.1, 2.0)
+    scale: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 10)] = (0.1, 2.0)
     """The range of the factor on the largest size that fits inside the output: 2 shows a quarter of such an image."""
     fill: ConstantFill = ConstantFill()
     """What is put where the image ends, in the units of the image that enters: `{constant: VALUE}`."""
@@ -54,7 +54,7 @@ class ScaleJitter(RandomResize):
         return step.model_copy(update={"fill": ConstantFill(constant=x.ignore)}) if kind_of(x).categorical else step
 
     def needed_size(self) -> tuple[int, int] | None:
-        height, width = (min(math.ceil(side * self.scale[1]), LARGEST_SIDE) for side in height_width(self.size))
+        height, width = (min(math.ceil(side * span_range(self.scale)[1]), LARGEST_SIDE) for side in height_width(self.size))
         return height, width
 
     def num_draws(self) -> int:
@@ -67,7 +67,7 @@ class ScaleJitter(RandomResize):
         return (Resize(size=self.size, mode="pad", method=method, antialias=antialias, fill=self.fill, feature=feature),)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"scale": uniform(u[..., 0], self.scale)}
+        return {"scale": uniform(u[..., 0], span_range(self.scale))}
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """`scale`, the size that the image is resized to, `rows` and `columns`, and of the window in it `top` and `left`, in pixels."""
