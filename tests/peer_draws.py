@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any
 
 import numpy as np
+import yaml
 from lowered_steps import lower, uses_of
 
 from pipegen.diagnostics.advice import Advice
@@ -30,17 +33,18 @@ def picture() -> Array:
 
 
 def written(word: str, given: Any) -> tuple[list[dict[str, Any]] | None, str]:
-    """The steps that a finding about a word says, if it says exactly one thing to write, and all of its help."""
-    import yaml
-
+    """The steps that a finding about a word says, where it says one thing to write, and nothing else; and all of its help."""
     step = word if given is None else {word: given}
     spec = {"pipegen": 1, "source": {"image_folder": {"path": "photos/"}}, "transforms": [{"resize": {"size": SIDE}}, step]}
-    (found,) = [d for d in inspect(spec).diagnostics if d.code == "PG103"]
-    advice = [line for line in found.help if isinstance(line, Advice) and line.into == "step"]
+    text = yaml.safe_dump(spec, default_flow_style=None, sort_keys=False, width=1000)
+    (found,) = [d for d in inspect("spec.yaml", text=text).diagnostics if d.code == "PG103"]
     said = "\n".join(map(str, found.help))
-    if len(advice) != 1 or "nearest" in advice[0] or "example" in advice[0]:
+    if len(found.help) != 1 or not isinstance(found.help[0], Advice):
+        assert found.fix is None, "what is not sure is not written into a spec"
         return None, said
-    steps = yaml.safe_load(advice[0].lines)
+    lines = found.help[0].lines
+    assert "\n" in lines or found.fix is not None
+    steps = yaml.safe_load(lines)
     return [{one: {}} if isinstance(one, str) else one for one in (steps if isinstance(steps, list) else [steps])], said
 
 
@@ -53,17 +57,21 @@ def ours(steps: list[dict[str, Any]], image: Array, draws: int = DRAWS) -> Array
         ((op, arguments),) = one.items()
         step = transforms()[op].model_validate(arguments or {})
         columns = max(ref.end for ref in uses_of(step)) if uses_of(step) else 0
-        parts = [(rng.permutation(draws) + rng.random(draws)) / draws for _ in range(columns + 1)]
+        if not columns:  # the same each time
+            given = given[:1]
+        count = len(given)
+        parts = [(rng.permutation(count) + rng.random(count)) / count for _ in range(columns + 1)]
         y = step.infer(x)
         made = lower(step, x, y, list(given), np.stack(parts, 1))
         given = np.concatenate([np.asarray(part) for part in made]) if isinstance(made, list) else np.asarray(made)
+        given = np.repeat(given, draws // len(given), 0)
         if given.dtype != np.uint8 and y.interval is not None:
             given = np.clip(given, y.interval.low, y.interval.high)
         x = y
     return given
 
 
-def distance(mine: Array, other: Array) -> tuple[float, float, float]:
+def distance(mine: Array, other: Array, level: float = LEVEL) -> tuple[float, float, float]:
     """How far means and spreads are apart, in shares of the range of values, and the least p of Kolmogorov's and Smirnov's test."""
     from scipy.stats import kstwobign
 
@@ -73,7 +81,7 @@ def distance(mine: Array, other: Array) -> tuple[float, float, float]:
     mean = max(abs(a.mean() - b.mean()), *np.abs(a.mean((0, 1, 2)) - b.mean((0, 1, 2))))
     spread = max(abs(a.std() - b.std()), abs(a.mean((1, 2, 3)).std() - b.mean((1, 2, 3)).std()))
     root = np.sqrt(len(a) * len(b) / (len(a) + len(b)))
-    gaps = [_gap(s, t) for s, t in zip(_figures(a).T, _figures(b).T, strict=True)]
+    gaps = [_gap(s, t, level) for s, t in zip(_figures(a).T, _figures(b).T, strict=True)]
     return mean / 255, spread / 255, float(kstwobign.sf(root * max(gaps)))
 
 
@@ -87,10 +95,31 @@ def _figures(images: Array) -> Array:
     return np.concatenate([inner.mean((1, 2, 3))[:, None], inner.std((1, 2, 3))[:, None], inner.mean((1, 2)), pixels], 1)
 
 
-def _gap(a: Array, b: Array) -> float:
+def _gap(a: Array, b: Array, level: float) -> float:
     """The largest difference of the shares of draws up to a value, where values within a level are the same."""
 
     def above(s: Array, t: Array) -> float:
-        return float((np.arange(1, len(s) + 1) / len(s) - np.searchsorted(np.sort(t), np.sort(s) + LEVEL, side="right") / len(t)).max())
+        return float((np.arange(1, len(s) + 1) / len(s) - np.searchsorted(np.sort(t), np.sort(s) + level, side="right") / len(t)).max())
 
     return max(above(a, b), above(b, a), 0.0)
+
+
+def torchvision() -> Any:
+    """`torchvision.transforms.v2`, also where its compiled operators, on boxes, are for another PyTorch: no transform of images needs them."""
+    import torch
+
+    made = []
+    while True:
+        try:
+            from torchvision.transforms import v2
+        except RuntimeError as error:
+            missing = re.search(r"operator (torchvision::\w+) does not exist", str(error))
+            if missing is None:
+                raise
+            made.append(torch.library.Library("torchvision", "FRAGMENT"))
+            made[-1].define(f"{missing[1].partition('::')[2]}(Tensor x) -> Tensor")
+            for name in [name for name in sys.modules if name.startswith("torchvision")]:
+                del sys.modules[name]
+        else:
+            v2.keep = made
+            return v2

@@ -329,7 +329,8 @@ def grid_distortion(
     only("normalized", normalized, True, why="a grid fills the image again, which is `normalized: true`")
     low, high = around("distort_limit", distort_limit, 0, -1, 1)
     cells = whole("num_steps", num_steps)
-    return step("random_grid_distortion", p, factor=one(1 + low, 1 + high), cells=cells, **_warp(border_mode, fill, interpolation))
+    nearest = step("random_grid_distortion", p, factor=one(1 + low, 1 + high), cells=cells, **_warp(border_mode, fill, interpolation))
+    refuse("Albumentations' columns are whole pixels wide, with one more for what is left over", nearest=nearest)
 
 
 def grid_dropout(

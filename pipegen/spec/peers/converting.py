@@ -82,6 +82,8 @@ def around(about: str, value: Any, middle: float = 0, least: float = float("-inf
     if is_pair(value):
         return pair(about, value, least, most)
     reach = abs(number(about, value))
+    if middle + reach > most:
+        refuse(f"the library takes numbers up to {most - middle:g}", about)
     return max(middle - reach, least), min(middle + reach, most)
 
 
