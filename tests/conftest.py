@@ -110,8 +110,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Nightly tests, and those of the environment with other libraries, run where `-m` names them. Files that need TensorFlow come first: some take a minute, and whichever process is done
-    early takes the quick ones."""
+    """Nightly tests, and those beside other libraries, run where `-m` names them. Files that need TensorFlow come first: some take a
+    minute, and whichever process is done early takes the quick ones."""
     if "nightly" not in config.getoption("markexpr"):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]

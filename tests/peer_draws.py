@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from typing import Any
@@ -34,9 +35,8 @@ def picture() -> Array:
 
 def written(word: str, given: Any) -> tuple[list[dict[str, Any]] | None, str]:
     """The steps that a finding about a word says, where it says one thing to write, and nothing else; and all of its help."""
-    step = word if given is None else {word: given}
-    spec = {"pipegen": 1, "source": {"image_folder": {"path": "photos/"}}, "transforms": [{"resize": {"size": SIDE}}, step]}
-    text = yaml.safe_dump(spec, default_flow_style=None, sort_keys=False, width=1000)
+    step = word if given is None else f"{word}: {json.dumps(given)}"
+    text = f"pipegen: 1\nsource: {{image_folder: {{path: photos/}}}}\ntransforms:\n  - resize: {{size: {SIDE}}}\n  - {step}\n"
     (found,) = [d for d in inspect("spec.yaml", text=text).diagnostics if d.code == "PG103"]
     said = "\n".join(map(str, found.help))
     if len(found.help) != 1 or not isinstance(found.help[0], Advice):
@@ -51,7 +51,9 @@ def written(word: str, given: Any) -> tuple[list[dict[str, Any]] | None, str]:
 def ours(steps: list[dict[str, Any]], image: Array, draws: int = DRAWS) -> Array:
     """The picture after some steps, once for each row of draws; each number is drawn once from each of as many equal parts of 0 to 1."""
     rng = np.random.default_rng(5)
-    x = FeatureType("image", "uint8" if image.dtype == np.uint8 else "float32", image.shape, BYTE_RANGE if image.max() > 1 else Interval(0, 1))
+    x = FeatureType(
+        "image", "uint8" if image.dtype == np.uint8 else "float32", image.shape, BYTE_RANGE if image.max() > 1 else Interval(0, 1)
+    )
     given: Any = np.repeat(image[None], draws, 0)
     for one in steps:
         ((op, arguments),) = one.items()
@@ -86,8 +88,10 @@ def distance(mine: Array, other: Array, level: float = LEVEL) -> tuple[float, fl
 
 
 def _figures(images: Array) -> Array:
-    """Numbers of each draw: the mean and spread of the image, the means of its channels, and some pixels; the border, which filters treat in ways
-    of their own, is left out."""
+    """Numbers of each draw: the mean and spread of the image, the means of its channels, and some pixels.
+
+    The border, which filters treat in ways of their own, is left out.
+    """
     height, width = images.shape[1:3]
     inner = images[:, 4:-4, 4:-4]
     rows, columns = zip(*((y * height // SIDE, x * width // SIDE) for y, x in PLACES), strict=True)
@@ -105,7 +109,7 @@ def _gap(a: Array, b: Array, level: float) -> float:
 
 
 def torchvision() -> Any:
-    """`torchvision.transforms.v2`, also where its compiled operators, on boxes, are for another PyTorch: no transform of images needs them."""
+    """`torchvision.transforms.v2`, also where its compiled operators are for another PyTorch: no transform of images needs them."""
     import torch
 
     made = []

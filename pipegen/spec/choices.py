@@ -25,11 +25,11 @@ from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import valid
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
+from pipegen.spec.peers.words import is_elsewhere
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES
 from pipegen.spec.scalars import flow, resolve
 from pipegen.spec.stand_in import AnyTest
 from pipegen.spec.steps import ids_of
-from pipegen.spec.peers.words import is_elsewhere
 from pipegen.spec.translate import bare_arguments, instead_of_source, instead_of_step, step_fix
 from pipegen.spec.validate import check
 from pipegen.spec.words import one_of, show
@@ -314,7 +314,7 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     advice = _instead(what, name, given)
     several = any(isinstance(one, Advice) and "\n" in one.lines for one in advice)  # steps, of which no single one is what was meant
     other = several or near not in meanings(name)
-    if advice and (is_elsewhere(name) if what == "step" else False) or advice and other and plain(near or "") != plain(name):
+    if advice and ((what == "step" and is_elsewhere(name)) or (other and plain(near or "") != plain(name))):
         near = None
     help_: list[str] = [f"did you mean `{near}`?"] if near else [listed] if not advice else []
     span = place.locate.span(place.at(name).path, key=True)

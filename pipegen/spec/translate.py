@@ -14,15 +14,14 @@ from pydantic import BaseModel
 
 from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
-from pipegen.diagnostics.foreign import NOTHING, Row, every_row, meanings, plain, rows
+from pipegen.diagnostics.foreign import NOTHING, Row, meanings, plain, rows
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import field_type, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.peers.words import Meaning
+from pipegen.spec.peers.words import Meaning, with_argument
 from pipegen.spec.peers.words import meanings as meanings_elsewhere
-from pipegen.spec.peers.words import with_argument
 from pipegen.spec.scalars import flow
 from pipegen.spec.templates import (
     accepts,
@@ -53,7 +52,7 @@ def instead_of_step(name: str, given: Any) -> list[str]:
         return _of_peers(name, given, known)
     fitting = _of_a_library(name, given) or fitting_rows(name, given, "step") or _our_own(name)
     if not fitting and (steps := _steps_with(name, given)):
-        return steps
+        return [*steps]
     if fitting and fitting[0].is_about_values(name):
         return [_step(fitting[0], given)]
     return [_step(row, given) for row in fitting[:_MOST]] or [_whole(row, name, given) for row in fitting_rows(name, given, "spec")[:1]]
@@ -69,7 +68,7 @@ def _of_peers(name: str, given: Any, known: list[Meaning]) -> list[str]:
         steps, left = _with_strange(one, given)
         if left:
             has = f"; it has {_list(one.arguments)}" if one.arguments else ""
-            found.append(f"{its} has no argument {_list(name for name in left if not is_long(name))}{has}")
+            found.append(f"{its} has no argument {_list([name for name in left if not is_long(name)][:3])}{has}")
         elif not steps:
             found.append(_unsuited(one, its))
         elif one.lacking:
@@ -118,11 +117,8 @@ def _steps_with(argument: str, given: Any) -> list[Advice]:
     steps = [write(written(step), "step", said) for step in islice((step for step in tried if accepts(*next(iter(step.items())))), _MOST)]
     if steps:
         return steps
-    theirs = re.compile(rf"[~/+]{re.escape(argument)}\b")
-    known = [row for row in every_row() if row.place == "step" and theirs.search(row.lines)][:_MOST]
-    found = [write(_step(row, {argument: given}).lines, "step", said + (f" ({row.remark})" if row.remark else "")) for row in known]
     elsewhere = [_peer(one, list(one.steps), said) for one in with_argument(argument, given) if len(one.steps) == 1]
-    return list({one.lines: one for one in [*found, *elsewhere]}.values())[:_MOST]
+    return list({one.lines: one for one in elsewhere}.values())[:_MOST]
 
 
 def _of_a_library(name: str, given: Any) -> list[Row]:
@@ -229,9 +225,9 @@ def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
         if (lines := _at_a_feature(word, given, raw["source"])) is not None:
             return lines
     if given is not False and (known := meanings_elsewhere(word, given)):
-        steps = [step for one in known[:1] for step in one.steps]
-        if len(known) == 1 and steps and not known[0].strange and not known[0].lacking:
-            return write("\n".join(f"- {written(step)}" for step in steps), "transforms", "write {} under `transforms`", instead=True)
+        meant = known[0].steps
+        if len(known) == 1 and meant and not known[0].strange and not known[0].lacking:
+            return write("\n".join(f"- {written(step)}" for step in meant), "transforms", "write {} under `transforms`", instead=True)
     for row in fitting_rows(word, given, "step"):
         if given is False and not row.is_about_values(word):
             return write("", "nothing", f"leave `{word}` out: a step that is not wanted is not written")

@@ -119,7 +119,9 @@ def _counted(found: list[Answer]) -> str:
     there = sum(a.there for a in flat)
     if there == len(flat):
         return f"All {there} have a form."
-    return f"Of {len(flat)} for images of two dimensions, {there} have a form; of the other {len(flat) - there} the remark says what differs."
+    return (
+        f"Of {len(flat)} for images of two dimensions, {there} have a form; of the other {len(flat) - there} the remark says what differs."
+    )
 
 
 def _line(answer: Answer) -> str:

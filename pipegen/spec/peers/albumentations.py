@@ -55,6 +55,8 @@ REMARKS = {
     "random_brightness_contrast": "Albumentations multiplies by what it calls contrast, and adds brightness",
     "longest_max_size": "padded to squares, since a batch has one size",
     "normalize": "leave `rescale` out where images are from 0 to 1 already",
+    "affine": "Albumentations moves by whole pixels",
+    "shift_scale_rotate": "Albumentations moves by whole pixels",
     "planckian_jitter": "Albumentations draws 40 % below 6000 K",
 }
 """Notes on what is a little different, or looks so."""
@@ -63,8 +65,15 @@ IGNORED = frozenset({"mask_interpolation", "fill_mask", "rotate_method", "keypoi
 _OWN = "Albumentations' {} is drawn otherwise"
 
 
-def additive_noise(noise_type: Any = "uniform", spatial_mode: Any = "constant", noise_params: Any = None, approximation: Any = 1.0, p: Any = 0.5) -> Steps:
-    only("noise_type", noise_type, "uniform", why="`random_gaussian_noise` and `random_additive_noise` have other distributions, and draw their strength")
+def additive_noise(
+    noise_type: Any = "uniform", spatial_mode: Any = "constant", noise_params: Any = None, approximation: Any = 1.0, p: Any = 0.5
+) -> Steps:
+    only(
+        "noise_type",
+        noise_type,
+        "uniform",
+        why="`random_gaussian_noise` and `random_additive_noise` have other distributions, and draw their strength",
+    )
     only("spatial_mode", spatial_mode, "constant", why="`random_additive_noise` draws the strength of its noise")
     ranges = (noise_params or {}).get("ranges", [[-0.1, 0.1]])
     if not isinstance(ranges, list) or len(ranges) != 1:
@@ -108,12 +117,18 @@ def affine(
     slant_x, slant_y = _both("shear", shear, 1)
     wide, high = _both("scale", scale, 1)
     if sum(turn != (0, 0) for turn in (degrees, slant_x, slant_y)) > 1:
-        refuse("Albumentations turns before it slants, and slants both ways at once; `random_affine` slants along x, along y, then turns", "shear")
+        refuse(
+            "Albumentations turns before it slants, and slants both ways at once; `random_affine` slants along x, along y, then turns",
+            "shear",
+        )
     moved = {"degrees": zero(*degrees), "x": zero(*x), "y": zero(*y)}
     slants = {"shear_x": zero(-slant_x[1], -slant_x[0]), "shear_y": zero(-slant_y[1], -slant_y[0])}
     together = wide == high and (keep_ratio or wide[0] == wide[1])
     if not together and (any(moved.values()) or any(slants.values())):
-        refuse("each side is scaled by a number of its own, which is `random_zoom` on its own, or one for both with `keep_ratio: true`", "scale")
+        refuse(
+            "each side is scaled by a number of its own, which is `random_zoom` on its own, or one for both with `keep_ratio: true`",
+            "scale",
+        )
     if not together:
         return step("random_zoom", p, x=span(*wide), y=span(*high), **warp)
     factor = one(*wide) if wide != (1, 1) else None
@@ -128,7 +143,9 @@ def at_least_one_b_box_random_crop(height: Any, width: Any, erosion_factor: Any 
 def auto_contrast(cutoff: Any = 0, ignore: Any = None, method: Any = "cdf", p: Any = 0.5) -> Steps:
     only("cutoff", cutoff, 0, [0, 0])
     only("ignore", ignore, None)
-    only("method", method, "pil", why="`random_auto_contrast` stretches each channel between its ends as Pillow does, which is `method: pil`")
+    only(
+        "method", method, "pil", why="`random_auto_contrast` stretches each channel between its ends as Pillow does, which is `method: pil`"
+    )
     return step("random_auto_contrast", p)
 
 
@@ -177,7 +194,9 @@ def coarse_dropout(
     holes = pair("num_holes_range", num_holes_range, 1)
     heights = _shares("hole_height_range", hole_height_range)
     widths = _shares("hole_width_range", hole_width_range)
-    return step("random_coarse_dropout", p, holes=holes[0] if holes[0] == holes[1] else holes, height=heights, width=widths, fill=_value(fill))
+    return step(
+        "random_coarse_dropout", p, holes=holes[0] if holes[0] == holes[1] else holes, height=heights, width=widths, fill=_value(fill)
+    )
 
 
 def color_jitter(
@@ -264,7 +283,12 @@ def elastic_transform(
     p: Any = 0.5,
 ) -> Steps:
     only("same_dxdy", same_dxdy, False)
-    only("noise_distribution", noise_distribution, "uniform", why="`random_elastic` smooths uniform noise, which is `noise_distribution: uniform`")
+    only(
+        "noise_distribution",
+        noise_distribution,
+        "uniform",
+        why="`random_elastic` smooths uniform noise, which is `noise_distribution: uniform`",
+    )
     strength = number("alpha", alpha)
     return step("random_elastic", p, alpha=[strength, strength], sigma=number("sigma", sigma), **_warp(border_mode, fill, interpolation))
 
@@ -308,9 +332,11 @@ def gauss_noise(
 
 
 def gaussian_blur(blur_limit: Any = 0, sigma_limit: Any = (0.5, 3.0), p: Any = 0.5) -> Steps:
-    only("blur_limit", list(blur_limit) if is_pair(blur_limit) else blur_limit, 0, [0, 0], why="the width of a kernel follows from `sigma`, which is 0 there")
     low, high = pair("sigma_limit", sigma_limit, 0) if is_pair(sigma_limit) else (0, number("sigma_limit", sigma_limit))
-    return step("random_gaussian_blur", p, sigma=span(low, high))
+    made = step("random_gaussian_blur", p, sigma=span(low, high))
+    if blur_limit not in (0, [0, 0]):
+        refuse("the width of a kernel follows from `sigma`, which is `blur_limit: 0`", "blur_limit", made)
+    return made
 
 
 def glass_blur(sigma: Any = 0.7, max_delta: Any = 4, iterations: Any = 2, mode: Any = "fast", p: Any = 0.5) -> Steps:
@@ -372,7 +398,10 @@ def horizontal_flip(p: Any = 0.5) -> Steps:
 def hue_saturation_value(
     hue_shift_limit: Any = (-20, 20), sat_shift_limit: Any = (-30, 30), val_shift_limit: Any = (-20, 20), p: Any = 0.5
 ) -> Steps:
-    hue, sat, val = (around(n, v) for n, v in (("hue_shift_limit", hue_shift_limit), ("sat_shift_limit", sat_shift_limit), ("val_shift_limit", val_shift_limit)))
+    hue, sat, val = (
+        around(n, v)
+        for n, v in (("hue_shift_limit", hue_shift_limit), ("sat_shift_limit", sat_shift_limit), ("val_shift_limit", val_shift_limit))
+    )
     return step("random_hsv", p, hue_degrees=zero(*hue, 2), saturation_delta=zero(*sat), value_delta=zero(*val))
 
 
@@ -394,7 +423,7 @@ def invert_img(p: Any = 0.5) -> Steps:
     return step("random_invert", p)
 
 
-def longest_max_size(max_size: Any = None, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
+def longest_max_size(max_size: Any, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
     side = _side(max_size, max_size_hw, area_for_downscale)
     return [step("resize", p, longer_side=side, method=_method(interpolation)), step("pad", size=side)]
 
@@ -413,7 +442,10 @@ def median_blur(blur_limit: Any = (3, 7), p: Any = 0.5) -> Steps:
 
 
 def morphological(scale: Any = (2, 3), operation: Any = "dilation", p: Any = 0.5) -> Steps:
-    refuse("Albumentations has an ellipse of the one size that `scale` is, whose squares have a drawn size", nearest=_shown("random_morphology"))
+    refuse(
+        "Albumentations has an ellipse of the one size that `scale` is, whose squares have a drawn size",
+        nearest=_shown("random_morphology"),
+    )
 
 
 def motion_blur(
@@ -425,11 +457,15 @@ def motion_blur(
 def multiplicative_noise(multiplier: Any = (0.9, 1.1), per_channel: Any = False, elementwise: Any = False, p: Any = 0.5) -> Steps:
     only("per_channel", per_channel, False, why="one number is drawn for each image")
     only("elementwise", elementwise, False, why="one number is drawn for each image")
-    return step("random_brightness", p, factor=one(*one_or_pair("multiplier", multiplier, 0)))
+    return step("random_brightness", p, factor=one(*pair("multiplier", multiplier, 0)))
 
 
 def normalize(
-    mean: Any = (0.485, 0.456, 0.406), std: Any = (0.229, 0.224, 0.225), max_pixel_value: Any = 255.0, normalization: Any = "standard", p: Any = 1.0
+    mean: Any = (0.485, 0.456, 0.406),
+    std: Any = (0.229, 0.224, 0.225),
+    max_pixel_value: Any = 255.0,
+    normalization: Any = "standard",
+    p: Any = 1.0,
 ) -> Steps:
     if normalization == "image_per_channel":
         refuse("`standardize: {statistics: samplewise}` has one mean of an image for all of its channels", "normalization")
@@ -492,7 +528,10 @@ def piecewise_affine(**arguments: Any) -> Steps:
 
 
 def pixel_distribution_adaptation(**arguments: Any) -> Steps:
-    refuse("its reference images are in memory with `match: moments`, whose `references` is a folder", nearest=_shown("random_histogram_matching"))
+    refuse(
+        "its reference images are in memory with `match: moments`, whose `references` is a folder",
+        nearest=_shown("random_histogram_matching"),
+    )
 
 
 def pixel_dropout(dropout_prob: Any = 0.01, per_channel: Any = False, drop_value: Any = 0, p: Any = 0.5) -> Steps:
@@ -510,7 +549,9 @@ def planckian_jitter(mode: Any = "blackbody", temperature_limit: Any = None, sam
     low, high = pair("temperature_limit", temperature_limit or [3000 if mode == "blackbody" else 4000, 15000])
     light = "blackbody" if mode == "blackbody" else "daylight"
     ranges = [[tidy(low), 6000], [6000, tidy(high)]]
-    return step("one_of", p, steps=[step("random_color_temperature", kelvins=kelvins, light=light) for kelvins in ranges], weights=[0.4, 0.6])
+    return step(
+        "one_of", p, steps=[step("random_color_temperature", kelvins=kelvins, light=light) for kelvins in ranges], weights=[0.4, 0.6]
+    )
 
 
 def plasma_brightness_contrast(**arguments: Any) -> Steps:
@@ -536,7 +577,11 @@ def rgb_shift(r_shift_limit: Any = (-20, 20), g_shift_limit: Any = (-20, 20), b_
 
 
 def random_brightness_contrast(
-    brightness_limit: Any = (-0.2, 0.2), contrast_limit: Any = (-0.2, 0.2), brightness_by_max: Any = True, ensure_safe_range: Any = False, p: Any = 0.5
+    brightness_limit: Any = (-0.2, 0.2),
+    contrast_limit: Any = (-0.2, 0.2),
+    brightness_by_max: Any = True,
+    ensure_safe_range: Any = False,
+    p: Any = 0.5,
 ) -> Steps:
     only("brightness_by_max", brightness_by_max, True, why="what is added is a share of the range of values")
     only("ensure_safe_range", ensure_safe_range, False)
@@ -549,10 +594,14 @@ def random_crop(
 ) -> Steps:
     padding = "as_needed" if pad_if_needed else None
     only("pad_position", pad_position, "center")
-    return step("random_crop", p, size=size(height, width), padding=padding, fill=filled(border_mode, fill, "border_mode") if padding else None)
+    return step(
+        "random_crop", p, size=size(height, width), padding=padding, fill=filled(border_mode, fill, "border_mode") if padding else None
+    )
 
 
-def random_crop_from_borders(crop_left: Any = 0.1, crop_right: Any = 0.1, crop_top: Any = 0.1, crop_bottom: Any = 0.1, p: Any = 1.0) -> Steps:
+def random_crop_from_borders(
+    crop_left: Any = 0.1, crop_right: Any = 0.1, crop_top: Any = 0.1, crop_bottom: Any = 0.1, p: Any = 1.0
+) -> Steps:
     refuse("its images have sizes of their own", nearest=_shown("random_resized_crop"))
 
 
@@ -592,7 +641,9 @@ def random_rotate_90(p: Any = 1.0) -> Steps:
 
 
 def random_scale(scale_limit: Any = (-0.1, 0.1), interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 0.5) -> Steps:
-    refuse("its images have sizes of their own, which keeps the size, or `scale_jitter`", nearest=_shown("random_zoom"))
+    low, high = around("scale_limit", scale_limit)
+    nearest = step("random_zoom", p, factor=one(1 + low, 1 + high))
+    refuse("its images have sizes of their own, and those of `random_zoom` keep theirs", nearest=nearest)
 
 
 def random_shadow(**arguments: Any) -> Steps:
@@ -676,7 +727,7 @@ def shot_noise(scale_range: Any = (0.1, 0.3), p: Any = 0.5) -> Steps:
     refuse("Albumentations counts in linear light", nearest=_shown("random_shot_noise"))
 
 
-def smallest_max_size(max_size: Any = None, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
+def smallest_max_size(max_size: Any, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
     return step("resize", p, shorter_side=_side(max_size, max_size_hw, area_for_downscale), method=_method(interpolation))
 
 

@@ -11,7 +11,6 @@ from pipegen.spec.peers.converting import (
     is_pair,
     number,
     one,
-    one_or_pair,
     only,
     pair,
     read_between,
@@ -132,11 +131,17 @@ def random_elastic_transform(
     fill_value: Any = 0.0,
     value_range: Any = (0, 255),
 ) -> Steps:
-    refuse("Keras moves pixels by noise that grows with the side of the image, `random_elastic` by `alpha` and `sigma` in pixels", nearest=step("random_elastic", alpha=50, sigma=5))
+    refuse(
+        "Keras moves pixels by noise that grows with the side of the image, `random_elastic` by `alpha` and `sigma` in pixels",
+        nearest=step("random_elastic", alpha=50, sigma=5),
+    )
 
 
 def random_erasing(factor: Any = 1.0, scale: Any = (0.02, 0.33), fill_value: Any = None, value_range: Any = (0, 255)) -> Steps:
-    refuse("Keras draws the height and the width as roots of two shares, and fills with noise; `random_erasing` draws an area and a ratio", nearest=step("random_erasing", area=[0.02, 0.33]))
+    refuse(
+        "Keras draws the height and the width as roots of two shares, and fills with noise; `random_erasing` draws an area and a ratio",
+        nearest=step("random_erasing", area=[0.02, 0.33]),
+    )
 
 
 def random_flip(mode: Any = "horizontal_and_vertical") -> Steps:
@@ -146,9 +151,7 @@ def random_flip(mode: Any = "horizontal_and_vertical") -> Steps:
     return step("random_flip", axis=mode)
 
 
-def random_gaussian_blur(
-    factor: Any = 1.0, kernel_size: Any = 3, sigma: Any = 1.0, value_range: Any = (0, 255)
-) -> Steps:
+def random_gaussian_blur(factor: Any = 1.0, kernel_size: Any = 3, sigma: Any = 1.0, value_range: Any = (0, 255)) -> Steps:
     low, high = around("sigma", sigma, 0, 0, 1)
     sides = {kernel_size} if not is_pair(kernel_size) else {*kernel_size}
     if low != high:
@@ -194,7 +197,10 @@ def random_rotation(factor: Any, fill_mode: Any = "reflect", interpolation: Any 
 
 
 def random_saturation(factor: Any, value_range: Any = (0, 255), about: str = "factor") -> Steps:
-    refuse("Keras multiplies the S of HSV by `f / (1 - f)`, so that 0.5 changes nothing; `random_saturation` mixes with gray, and 1 does", about)
+    refuse(
+        "Keras multiplies the S of HSV by `f / (1 - f)`, so that 0.5 changes nothing; `random_saturation` mixes with gray, and 1 does",
+        about,
+    )
 
 
 def random_sharpness(factor: Any, value_range: Any = (0, 255)) -> Steps:
@@ -205,7 +211,10 @@ def random_sharpness(factor: Any, value_range: Any = (0, 255)) -> Steps:
 def random_shear(
     x_factor: Any = 0.0, y_factor: Any = 0.0, interpolation: Any = "bilinear", fill_mode: Any = "reflect", fill_value: Any = 0.0
 ) -> Steps:
-    refuse("Keras slants about the top left corner, by slopes; `random_shear` about the centre, by angles", "x_factor" if x_factor else "y_factor")
+    refuse(
+        "Keras slants about the top left corner, by slopes; `random_shear` about the centre, by angles",
+        "x_factor" if x_factor else "y_factor",
+    )
 
 
 def random_translation(
@@ -295,7 +304,9 @@ def mix_up(alpha: Any = 0.2) -> Steps:
 def cut_mix(factor: Any = 1.0) -> Steps:
     low, high = around("factor", factor, 0, 0, 1)
     if low != high:
-        refuse("Keras draws the parameter of its Beta distribution, and a number means from 0 to it; a pair of equal numbers is one", "factor")
+        refuse(
+            "Keras draws the parameter of its Beta distribution, and a number means from 0 to it; a pair of equal numbers is one", "factor"
+        )
     return step("cutmix", alpha=high)
 
 

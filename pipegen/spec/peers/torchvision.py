@@ -16,12 +16,14 @@ from pipegen.spec.peers.converting import (
     pair,
     read_between,
     refuse,
-    size as sized,
     span,
     step,
     tidy,
     whole,
     zero,
+)
+from pipegen.spec.peers.converting import (
+    size as sized,
 )
 
 TITLE = "torchvision"
@@ -78,7 +80,9 @@ def center_crop(size: Any) -> Steps:
 
 def color_jitter(brightness: Any = None, contrast: Any = None, saturation: Any = None, hue: Any = None) -> Steps:
     named = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
-    steps = [step(f"random_{name}", factor=one(*around(name, value, 1, 0))) for name, value in named.items() if value not in (None, 0, [1, 1])]
+    steps = [
+        step(f"random_{name}", factor=one(*around(name, value, 1, 0))) for name, value in named.items() if value not in (None, 0, [1, 1])
+    ]
     steps += [step("random_hsv", hue_degrees=zero(*around("hue", hue, 0, -0.5, 0.5), 360))] if hue not in (None, 0, [0, 0]) else []
     if not steps:
         refuse("no argument is given, so that it does nothing")
@@ -160,7 +164,7 @@ def random_affine(
     x, y = (0.0, 0.0) if translate is None else (number("translate", part) for part in translate)
     slants = around("shear", shear or 0) if not is_pair(shear) or len(shear) == 2 else tuple(shear[:2])
     down = tuple(shear[2:]) if is_pair(shear) and len(shear) == 4 else (0, 0)
-    moved = {"degrees": zero(*around("degrees", degrees)), "x": x, "y": y, "shear_x": zero(*slants), "shear_y": zero(*down)}
+    moved: dict[str, Any] = {"degrees": zero(*around("degrees", degrees)), "x": x, "y": y, "shear_x": zero(*slants), "shear_y": zero(*down)}
     if moved["shear_y"]:
         refuse("`random_affine` slants along x first, torchvision along y", "shear")
     factor = one(*pair("scale", scale, 0)) if scale is not None else None
@@ -215,7 +219,7 @@ def random_photometric_distort(
     brightness: Any = (0.875, 1.125), contrast: Any = (0.5, 1.5), saturation: Any = (0.5, 1.5), hue: Any = (-0.05, 0.05), p: Any = 0.5
 ) -> Steps:
     factors = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
-    arguments = {f"{name}_factor": list(pair(name, value, 0)) for name, value in factors.items()}
+    arguments: dict[str, Any] = {f"{name}_factor": list(pair(name, value, 0)) for name, value in factors.items()}
     return step("random_photometric_distort", **arguments, hue_degrees=span(*pair("hue", hue, -0.5, 0.5), 360), each=number("p", p))
 
 
@@ -226,8 +230,10 @@ def random_posterize(bits: Any, p: Any = 0.5) -> Steps:
 def random_resized_crop(
     size: Any, scale: Any = (0.08, 1.0), ratio: Any = (0.75, 4 / 3), interpolation: Any = "bilinear", antialias: Any = True
 ) -> Steps:
-    arguments = {"area": span(*pair("scale", scale, 0, 1)), "aspect_ratio": list(pair("ratio", ratio, 0))}
-    return step("random_resized_crop", size=_size(size), **arguments, method=read_between(interpolation), antialias=True if antialias else None)
+    arguments: dict[str, Any] = {"area": span(*pair("scale", scale, 0, 1)), "aspect_ratio": list(pair("ratio", ratio, 0))}
+    return step(
+        "random_resized_crop", size=_size(size), **arguments, method=read_between(interpolation), antialias=True if antialias else None
+    )
 
 
 def random_rotation(degrees: Any, interpolation: Any = "nearest", expand: Any = False, center: Any = None, fill: Any = 0) -> Steps:
@@ -247,7 +253,9 @@ def random_vertical_flip(p: Any = 0.5) -> Steps:
 
 def resize(size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True) -> Steps:
     only("max_size", max_size, None)
-    side = {"size": _size(size)} if is_pair(size) and len(size) == 2 else {"shorter_side": size[0] if is_pair(size) else whole("size", size)}
+    side = (
+        {"size": _size(size)} if is_pair(size) and len(size) == 2 else {"shorter_side": size[0] if is_pair(size) else whole("size", size)}
+    )
     return step("resize", **side, method=read_between(interpolation), antialias=True if antialias else None)
 
 

@@ -111,26 +111,35 @@ def _functions(library: str) -> Mapping[str, Callable[..., Steps]]:
 
 
 def _meaning(library: str, name: str, given: Any) -> Meaning:
+    """Returns the meaning of a library's step: a list is the first argument where that has a form, and else all of them in their order."""
+    function = _functions(library)[plain(name)]
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "about" and p.kind is p.POSITIONAL_OR_KEYWORD]
+    names = [p.name for p in parameters]
+    if isinstance(given, dict) or given is None or not names:
+        return _named(library, name, parameters, given or {})
+    first = _named(library, name, parameters, {names[0]: given})
+    if not isinstance(given, list) or (first.steps and not first.lacking) or not 1 < len(given) <= len(names):
+        return first
+    several = _named(library, name, parameters, dict(zip(names, given, strict=False)))
+    return several if several.steps or first.lacking else first
+
+
+def _named(library: str, name: str, parameters: list[inspect.Parameter], given: Any) -> Meaning:
+    """Returns the meaning of a library's step with arguments by name."""
     module, function = _module(library), _functions(library)[plain(name)]
     remark = module.REMARKS.get(function.__name__, "")
-    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "about"]
-    known = {plain(p.name): p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
-    named = {plain(str(key)): (str(key), value) for key, value in _named(parameters, given).items()}
+    known = {plain(p.name): p.name for p in parameters}
+    named = {plain(str(key)): (str(key), value) for key, value in (given if isinstance(given, dict) else {}).items()}
     ignored = {plain(name) for name in module.IGNORED}
-    strange = tuple(key for key, (written, _) in named.items() if key not in known and key not in ignored)
-    if not known:
-        strange = ()
+    strange = tuple(written for key, (written, _) in named.items() if known and key not in known and key not in ignored)
     own = {known[key]: value for key, (_, value) in named.items() if key in known}
+    lacking = tuple(p.name for p in parameters if p.default is p.empty and p.name not in own)
+    made = Meaning(module.TITLE, remark=remark, lacking=lacking, strange=strange, arguments=tuple(known.values()))
     long = next((name for name, value in own.items() if is_long(value)), None)
-    lacking = tuple(p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in own)
-    made = Meaning(module.TITLE, remark=remark, lacking=lacking, strange=tuple(named[key][0] for key in strange))
-    made = replace(made, arguments=tuple(known.values()))
     if long is not None:
         return replace(made, why="its value is too long to be said again", about=long)
-    if lacking:
-        own = {**shown_arguments(library, name), **own}
     try:
-        steps = function(**own)
+        steps = function(**({**shown_arguments(library, name), **own} if lacking else own))
     except Unsuited as error:
         return replace(made, why=error.why, about=error.about, value=own.get(error.about), nearest=error.nearest)
     except (TypeError, ValueError, AttributeError, IndexError, KeyError, ArithmeticError):
@@ -140,16 +149,3 @@ def _meaning(library: str, name: str, given: Any) -> Meaning:
         ops = " and ".join(f"`{next(iter(one))}`" for one in found)
         return replace(made, why=f"{ops} would not take what they mean", about=next(iter(own), ""), value=next(iter(own.values()), None))
     return replace(made, steps=found)
-
-
-def _named(parameters: list[inspect.Parameter], given: Any) -> dict[Any, Any]:
-    """Returns arguments by name: a map as it is, a list as all of them in their order or as the first, and anything else as the first."""
-    if isinstance(given, dict):
-        return given
-    if given is None or not parameters:
-        return {}
-    names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    if not names:
-        return {}
-    many = isinstance(given, list) and (sum(p.default is p.empty for p in parameters) > 1 or len(given) > 2)
-    return dict(zip(names, given, strict=False)) if many else {names[0]: given}
