@@ -144,12 +144,16 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Nightly tests run where `-m` names them. Files that need TensorFlow come first: some take a minute, and whichever process is done
-    early takes the quick ones."""
+    """Nightly tests, and those beside other libraries, run where `-m` names them. Files that need TensorFlow come first: some take a
+    minute, and whichever process is done early takes the quick ones."""
     if not _chosen(config, "nightly"):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=nightly)
+    if not (_chosen(config, "nightly") or _chosen(config, "peers")):
+        peers = [item for item in items if item.get_closest_marker("peers")]
+        items[:] = [item for item in items if not item.get_closest_marker("peers")]
+        config.hook.pytest_deselected(items=peers)
     for item in items:
         if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_NIGHT_S))

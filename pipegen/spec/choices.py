@@ -25,6 +25,7 @@ from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import valid
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
+from pipegen.spec.peers.words import is_elsewhere
 from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES
 from pipegen.spec.scalars import flow, resolve
 from pipegen.spec.stand_in import AnyTest
@@ -311,14 +312,15 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     listed = "`pipegen ops` lists every step" if what == "step" else f"{what}s are {one_of(_classes(what), 'and')}"
     fix = None
     advice = _instead(what, name, given)
-    several = any("\n" in one.lines for one in advice)  # steps, of which no single one is what was meant
-    if advice and (several or near not in meanings(name)) and plain(near or "") != plain(name):
+    several = any(isinstance(one, Advice) and "\n" in one.lines for one in advice)  # steps, of which no single one is what was meant
+    other = several or near not in meanings(name)
+    if advice and ((what == "step" and is_elsewhere(name)) or (other and plain(near or "") != plain(name))):
         near = None
     help_: list[str] = [f"did you mean `{near}`?"] if near else [listed] if not advice else []
     span = place.locate.span(place.at(name).path, key=True)
     if advice:
         help_ += advice
-        fix = step_fix(advice[0], place, name) if len(advice) == 1 else None
+        fix = step_fix(advice[0], place, name) if len(advice) == 1 and isinstance(advice[0], Advice) else None
     elif what == "test" and near and not is_slip(name, near):
         help_.append(f"for example `{_classes(what)[near].examples[0]}`")
     elif near and not is_slip(name, near) and (shown := getattr(_classes(what).get(near), "examples", ())):
@@ -333,7 +335,7 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
 
 
-def _instead(what: _What, name: str, given: Any) -> list[Advice]:
+def _instead(what: _What, name: str, given: Any) -> list[str]:
     """Says what a name from elsewhere is here; nothing of tests."""
     if what == "test":
         return []

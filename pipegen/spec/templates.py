@@ -70,11 +70,12 @@ def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
         if right(tried := _put(node, left)):
             examples.pop(path)
             best = tried
-    return _with_further(op, best, given) if op in transforms() else best
+    return with_further(given, best) if op in transforms() else best
 
 
-def _with_further(op: str, best: dict[str, Any], given: Any) -> dict[str, Any]:
+def with_further(given: Any, best: dict[str, Any]) -> dict[str, Any]:
     """Adds the other arguments of a step of another library that have a counterpart, such as its probability."""
+    ((op, _),) = best.items()
     for key, value in given.items() if isinstance(given, dict) else ():
         cls = transforms()[op]
         further = [{key: value}] if key in cls.model_fields else _counterparts(cls, key, value)
@@ -107,17 +108,18 @@ def entries_of(model: type[BaseModel], row: Row, given: Any) -> dict[str, Any]:
 def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) -> Any:
     """Returns the user's values less what no line can hold, or `None` where one is to be a share of 1 and is none."""
     if isinstance(given, dict):
-        given = {key: value for key, value in given.items() if not _is_long(value)}
-    elif _is_long(given):
+        given = {key: value for key, value in given.items() if not is_long(value)}
+    elif is_long(given):
         return None
     shared = any(mark[2] == "1-" for _, mark, _ in marks)
     return given if not shared or (isinstance(given, float) and 0 < given < 1) else None
 
 
-def _is_long(value: Any) -> bool:
+def is_long(value: Any) -> bool:
+    """Tells whether a value of the user is too long, or too large, to be said again."""
     if isinstance(value, int):
         return abs(value) > _LARGEST
-    if isinstance(value, list) and any(map(_is_long, value)):
+    if isinstance(value, list) and any(map(is_long, value)):
         return True
     return len(value) > (_LONGEST_TEXT if isinstance(value, str) else _LONGEST_LIST) if isinstance(value, (str, list, dict)) else False
 

@@ -6,7 +6,7 @@ The table (`diagnostics/foreign.py`) says what a word is; the models say which v
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, get_args
 
@@ -14,27 +14,98 @@ from pydantic import BaseModel
 
 from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
-from pipegen.diagnostics.foreign import NOTHING, Row, every_row, meanings, plain, rows
+from pipegen.diagnostics.foreign import NOTHING, Row, meanings, plain, rows
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import field_type, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.peers.words import Meaning, with_argument
+from pipegen.spec.peers.words import meanings as meanings_elsewhere
 from pipegen.spec.scalars import flow
-from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, marks_of, parsed, readings, steps_of, takes, written
+from pipegen.spec.templates import (
+    accepts,
+    entries_of,
+    filled,
+    fills,
+    fitting_rows,
+    is_long,
+    marks_of,
+    parsed,
+    readings,
+    steps_of,
+    takes,
+    with_further,
+    written,
+)
 
 _MOST = 2
 """Answers that are given at most."""
 
 
-def instead_of_step(name: str, given: Any) -> list[Advice]:
-    """Returns what to write in place of a step of another library, whose arguments are a map, a single value, or nothing."""
+def instead_of_step(name: str, given: Any) -> list[str]:
+    """Returns what to write in place of a step of another library, whose arguments are a map, a single value, or nothing.
+
+    A single line of advice says the same as what was written; where it may not, or nothing does, other lines say why.
+    """
+    if known := meanings_elsewhere(name, given):
+        return _of_peers(name, given, known)
     fitting = _of_a_library(name, given) or fitting_rows(name, given, "step") or _our_own(name)
     if not fitting and (steps := _steps_with(name, given)):
-        return steps
+        return [*steps]
     if fitting and fitting[0].is_about_values(name):
         return [_step(fitting[0], given)]
     return [_step(row, given) for row in fitting[:_MOST]] or [_whole(row, name, given) for row in fitting_rows(name, given, "spec")[:1]]
+
+
+def _of_peers(name: str, given: Any, known: list[Meaning]) -> list[str]:
+    """Returns the steps that a word means in one library or several, and for what has no form its name, its value and why."""
+    found: list[str] = []
+    step = name.rpartition(".")[2]
+    several = len({repr(one.steps) for one in known}) > 1
+    for one in known:
+        its = f"{one.library}'{'' if one.library.endswith('s') else 's'} `{step}`"
+        steps, left = _with_strange(one, given)
+        if left:
+            has = f"; it has {_list(one.arguments)}" if one.arguments else ""
+            found.append(f"{its} has no argument {_list([name for name in left if not is_long(name)][:3])}{has}")
+        elif not steps:
+            found.append(_unsuited(one, its))
+        elif one.lacking:
+            found += [_peer(one, steps, "for example {}"), f"{its} has no default for {_list(one.lacking)}"]
+        else:
+            advice = _peer(one, steps, f"write {{}} for {its}" if several else "write {}")
+            found += [] if any(isinstance(line, Advice) and line.lines == advice.lines for line in found) else [advice]
+    return found
+
+
+def _peer(one: Meaning, steps: list[dict[str, Any]], said: str) -> Advice:
+    lines = written(steps[0]) if len(steps) == 1 else "\n".join(f"- {written(each)}" for each in steps)
+    return write(lines, "step", said + (f" ({one.remark})" if one.remark else ""))
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _unsuited(one: Meaning, its: str) -> str:
+    """Returns why a library's step, or a value of it, has no form."""
+    value = flow(one.value) if one.value is not None and not is_long(one.value) else ""
+    what = f"`{one.about}: {value}` of {its}" if one.about and value else f"`{one.about}` of {its}" if one.about else its
+    near = f"; the nearest is `{written(one.nearest)}`" if one.nearest is not None else ""
+    return f"pipegen has no form of {what}: {one.why}{near}"
+
+
+def _with_strange(one: Meaning, given: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """Returns the steps with arguments that their library has not, where they have a counterpart here, and the names of the others."""
+    steps, left = list(one.steps), []
+    for name in one.strange:
+        more = with_further({name: given[name]}, steps[0]) if len(steps) == 1 and not is_long(given[name]) else None
+        if more is None or more == steps[0]:
+            left.append(name)
+        else:
+            steps[0] = more
+    return steps, left
 
 
 def _steps_with(argument: str, given: Any) -> list[Advice]:
@@ -46,9 +117,8 @@ def _steps_with(argument: str, given: Any) -> list[Advice]:
     steps = [write(written(step), "step", said) for step in islice((step for step in tried if accepts(*next(iter(step.items())))), _MOST)]
     if steps:
         return steps
-    theirs = re.compile(rf"[~/+]{re.escape(argument)}\b")
-    known = [row for row in every_row() if row.place == "step" and theirs.search(row.lines)][:_MOST]
-    return [write(_step(row, {argument: given}).lines, "step", said + (f" ({row.remark})" if row.remark else "")) for row in known]
+    elsewhere = [_peer(one, list(one.steps), said) for one in with_argument(argument, given) if len(one.steps) == 1]
+    return list({one.lines: one for one in elsewhere}.values())[:_MOST]
 
 
 def _of_a_library(name: str, given: Any) -> list[Row]:
@@ -154,6 +224,10 @@ def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
             return _whole(row, word, given, top=top)
         if (lines := _at_a_feature(word, given, raw["source"])) is not None:
             return lines
+    if given is not False and (known := meanings_elsewhere(word, given)):
+        meant = known[0].steps
+        if len(known) == 1 and meant and not known[0].strange and not known[0].lacking:
+            return write("\n".join(f"- {written(step)}" for step in meant), "transforms", "write {} under `transforms`", instead=True)
     for row in fitting_rows(word, given, "step"):
         if given is False and not row.is_about_values(word):
             return write("", "nothing", f"leave `{word}` out: a step that is not wanted is not written")

@@ -1,0 +1,859 @@
+"""Transforms of Albumentations as steps of a spec. The arguments of a function are those of the transform, with its defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.ops.registry import transforms
+from pipegen.spec.peers.converting import (
+    Steps,
+    around,
+    filled,
+    is_pair,
+    number,
+    one,
+    one_or_pair,
+    only,
+    pair,
+    read_between,
+    refuse,
+    size,
+    span,
+    step,
+    tidy,
+    whole,
+    zero,
+)
+
+TITLE = "Albumentations"
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "affine": {"scale": [0.8, 1.2], "keep_ratio": True, "rotate": [-15, 15]},
+    "auto_contrast": {"method": "pil"},
+    "at_least_one_b_box_random_crop": {"height": 224, "width": 224},
+    "center_crop": {"height": 224, "width": 224},
+    "crop": {"x_max": 224, "y_max": 224},
+    "crop_non_empty_mask_if_exists": {"height": 224, "width": 224},
+    "downscale": {"scale_range": [0.25, 0.75], "interpolation_pair": {"downscale": "nearest_exact", "upscale": "nearest_exact"}},
+    "elastic_transform": {"alpha": 50, "sigma": 5, "noise_distribution": "uniform"},
+    "erasing": {"scale": [0.02, 0.3]},
+    "grid_dropout": {"holes_number_xy": [6, 6]},
+    "grid_elastic_deform": {"num_grid_xy": [4, 4], "magnitude": 10},
+    "longest_max_size": {"max_size": 512},
+    "median_blur": {"blur_limit": [3, 5]},
+    "optical_distortion": {"mode": "fisheye"},
+    "pad": {"padding": 4},
+    "pad_if_needed": {"min_height": 224, "min_width": 224},
+    "random_crop": {"height": 224, "width": 224},
+    "random_resized_crop": {"size": [224, 224]},
+    "random_sized_crop": {"min_max_height": [100, 200], "size": [224, 224]},
+    "resize": {"height": 224, "width": 224},
+    "smallest_max_size": {"max_size": 256},
+}
+"""Arguments that the pages show, for a transform that needs some, or whose own have no form."""
+REMARKS = {
+    "equalize": "up to 5 levels apart, of another rounding",
+    "random_brightness_contrast": "Albumentations multiplies by what it calls contrast, and adds brightness",
+    "longest_max_size": "padded to squares, since a batch has one size",
+    "normalize": "leave `rescale` out where images are from 0 to 1 already",
+    "affine": "Albumentations moves by whole pixels",
+    "shift_scale_rotate": "Albumentations moves by whole pixels",
+    "planckian_jitter": "Albumentations draws 40 % below 6000 K",
+}
+"""Notes on what is a little different, or looks so."""
+IGNORED = frozenset({"mask_interpolation", "fill_mask", "rotate_method", "keypoint_remapping_method", "mask_drop_value", "always_apply"})
+"""Arguments that change no pixel of an image here."""
+_OWN = "Albumentations' {} is drawn otherwise"
+
+
+def additive_noise(
+    noise_type: Any = "uniform", spatial_mode: Any = "constant", noise_params: Any = None, approximation: Any = 1.0, p: Any = 0.5
+) -> Steps:
+    only(
+        "noise_type",
+        noise_type,
+        "uniform",
+        why="`random_gaussian_noise` and `random_additive_noise` have other distributions, and draw their strength",
+    )
+    only("spatial_mode", spatial_mode, "constant", why="`random_additive_noise` draws the strength of its noise")
+    ranges = (noise_params or {}).get("ranges", [[-0.1, 0.1]])
+    if not isinstance(ranges, list) or len(ranges) != 1:
+        refuse("one range for all channels can be written", "noise_params")
+    return step("random_channel_shift", p, delta=zero(*pair("noise_params", ranges[0], -1, 1), 255), per_channel=True)
+
+
+def advanced_blur(
+    blur_limit: Any = (3, 7),
+    sigma_x_limit: Any = (0.2, 1.0),
+    sigma_y_limit: Any = (0.2, 1.0),
+    rotate_limit: Any = (-90, 90),
+    beta_limit: Any = (0.5, 8.0),
+    noise_limit: Any = (0.9, 1.1),
+    p: Any = 0.5,
+) -> Steps:
+    refuse(_OWN.format("kernel"), nearest=_shown("random_advanced_blur"))
+
+
+def affine(
+    scale: Any = (1.0, 1.0),
+    translate_percent: Any = None,
+    translate_px: Any = None,
+    rotate: Any = 0.0,
+    shear: Any = (0.0, 0.0),
+    interpolation: Any = 1,
+    fit_output: Any = False,
+    keep_ratio: Any = False,
+    balanced_scale: Any = False,
+    border_mode: Any = 0,
+    fill: Any = 0,
+    p: Any = 0.5,
+) -> Steps:
+    only("fit_output", fit_output, False)
+    only("balanced_scale", balanced_scale, False)
+    if translate_px not in (None, 0):
+        refuse("a step moves by shares of the sides, which `translate_percent` is", "translate_px")
+    warp = _warp(border_mode, fill, interpolation)
+    degrees = one_or_pair("rotate", rotate)
+    x, y = _both("translate_percent", translate_percent or 0, 0)
+    slant_x, slant_y = _both("shear", shear, 1)
+    wide, high = _both("scale", scale, 1)
+    if sum(turn != (0, 0) for turn in (degrees, slant_x, slant_y)) > 1:
+        refuse(
+            "Albumentations turns before it slants, and slants both ways at once; `random_affine` slants along x, along y, then turns",
+            "shear",
+        )
+    moved = {"degrees": zero(*degrees), "x": zero(*x), "y": zero(*y)}
+    slants = {"shear_x": zero(-slant_x[1], -slant_x[0]), "shear_y": zero(-slant_y[1], -slant_y[0])}
+    together = wide == high and (keep_ratio or wide[0] == wide[1])
+    if not together and (any(moved.values()) or any(slants.values())):
+        refuse(
+            "each side is scaled by a number of its own, which is `random_zoom` on its own, or one for both with `keep_ratio: true`",
+            "scale",
+        )
+    if not together:
+        return step("random_zoom", p, x=span(*wide), y=span(*high), **warp)
+    factor = one(*wide) if wide != (1, 1) else None
+    return step("random_affine", p, **{name: value for name, value in {**moved, **slants}.items() if value}, factor=factor, **warp)
+
+
+def at_least_one_b_box_random_crop(height: Any, width: Any, erosion_factor: Any = 0.0, p: Any = 1.0) -> Steps:
+    only("erosion_factor", erosion_factor, 0)
+    return step("random_crop_around", p, size=size(height, width))
+
+
+def auto_contrast(cutoff: Any = 0, ignore: Any = None, method: Any = "cdf", p: Any = 0.5) -> Steps:
+    only("cutoff", cutoff, 0, [0, 0])
+    only("ignore", ignore, None)
+    only(
+        "method", method, "pil", why="`random_auto_contrast` stretches each channel between its ends as Pillow does, which is `method: pil`"
+    )
+    return step("random_auto_contrast", p)
+
+
+def blur(blur_limit: Any = (3, 7), p: Any = 0.5) -> Steps:
+    low, high = _sides(blur_limit)
+    return step("random_box_blur", p, reach=[(low - 1) // 2, (high - 1) // 2])
+
+
+def clahe(clip_limit: Any = 4.0, tile_grid_size: Any = (8, 8), p: Any = 0.5) -> Steps:
+    limit = pair("clip_limit", clip_limit, 1) if is_pair(clip_limit) else (1, number("clip_limit", clip_limit))
+    rows, columns = pair("tile_grid_size", tile_grid_size, 1)
+    nearest = step("random_clahe", p, limit=span(*limit), tiles=rows if rows == columns else list(tile_grid_size))
+    refuse("Albumentations equalizes the L of LAB, and `random_clahe` the luma", nearest=nearest)
+
+
+def center_crop(
+    height: Any, width: Any, pad_if_needed: Any = False, pad_position: Any = "center", border_mode: Any = 0, fill: Any = 0, p: Any = 1.0
+) -> Steps:
+    only("pad_if_needed", pad_if_needed, False, why="`pad` before it does that, with `at_least`")
+    return step("center_crop", p, size=size(height, width))
+
+
+def channel_dropout(channel_drop_range: Any = (1, 1), fill: Any = 0, p: Any = 0.5) -> Steps:
+    only("fill", fill, 0)
+    low, high = pair("channel_drop_range", channel_drop_range, 1, 2)
+    return step("random_channel_drop", p, count=low if low == high else [low, high])
+
+
+def channel_shuffle(p: Any = 0.5) -> Steps:
+    return step("random_channel_shuffle", p)
+
+
+def chromatic_aberration(
+    primary_distortion_limit: Any = (-0.02, 0.02),
+    secondary_distortion_limit: Any = (-0.05, 0.05),
+    mode: Any = "green_purple",
+    interpolation: Any = 1,
+    p: Any = 0.5,
+) -> Steps:
+    refuse("Albumentations bends red and blue; `random_chromatic_aberration` enlarges them")
+
+
+def coarse_dropout(
+    num_holes_range: Any = (1, 2), hole_height_range: Any = (0.1, 0.2), hole_width_range: Any = (0.1, 0.2), fill: Any = 0, p: Any = 0.5
+) -> Steps:
+    holes = pair("num_holes_range", num_holes_range, 1)
+    heights = _shares("hole_height_range", hole_height_range)
+    widths = _shares("hole_width_range", hole_width_range)
+    return step(
+        "random_coarse_dropout", p, holes=holes[0] if holes[0] == holes[1] else holes, height=heights, width=widths, fill=_value(fill)
+    )
+
+
+def color_jitter(
+    brightness: Any = (0.8, 1.2), contrast: Any = (0.8, 1.2), saturation: Any = (0.8, 1.2), hue: Any = (-0.5, 0.5), p: Any = 0.5
+) -> Steps:
+    hues = around("hue", hue, 0, -0.5, 0.5)
+    named = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
+    steps = [step(f"random_{name}", factor=one(*around(name, value, 1, 0))) for name, value in named.items() if value not in (0, [1, 1])]
+    steps += [step("random_hsv", hue_degrees=zero(*hues, 360))] if hues != (0, 0) else []
+    if not steps:
+        refuse("nothing changes")
+    if len(steps) > 1:
+        return step("random_order", p, steps=steps)
+    ((op, arguments),) = steps[0].items()
+    return step(op, p, **arguments)
+
+
+def constrained_coarse_dropout(**arguments: Any) -> Steps:
+    refuse("pipegen has no holes on chosen objects alone", nearest=_shown("random_coarse_dropout"))
+
+
+def crop(
+    x_min: Any = 0,
+    y_min: Any = 0,
+    x_max: Any = 1024,
+    y_max: Any = 1024,
+    pad_if_needed: Any = False,
+    pad_position: Any = "center",
+    border_mode: Any = 0,
+    fill: Any = 0,
+    p: Any = 1.0,
+) -> Steps:
+    only("pad_if_needed", pad_if_needed, False)
+    top, left, bottom, right = (whole(n, v) for n, v in (("y_min", y_min), ("x_min", x_min), ("y_max", y_max), ("x_max", x_max)))
+    return step("crop", p, size=size(bottom - top, right - left), top=top, left=left)
+
+
+def crop_and_pad(
+    px: Any = None,
+    percent: Any = None,
+    keep_size: Any = True,
+    sample_independently: Any = True,
+    interpolation: Any = 1,
+    border_mode: Any = 0,
+    fill: Any = 0,
+    p: Any = 1.0,
+) -> Steps:
+    refuse("Albumentations crops or pads each side by a number of its own, and resizes; the nearest are `pad` and `random_resized_crop`")
+
+
+def crop_non_empty_mask_if_exists(height: Any, width: Any, ignore_values: Any = None, ignore_channels: Any = None, p: Any = 1.0) -> Steps:
+    only("ignore_channels", ignore_channels, None)
+    background = None if ignore_values is None else [0, *[value for value in ignore_values if value != 0]]
+    return step("random_crop_around", p, size=size(height, width), background=background)
+
+
+def d4(p: Any = 1.0) -> Steps:
+    return step("random_d4", p)
+
+
+def defocus(radius: Any = (3, 10), alias_blur: Any = (0.1, 0.5), p: Any = 0.5) -> Steps:
+    refuse("Albumentations blurs the disc by `alias_blur`", nearest=_shown("random_defocus_blur"))
+
+
+def downscale(scale_range: Any = (0.25, 0.25), interpolation_pair: Any = None, p: Any = 0.5) -> Steps:
+    nearest = step("random_downscale", p, factor=span(*pair("scale_range", scale_range, 0, 1)))
+    if interpolation_pair is None:
+        refuse("OpenCV's nearest is up to a pixel away; its `INTER_NEAREST_EXACT` is pipegen's", "interpolation_pair", nearest)
+    ways = {_method(way, "interpolation_pair") for way in interpolation_pair.values()}
+    if len(ways) != 1 or not ways <= {"nearest", "bilinear"}:
+        refuse("both ways are read `nearest` or `bilinear`", "interpolation_pair", nearest)
+    return step("random_downscale", p, factor=span(*pair("scale_range", scale_range, 0, 1)), method=ways.pop())
+
+
+def elastic_transform(
+    alpha: Any = 1.0,
+    sigma: Any = 50.0,
+    interpolation: Any = 1,
+    approximate: Any = False,
+    same_dxdy: Any = False,
+    noise_distribution: Any = "gaussian",
+    border_mode: Any = 0,
+    fill: Any = 0,
+    p: Any = 0.5,
+) -> Steps:
+    only("same_dxdy", same_dxdy, False)
+    only(
+        "noise_distribution",
+        noise_distribution,
+        "uniform",
+        why="`random_elastic` smooths uniform noise, which is `noise_distribution: uniform`",
+    )
+    strength = number("alpha", alpha)
+    return step("random_elastic", p, alpha=[strength, strength], sigma=number("sigma", sigma), **_warp(border_mode, fill, interpolation))
+
+
+def emboss(alpha: Any = (0.2, 0.5), strength: Any = (0.2, 0.7), p: Any = 0.5) -> Steps:
+    return step("random_emboss", p, alpha=pair("alpha", alpha, 0, 1), strength=pair("strength", strength, 0))
+
+
+def equalize(mode: Any = "cv", by_channels: Any = True, mask: Any = None, mask_params: Any = (), p: Any = 0.5) -> Steps:
+    only("by_channels", by_channels, True)
+    only("mask", mask, None)
+    return step("random_equalization", p)
+
+
+def erasing(scale: Any = (0.02, 0.33), ratio: Any = (0.3, 3.3), fill: Any = 0, p: Any = 0.5) -> Steps:
+    area, ratios = pair("scale", scale, 0, 1), pair("ratio", ratio, 0)
+    if area[1] > min(ratios[0], 1 / ratios[1]):
+        refuse("areas above the least ratio are left out in Albumentations, and cut at a side in `random_erasing`", "scale")
+    return step("random_erasing", p, area=span(*area), aspect_ratio=span(*ratios), fill=_value(fill))
+
+
+def fda(**arguments: Any) -> Steps:
+    refuse("its reference images are in memory, whose `references` is a folder", nearest=_shown("random_fourier_adaptation"))
+
+
+def fancy_pca(alpha: Any = 0.1, p: Any = 0.5) -> Steps:
+    refuse("Albumentations finds the components of each image; `random_pca_lighting` has those of ImageNet")
+
+
+def frequency_masking(freq_mask_param: Any = 30, p: Any = 0.5) -> Steps:
+    refuse(_OWN.format("stripe"), nearest=_shown("random_coarse_dropout"))
+
+
+def gauss_noise(
+    std_range: Any = (0.2, 0.44), mean_range: Any = (0.0, 0.0), per_channel: Any = True, noise_scale_factor: Any = 1, p: Any = 0.5
+) -> Steps:
+    only("mean_range", tuple(mean_range) if is_pair(mean_range) else mean_range, (0, 0), why="noise has a mean of 0")
+    only("per_channel", per_channel, True, why="each value gets noise of its own")
+    only("noise_scale_factor", noise_scale_factor, 1)
+    return step("random_gaussian_noise", p, std=span(*pair("std_range", std_range, 0, 1), 255))
+
+
+def gaussian_blur(blur_limit: Any = 0, sigma_limit: Any = (0.5, 3.0), p: Any = 0.5) -> Steps:
+    low, high = pair("sigma_limit", sigma_limit, 0) if is_pair(sigma_limit) else (0, number("sigma_limit", sigma_limit))
+    made = step("random_gaussian_blur", p, sigma=span(low, high))
+    if blur_limit not in (0, [0, 0]):
+        refuse("the width of a kernel follows from `sigma`, which is `blur_limit: 0`", "blur_limit", made)
+    return made
+
+
+def glass_blur(sigma: Any = 0.7, max_delta: Any = 4, iterations: Any = 2, mode: Any = "fast", p: Any = 0.5) -> Steps:
+    refuse(_OWN.format("glass"), nearest=_shown("random_glass_blur"))
+
+
+def grid_distortion(
+    num_steps: Any = 5,
+    distort_limit: Any = (-0.3, 0.3),
+    interpolation: Any = 1,
+    normalized: Any = True,
+    p: Any = 0.5,
+    border_mode: Any = 0,
+    fill: Any = 0,
+) -> Steps:
+    only("normalized", normalized, True, why="a grid fills the image again, which is `normalized: true`")
+    low, high = around("distort_limit", distort_limit, 0, -1, 1)
+    cells = whole("num_steps", num_steps)
+    nearest = step("random_grid_distortion", p, factor=one(1 + low, 1 + high), cells=cells, **_warp(border_mode, fill, interpolation))
+    refuse("Albumentations' columns are whole pixels wide, with one more for what is left over", nearest=nearest)
+
+
+def grid_dropout(
+    ratio: Any = 0.5,
+    random_offset: Any = True,
+    unit_size_range: Any = None,
+    holes_number_xy: Any = None,
+    shift_xy: Any = (0, 0),
+    fill: Any = 0,
+    p: Any = 0.5,
+) -> Steps:
+    if unit_size_range is not None or holes_number_xy is None:
+        refuse("the number of cells, `holes_number_xy`, says how large they are", "unit_size_range")
+    only("random_offset", random_offset, True, why="the place of a hole in its cell is drawn")
+    across, down = (whole("holes_number_xy", n) for n in pair("holes_number_xy", holes_number_xy, 1))
+    if across != down:
+        across, down = holes_number_xy
+    cells = across if across == down else [down, across]
+    nearest = step("random_grid_dropout", p, cells=cells, ratio=number("ratio", ratio), fill=_value(fill))
+    refuse("Albumentations' holes reach over the ends of their cells", nearest=nearest)
+
+
+def grid_elastic_deform(num_grid_xy: Any, magnitude: Any, interpolation: Any = 1, p: Any = 1.0) -> Steps:
+    refuse("Albumentations moves the points on the edges, too, by whole pixels", nearest=_shown("random_piecewise_affine"))
+
+
+def he_stain(**arguments: Any) -> Steps:
+    refuse("Albumentations finds the stains of each image; `random_stain` has those of haematoxylin and eosin")
+
+
+def histogram_matching(**arguments: Any) -> Steps:
+    refuse("its reference images are in memory, whose `references` is a folder", nearest=_shown("random_histogram_matching"))
+
+
+def horizontal_flip(p: Any = 0.5) -> Steps:
+    return step("random_flip", p)
+
+
+def hue_saturation_value(
+    hue_shift_limit: Any = (-20, 20), sat_shift_limit: Any = (-30, 30), val_shift_limit: Any = (-20, 20), p: Any = 0.5
+) -> Steps:
+    hue, sat, val = (
+        around(n, v)
+        for n, v in (("hue_shift_limit", hue_shift_limit), ("sat_shift_limit", sat_shift_limit), ("val_shift_limit", val_shift_limit))
+    )
+    return step("random_hsv", p, hue_degrees=zero(*hue, 2), saturation_delta=zero(*sat), value_delta=zero(*val))
+
+
+def iso_noise(color_shift: Any = (0.01, 0.05), intensity: Any = (0.1, 0.5), p: Any = 0.5) -> Steps:
+    refuse("Albumentations adds Poisson numbers to the lightness, which make images brighter", nearest=_shown("random_iso_noise"))
+
+
+def illumination(**arguments: Any) -> Steps:
+    refuse(_OWN.format("light"), nearest=_shown("random_illumination"))
+
+
+def image_compression(compression_type: Any = "jpeg", quality_range: Any = (99, 100), p: Any = 0.5) -> Steps:
+    only("compression_type", compression_type, "jpeg")
+    nearest = step("random_jpeg", p, quality=pair("quality_range", quality_range, 1, 100))
+    refuse("Albumentations encodes red in the place of blue, which JPEG keeps less of", nearest=nearest)
+
+
+def invert_img(p: Any = 0.5) -> Steps:
+    return step("random_invert", p)
+
+
+def longest_max_size(max_size: Any, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
+    side = _side(max_size, max_size_hw, area_for_downscale)
+    return [step("resize", p, longer_side=side, method=_method(interpolation)), step("pad", size=side)]
+
+
+def mask_dropout(**arguments: Any) -> Steps:
+    refuse("pipegen has no dropout of the objects of a mask", nearest=_shown("random_erasing"))
+
+
+def median_blur(blur_limit: Any = (3, 7), p: Any = 0.5) -> Steps:
+    low, high = _sides(blur_limit)
+    if high > 5:
+        refuse("`random_median_blur` has sides of 3 and 5", "blur_limit")
+    if low == high:
+        return step("random_median_blur", p, side=low)
+    return step("one_of", p, steps=[step("random_median_blur", 1, side=side) for side in (3, 5)])
+
+
+def morphological(scale: Any = (2, 3), operation: Any = "dilation", p: Any = 0.5) -> Steps:
+    refuse(
+        "Albumentations has an ellipse of the one size that `scale` is, whose squares have a drawn size",
+        nearest=_shown("random_morphology"),
+    )
+
+
+def motion_blur(
+    blur_limit: Any = (3, 7), allow_shifted: Any = True, angle_range: Any = (0, 360), direction_range: Any = (-1.0, 1.0), p: Any = 0.5
+) -> Steps:
+    refuse("Albumentations' line has a thickness and a place of its own in the kernel", nearest=_shown("random_motion_blur"))
+
+
+def multiplicative_noise(multiplier: Any = (0.9, 1.1), per_channel: Any = False, elementwise: Any = False, p: Any = 0.5) -> Steps:
+    only("per_channel", per_channel, False, why="one number is drawn for each image")
+    only("elementwise", elementwise, False, why="one number is drawn for each image")
+    return step("random_brightness", p, factor=one(*pair("multiplier", multiplier, 0)))
+
+
+def normalize(
+    mean: Any = (0.485, 0.456, 0.406),
+    std: Any = (0.229, 0.224, 0.225),
+    max_pixel_value: Any = 255.0,
+    normalization: Any = "standard",
+    p: Any = 1.0,
+) -> Steps:
+    if normalization == "image_per_channel":
+        refuse("`standardize: {statistics: samplewise}` has one mean of an image for all of its channels", "normalization")
+    only("normalization", normalization, "standard")
+    only("max_pixel_value", max_pixel_value, 255)
+    means, stds = ([number(n, one) for one in (v if is_pair(v) else [v] * 3)] for n, v in (("mean", mean), ("std", std)))
+    only("p", p, 1)
+    return [step("rescale", to=[0, 1]), step("normalize", mean=means, std=stds)]
+
+
+def optical_distortion(
+    distort_limit: Any = (-0.05, 0.05), interpolation: Any = 1, mode: Any = "camera", p: Any = 0.5, border_mode: Any = 0, fill: Any = 0
+) -> Steps:
+    limit = around("distort_limit", distort_limit)
+    only("mode", mode, "camera", "fisheye")
+    made = step("random_optical_distortion", p, coefficient=zero(*limit), model=mode, **_warp(border_mode, fill, interpolation))
+    return made if mode == "fisheye" else refuse("the centre is half a pixel off in Albumentations", "mode", made)
+
+
+def overlay_elements(**arguments: Any) -> Steps:
+    refuse("pipegen has no overlays; a function of yours can be `random_python`")
+
+
+def pad(padding: Any = 0, fill: Any = 0, border_mode: Any = 0, p: Any = 1.0) -> Steps:
+    if is_pair(padding) and len(set(padding)) == 1:
+        padding = padding[0]
+    return step("pad", p, padding=whole("padding", padding), fill=filled(border_mode, fill, "border_mode"))
+
+
+def pad_if_needed(
+    min_height: Any = 1024,
+    min_width: Any = 1024,
+    pad_height_divisor: Any = None,
+    pad_width_divisor: Any = None,
+    position: Any = "center",
+    border_mode: Any = 0,
+    fill: Any = 0,
+    p: Any = 1.0,
+) -> Steps:
+    if pad_height_divisor is not None or pad_width_divisor is not None:
+        refuse("`pad` has a `divisor` for both sides", "pad_height_divisor" if pad_height_divisor is not None else "pad_width_divisor")
+    only("position", position, "center", "top_left")
+    return step("pad", p, at_least=size(min_height, min_width), position=position, fill=filled(border_mode, fill, "border_mode"))
+
+
+def perspective(
+    scale: Any = (0.05, 0.1),
+    keep_size: Any = True,
+    fit_output: Any = False,
+    interpolation: Any = 1,
+    border_mode: Any = 0,
+    fill: Any = 0,
+    p: Any = 0.5,
+) -> Steps:
+    refuse("Albumentations moves corners inwards by normal distances; `random_perspective` by uniform ones, either way")
+
+
+def piecewise_affine(**arguments: Any) -> Steps:
+    refuse("Albumentations moves points by normal distances, by uniform ones", nearest=_shown("random_piecewise_affine"))
+
+
+def pixel_distribution_adaptation(**arguments: Any) -> Steps:
+    refuse(
+        "its reference images are in memory with `match: moments`, whose `references` is a folder",
+        nearest=_shown("random_histogram_matching"),
+    )
+
+
+def pixel_dropout(dropout_prob: Any = 0.01, per_channel: Any = False, drop_value: Any = 0, p: Any = 0.5) -> Steps:
+    share = number("dropout_prob", dropout_prob)
+    values = set(drop_value) if is_pair(drop_value) else {drop_value}
+    if len(values) != 1 or None in values:
+        refuse("one value is put in the place of all channels", "drop_value")
+    value = whole("drop_value", values.pop())
+    return step("random_pixel_dropout", p, share=[share, share], value=value, per_channel=True if per_channel else None)
+
+
+def planckian_jitter(mode: Any = "blackbody", temperature_limit: Any = None, sampling_method: Any = "uniform", p: Any = 0.5) -> Steps:
+    only("sampling_method", sampling_method, "uniform", why="temperatures are uniform")
+    only("mode", mode, "blackbody", "cied")
+    low, high = pair("temperature_limit", temperature_limit or [3000 if mode == "blackbody" else 4000, 15000])
+    light = "blackbody" if mode == "blackbody" else "daylight"
+    ranges = [[tidy(low), 6000], [6000, tidy(high)]]
+    return step(
+        "one_of", p, steps=[step("random_color_temperature", kelvins=kelvins, light=light) for kelvins in ranges], weights=[0.4, 0.6]
+    )
+
+
+def plasma_brightness_contrast(**arguments: Any) -> Steps:
+    refuse(_OWN.format("plasma"), nearest=_shown("random_plasma"))
+
+
+def plasma_shadow(**arguments: Any) -> Steps:
+    refuse(_OWN.format("plasma"), nearest=_shown("random_plasma_shadow"))
+
+
+def posterize(num_bits: Any = 4, p: Any = 0.5) -> Steps:
+    if is_pair(num_bits) and len(num_bits) > 2:
+        refuse("all channels keep as many bits", "num_bits")
+    bits = one_or_pair("num_bits", num_bits, 1, 7)
+    return step("random_posterization", p, bits=[whole("num_bits", bit) for bit in bits])
+
+
+def rgb_shift(r_shift_limit: Any = (-20, 20), g_shift_limit: Any = (-20, 20), b_shift_limit: Any = (-20, 20), p: Any = 0.5) -> Steps:
+    limits = {"red": ("r_shift_limit", r_shift_limit), "green": ("g_shift_limit", g_shift_limit), "blue": ("b_shift_limit", b_shift_limit)}
+    ranges = {ours: around(*theirs) for ours, theirs in limits.items()}
+    shifts = {ours: zero(*limit, 1 if max(map(abs, limit)) > 1 else 255) for ours, limit in ranges.items()}
+    return step("random_rgb_shift", p, **shifts)
+
+
+def random_brightness_contrast(
+    brightness_limit: Any = (-0.2, 0.2),
+    contrast_limit: Any = (-0.2, 0.2),
+    brightness_by_max: Any = True,
+    ensure_safe_range: Any = False,
+    p: Any = 0.5,
+) -> Steps:
+    only("brightness_by_max", brightness_by_max, True, why="what is added is a share of the range of values")
+    only("ensure_safe_range", ensure_safe_range, False)
+    bright, contrast = around("brightness_limit", brightness_limit), around("contrast_limit", contrast_limit)
+    return step("random_brightness", p, factor=one(1 + contrast[0], 1 + contrast[1]), delta=zero(*bright, 255))
+
+
+def random_crop(
+    height: Any, width: Any, pad_if_needed: Any = False, pad_position: Any = "center", border_mode: Any = 0, fill: Any = 0, p: Any = 1.0
+) -> Steps:
+    padding = "as_needed" if pad_if_needed else None
+    only("pad_position", pad_position, "center")
+    return step(
+        "random_crop", p, size=size(height, width), padding=padding, fill=filled(border_mode, fill, "border_mode") if padding else None
+    )
+
+
+def random_crop_from_borders(
+    crop_left: Any = 0.1, crop_right: Any = 0.1, crop_top: Any = 0.1, crop_bottom: Any = 0.1, p: Any = 1.0
+) -> Steps:
+    refuse("its images have sizes of their own", nearest=_shown("random_resized_crop"))
+
+
+def random_fog(**arguments: Any) -> Steps:
+    refuse(_OWN.format("fog"), nearest=_shown("random_fog"))
+
+
+def random_gamma(gamma_limit: Any = (80, 120), p: Any = 0.5) -> Steps:
+    low, high = pair("gamma_limit", gamma_limit, 1) if is_pair(gamma_limit) else (1, number("gamma_limit", gamma_limit))
+    return step("random_gamma", p, gamma=one(low / 100, high / 100))
+
+
+def random_gravel(**arguments: Any) -> Steps:
+    refuse("pipegen has no gravel; a function of yours can be `random_python`")
+
+
+def random_grid_shuffle(grid: Any = (3, 3), p: Any = 0.5) -> Steps:
+    rows, columns = (whole("grid", n) for n in grid) if is_pair(grid) else (grid, grid)
+    return step("random_grid_shuffle", p, cells=rows if rows == columns else [rows, columns])
+
+
+def random_rain(**arguments: Any) -> Steps:
+    refuse(_OWN.format("rain"), nearest=_shown("random_rain"))
+
+
+def random_resized_crop(
+    size: Any, scale: Any = (0.08, 1.0), ratio: Any = (0.75, 4 / 3), interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1.0
+) -> Steps:
+    only("area_for_downscale", area_for_downscale, None)
+    side = size[0] if is_pair(size) and size[0] == size[1] else size
+    arguments = {"area": span(*pair("scale", scale, 0, 1)), "aspect_ratio": list(pair("ratio", ratio, 0))}
+    return step("random_resized_crop", p, size=side, **arguments, method=_method(interpolation))
+
+
+def random_rotate_90(p: Any = 1.0) -> Steps:
+    return step("random_rotate_90", p)
+
+
+def random_scale(scale_limit: Any = (-0.1, 0.1), interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 0.5) -> Steps:
+    low, high = around("scale_limit", scale_limit)
+    nearest = step("random_zoom", p, factor=one(1 + low, 1 + high))
+    refuse("its images have sizes of their own, and those of `random_zoom` keep theirs", nearest=nearest)
+
+
+def random_shadow(**arguments: Any) -> Steps:
+    refuse(_OWN.format("shadow"), nearest=_shown("random_shadow"))
+
+
+def random_sized_crop(
+    min_max_height: Any, size: Any, w2h_ratio: Any = 1.0, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1.0
+) -> Steps:
+    refuse("Albumentations draws a height in pixels; `random_resized_crop` draws a share of the area")
+
+
+def random_snow(**arguments: Any) -> Steps:
+    refuse(_OWN.format("snow"), nearest=_shown("random_snow"))
+
+
+def random_sun_flare(**arguments: Any) -> Steps:
+    refuse(_OWN.format("flare"), nearest=_shown("random_sun_flare"))
+
+
+def random_tone_curve(scale: Any = 0.1, per_channel: Any = False, p: Any = 0.5) -> Steps:
+    return step("random_tone_curve", p, std=number("scale", scale), per_channel=True if per_channel else None)
+
+
+def resize(height: Any, width: Any, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
+    only("area_for_downscale", area_for_downscale, None)
+    return step("resize", p, size=size(height, width), method=_method(interpolation))
+
+
+def ringing_overshoot(blur_limit: Any = (7, 15), cutoff: Any = (0.785, 1.571), p: Any = 0.5) -> Steps:
+    refuse("pipegen has no ringing, whose halos are a Gaussian's", nearest=_shown("random_unsharp_mask"))
+
+
+def rotate(
+    limit: Any = (-90, 90), interpolation: Any = 1, border_mode: Any = 0, crop_border: Any = False, fill: Any = 0, p: Any = 0.5
+) -> Steps:
+    only("crop_border", crop_border, False)
+    return step("random_rotation", p, degrees=zero(*around("limit", limit)), **_warp(border_mode, fill, interpolation))
+
+
+def safe_rotate(limit: Any = (-90, 90), interpolation: Any = 1, border_mode: Any = 0, fill: Any = 0, p: Any = 0.5) -> Steps:
+    refuse("Albumentations makes the turned image fit; `random_rotation` keeps its scale")
+
+
+def salt_and_pepper(amount: Any = (0.01, 0.06), salt_vs_pepper: Any = (0.4, 0.6), p: Any = 0.5) -> Steps:
+    low, high = pair("salt_vs_pepper", salt_vs_pepper, 0, 1)
+    if high - low > 0.3:
+        refuse("the share of salt is one number", "salt_vs_pepper")
+    return step("random_salt_and_pepper", p, share=span(*pair("amount", amount, 0, 1)), salt=tidy((low + high) / 2))
+
+
+def selective_channel_transform(**arguments: Any) -> Steps:
+    refuse("pipegen has no steps on single channels; a function of yours can be `random_python`")
+
+
+def sharpen(
+    alpha: Any = (0.2, 0.5), lightness: Any = (0.5, 1.0), method: Any = "kernel", kernel_size: Any = 5, sigma: Any = 1.0, p: Any = 0.5
+) -> Steps:
+    refuse("Albumentations' kernel makes images brighter, too", nearest=_shown("random_sharpness"))
+
+
+def shift_scale_rotate(
+    shift_limit: Any = (-0.0625, 0.0625),
+    scale_limit: Any = (-0.1, 0.1),
+    rotate_limit: Any = (-45, 45),
+    interpolation: Any = 1,
+    border_mode: Any = 0,
+    shift_limit_x: Any = None,
+    shift_limit_y: Any = None,
+    fill: Any = 0,
+    p: Any = 0.5,
+) -> Steps:
+    x = around("shift_limit_x", shift_limit if shift_limit_x is None else shift_limit_x, 0, -1, 1)
+    y = around("shift_limit_y", shift_limit if shift_limit_y is None else shift_limit_y, 0, -1, 1)
+    low, high = around("scale_limit", scale_limit)
+    moved = {"degrees": zero(*around("rotate_limit", rotate_limit)), "x": zero(*x), "y": zero(*y), "factor": one(1 + low, 1 + high)}
+    return step("random_affine", p, **{name: value for name, value in moved.items() if value}, **_warp(border_mode, fill, interpolation))
+
+
+def shot_noise(scale_range: Any = (0.1, 0.3), p: Any = 0.5) -> Steps:
+    refuse("Albumentations counts in linear light", nearest=_shown("random_shot_noise"))
+
+
+def smallest_max_size(max_size: Any, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
+    return step("resize", p, shorter_side=_side(max_size, max_size_hw, area_for_downscale), method=_method(interpolation))
+
+
+def solarize(threshold_range: Any = (0.5, 0.5), p: Any = 0.5) -> Steps:
+    return step("random_solarization", p, threshold=span(*pair("threshold_range", threshold_range, 0, 1), 255))
+
+
+def spatter(**arguments: Any) -> Steps:
+    refuse(_OWN.format("spatter"), nearest=_shown("random_spatter"))
+
+
+def square_symmetry(p: Any = 1.0) -> Steps:
+    return step("random_d4", p)
+
+
+def superpixels(**arguments: Any) -> Steps:
+    refuse("pipegen has no superpixels; a blur loses detail, too")
+
+
+def text_image(**arguments: Any) -> Steps:
+    refuse("pipegen has no text; a function of yours can be `random_python`")
+
+
+def thin_plate_spline(**arguments: Any) -> Steps:
+    refuse("Albumentations moves points by normal distances, by uniform ones", nearest=_shown("random_thin_plate_spline"))
+
+
+def time_masking(time_mask_param: Any = 40, p: Any = 0.5) -> Steps:
+    refuse(_OWN.format("stripe"), nearest=_shown("random_coarse_dropout"))
+
+
+def time_reverse(p: Any = 0.5) -> Steps:
+    return step("random_flip", p)
+
+
+def to_float(max_value: Any = None, p: Any = 1.0) -> Steps:
+    only("p", p, 1)
+    return step("rescale", to=[0, 1]) if max_value in (None, 255) else {"rescale": {"scale": 1 / number("max_value", max_value)}}
+
+
+def to_gray(num_output_channels: Any = 3, method: Any = "weighted_average", p: Any = 0.5) -> Steps:
+    only("num_output_channels", num_output_channels, 3, why="a random step keeps the channels")
+    only("method", method, "weighted_average", why="gray is the luma")
+    return step("random_grayscale", p)
+
+
+def to_sepia(p: Any = 0.5) -> Steps:
+    return step("random_sepia", p)
+
+
+def transpose(p: Any = 0.5) -> Steps:
+    return step("random_transpose", p)
+
+
+def unsharp_mask(blur_limit: Any = (3, 7), sigma_limit: Any = 0.0, alpha: Any = (0.2, 0.5), threshold: Any = 10, p: Any = 0.5) -> Steps:
+    refuse("Albumentations draws the width of the blur and softens the threshold", nearest=_shown("random_unsharp_mask"))
+
+
+def vertical_flip(p: Any = 0.5) -> Steps:
+    return step("random_flip", p, axis="vertical")
+
+
+def xy_masking(**arguments: Any) -> Steps:
+    refuse("its stripes have lengths in pixels", nearest=_shown("random_coarse_dropout"))
+
+
+def zoom_blur(max_factor: Any = (1, 1.31), step_factor: Any = (0.01, 0.03), p: Any = 0.5) -> Steps:
+    low, high = pair("max_factor", max_factor, 1) if is_pair(max_factor) else (1, number("max_factor", max_factor))
+    nearest = step("random_zoom_blur", p, factor=span(low, high))
+    refuse("Albumentations has as many enlargements as `step_factor` draws, and `random_zoom_blur` has `steps`", nearest=nearest)
+
+
+def _warp(border_mode: Any, fill: Any, interpolation: Any) -> dict[str, Any]:
+    return {"fill": filled(border_mode, fill, "border_mode"), "interpolation": read_between(interpolation)}
+
+
+def _method(interpolation: Any, about: str = "interpolation") -> str:
+    """Returns the `method` of a resizing step for OpenCV's number or name."""
+    name = str(interpolation).lower()
+    if name in ("6", "nearest_exact") or name.endswith("inter_nearest_exact"):
+        return "nearest"
+    if name.endswith(("area", "3")):
+        return "area"
+    way = read_between(interpolation, about)
+    only(about, way, "bilinear", "bicubic", why="OpenCV's nearest is up to a pixel away; its `INTER_NEAREST_EXACT` is pipegen's")
+    return way
+
+
+def _sides(limit: Any) -> tuple[int, int]:
+    """Returns the least and the greatest odd side of a kernel, as `blur_limit` says them."""
+    low, high = pair("blur_limit", limit, 0) if is_pair(limit) else (3, whole("blur_limit", limit))
+    low, high = (max(3, whole("blur_limit", side)) for side in (low, high))
+    return low + (low % 2 == 0), high + (high % 2 == 0)
+
+
+def _both(about: str, value: Any, default: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Returns the ranges across and down of an argument of `Affine`: of a map of both, or one for both."""
+    if not isinstance(value, dict):
+        value = {"x": value, "y": value}
+    across, down = (one_or_pair(about, value.get(axis, default)) for axis in ("x", "y"))
+    return across, down
+
+
+def _shares(about: str, value: Any) -> list[float]:
+    low, high = pair(about, value, 0)
+    if high >= 1:
+        refuse("sides are shares of the image's", about)
+    return span(low, high)
+
+
+def _value(fill: Any) -> Any:
+    """Returns the `fill` of a dropout, which is one value."""
+    if isinstance(fill, str):
+        refuse("a hole is filled with one value", "fill")
+    return filled("constant", fill)
+
+
+def _side(max_size: Any, max_size_hw: Any, area_for_downscale: Any) -> int:
+    only("area_for_downscale", area_for_downscale, None)
+    only("max_size_hw", max_size_hw, None)
+    return whole("max_size", max_size)
+
+
+def _shown(op: str) -> dict[str, Any]:
+    """Returns the worked example of a step."""
+    import yaml
+
+    example = yaml.safe_load(transforms()[op].examples[0].yaml)
+    return {example: {}} if isinstance(example, str) else dict(example)

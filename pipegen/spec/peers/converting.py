@@ -1,0 +1,158 @@
+"""Shared parts of the conversions: values in our units, steps without what is the default, and refusals."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from pipegen.ops.registry import transforms
+
+Steps = dict[str, Any] | list[dict[str, Any]]
+"""One step, or several in order."""
+_BORDERS = {0: "constant", 1: "nearest", 2: "reflect", 3: "wrap"}
+_FILLS = {"edge": "nearest", "replicate": "nearest", "symmetric": "reflect"}
+
+
+class Unsuited(Exception):
+    """Raised for what no step does: an argument with its value, or the whole step.
+
+    Attributes:
+        why: What differs.
+        about: The argument, or nothing where it is the step itself.
+        nearest: The step that comes nearest, where there is one.
+    """
+
+    def __init__(self, why: str, about: str, nearest: dict[str, Any] | None) -> None:
+        super().__init__(why)
+        self.why, self.about, self.nearest = why, about, nearest
+
+
+def refuse(why: str, about: str = "", nearest: dict[str, Any] | None = None) -> NoReturn:
+    """Raises `Unsuited`."""
+    raise Unsuited(why, about, nearest)
+
+
+def only(about: str, value: Any, *allowed: Any, why: str = "pipegen has no other form") -> None:
+    """Refuses a value that is not one of those that a step has."""
+    if value not in allowed:
+        refuse(why, about)
+
+
+def step(op: str, p: float | None = None, **arguments: Any) -> dict[str, Any]:
+    """Returns a step without what is the default; `p` is how often it is done."""
+    fields = transforms()[op].model_fields
+    if p is not None and "probability" in fields:
+        arguments = {**arguments, "probability": p}
+    elif p is not None and p != 1:
+        refuse(f"`{op}` is done to every image", "p")
+    given = {name: _plain(value) for name, value in arguments.items() if value is not None}
+    return {op: {name: value for name, value in given.items() if fields[name].is_required() or not _same(value, fields[name].default)}}
+
+
+def number(about: str, value: Any) -> float:
+    """Returns a number; refuses anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        refuse("it is not a number", about)
+    return value
+
+
+def whole(about: str, value: Any) -> int:
+    """Returns a whole number; refuses anything else."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        refuse("it is not a whole number", about)
+    return value
+
+
+def pair(about: str, value: Any, least: float = float("-inf"), most: float = float("inf")) -> tuple[float, float]:
+    """Returns a pair of numbers in order, each from `least` to `most`; refuses anything else."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        refuse("it is not a pair of numbers", about)
+    low, high = sorted(number(about, one) for one in value)
+    if low < least or high > most:
+        refuse(f"the library takes numbers from {least:g} to {most:g}", about)
+    return low, high
+
+
+def is_pair(value: Any) -> bool:
+    """Tells whether a value is a list."""
+    return isinstance(value, (list, tuple))
+
+
+def around(about: str, value: Any, middle: float = 0, least: float = float("-inf"), most: float = float("inf")) -> tuple[float, float]:
+    """Returns the range of a number either way of a middle, cut to its limits, or a pair as it is."""
+    if is_pair(value):
+        return pair(about, value, least, most)
+    reach = abs(number(about, value))
+    if middle + reach > most:
+        refuse(f"the library takes numbers up to {most - middle:g}", about)
+    return max(middle - reach, least), min(middle + reach, most)
+
+
+def one_or_pair(about: str, value: Any, least: float = float("-inf"), most: float = float("inf")) -> tuple[float, float]:
+    """Returns a pair; a number is both of its ends."""
+    return pair(about, value if is_pair(value) else [value, value], least, most)
+
+
+def zero(low: float, high: float, times: float = 1) -> float | list[float]:
+    """Returns a range about 0 as a step takes it: one number where it reaches as far either way."""
+    return tidy(high * times) if low == -high else [tidy(low * times), tidy(high * times)]
+
+
+def one(low: float, high: float) -> float | list[float]:
+    """Returns a range about 1 as a step takes it: one number where it reaches as far either way."""
+    return tidy(high - 1) if tidy(1 - low) == tidy(high - 1) else [tidy(low), tidy(high)]
+
+
+def span(low: float, high: float, times: float = 1) -> list[float]:
+    """Returns a range as a pair."""
+    return [tidy(low * times), tidy(high * times)]
+
+
+def tidy(value: float) -> float:
+    """Returns a number without the noise of its last digits, whole where it is."""
+    return int(value) if float(value).is_integer() else round(value, 6)
+
+
+def filled(mode: Any, value: Any = 0, about: str = "fill_mode") -> Any:
+    """Returns the `fill` of a step for the name of a mode, or OpenCV's number of one."""
+    mode = _BORDERS.get(mode, mode) if isinstance(mode, int) else str(mode).lower().replace("cv2.", "").replace("border_", "")
+    mode = _FILLS.get(mode, mode)
+    if mode == "constant":
+        values = list(value) if is_pair(value) else [value]
+        if len(set(values)) != 1:
+            refuse("a step fills with one value for all channels", "fill")
+        return {"constant": tidy(number("fill", values[0]))}
+    only(
+        about,
+        mode,
+        "nearest",
+        "reflect",
+        "wrap",
+        why="a step fills with `reflect` (the edge pixel repeated), `nearest`, `wrap` or a constant",
+    )
+    return mode
+
+
+def read_between(value: Any, about: str = "interpolation") -> str:
+    """Returns the `interpolation` of a step for a library's name of it, or OpenCV's number."""
+    name = str(value).lower().replace("cv2.", "").replace("inter_", "").replace("interpolationmode.", "").replace("image.", "")
+    known = {"0": "nearest", "1": "bilinear", "2": "bicubic", "linear": "bilinear", "cubic": "bicubic"}
+    name = known.get(name, name)
+    only(about, name, "nearest", "bilinear", "bicubic", why="a step reads `nearest`, `bilinear` or `bicubic`")
+    return name
+
+
+def size(height: Any, width: Any) -> Any:
+    """Returns a `size`: one number where both sides are alike."""
+    height, width = whole("height", height), whole("width", width)
+    return height if height == width else [height, width]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return tidy(value) if isinstance(value, float) else value
+
+
+def _same(value: Any, default: Any) -> bool:
+    default = default.model_dump() if hasattr(default, "model_dump") else default
+    return value == (list(default) if isinstance(default, tuple) else default) and not isinstance(value, bool | None)

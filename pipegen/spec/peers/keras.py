@@ -1,0 +1,348 @@
+"""Keras' layers for images as steps of a spec. The arguments of a function are those of the layer, with Keras' defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.spec.peers.converting import (
+    Steps,
+    around,
+    filled,
+    is_pair,
+    number,
+    one,
+    only,
+    pair,
+    read_between,
+    refuse,
+    size,
+    span,
+    step,
+    tidy,
+    whole,
+    zero,
+)
+
+TITLE = "Keras"
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "random_brightness": {"factor": 0.2},
+    "random_contrast": {"factor": 0.2},
+    "random_color_degeneration": {"factor": 0.3},
+    "random_color_jitter": {"brightness_factor": 0.2, "contrast_factor": 0.2, "hue_factor": 0.1},
+    "random_hue": {"factor": 0.1},
+    "random_posterization": {"factor": [4, 8]},
+    "random_rotation": {"factor": 0.1},
+    "random_saturation": {"factor": 0.7},
+    "random_sharpness": {"factor": 0.7},
+    "random_shear": {"x_factor": 0.2},
+    "random_translation": {"height_factor": 0.1, "width_factor": 0.1},
+    "random_zoom": {"height_factor": 0.2},
+    "rescaling": {"scale": 0.00784313725490196, "offset": -1},
+    "normalization": {"mean": [123.7, 116.3, 103.5], "variance": [3411, 3260, 3295]},
+    "center_crop": {"height": 224, "width": 224},
+    "random_crop": {"height": 224, "width": 224},
+    "resizing": {"height": 224, "width": 224},
+    "random_gaussian_blur": {"factor": [0.5, 0.5], "kernel_size": 7, "sigma": [1, 1]},
+    "solarization": {"threshold_factor": 0.5},
+    "cut_mix": {"factor": [1, 1]},
+    "gaussian_noise": {"stddev": 0.1},
+}
+"""Arguments that the pages show, for a layer that needs some."""
+REMARKS = {
+    "gaussian_noise": "of images from 0 to 1 there; `std` is in the units of the pixels, 25.5 for 0.1",
+    "random_contrast": "Keras takes the mean of each channel, pipegen the mean gray of the image",
+    "random_sharpness": "Keras makes the outermost pixels darker",
+    "random_gaussian_blur": "Keras blurs zeros into the border",
+    "random_flip": "Keras draws once for both axes: `horizontal_and_vertical` is a turn by 180 degrees",
+    "random_zoom": "pipegen enlarges by 1 / (1 + factor)",
+    "random_posterization": "Keras leaves the upper end out, and a number means from 1 to it",
+    "equalization": "up to 5 levels apart, of another rounding",
+}
+"""Notes on what is a little different, or looks so."""
+IGNORED = frozenset({"seed", "data_format", "name", "dtype", "trainable", "bounding_box_format"})
+"""Arguments that change no pixel here."""
+
+
+def auto_contrast(value_range: Any = (0, 255)) -> Steps:
+    _bytes(value_range)
+    return step("auto_contrast")
+
+
+def center_crop(height: Any, width: Any) -> Steps:
+    return step("center_crop", size=size(height, width))
+
+
+def contrast_limited_adaptive_histogram_equalization(
+    value_range: Any = (0, 255), clip_limit: Any = 4.0, tile_grid_size: Any = (8, 8)
+) -> Steps:
+    nearest = step("clahe", limit=number("clip_limit", clip_limit), tiles=_tiles(tile_grid_size))
+    refuse("Keras equalizes each channel on its own, and `clahe` the luma", nearest=nearest)
+
+
+def equalization(value_range: Any = (0, 255), bins: Any = 256) -> Steps:
+    _bytes(value_range)
+    only("bins", bins, 256)
+    return step("equalization")
+
+
+def random_brightness(factor: Any, value_range: Any = (0, 255)) -> Steps:
+    low, high = around("factor", factor, 0, -1, 1)
+    return step("random_brightness", delta=zero(low, high, _width(value_range)))
+
+
+def random_contrast(factor: Any, value_range: Any = (0, 255)) -> Steps:
+    low, high = around("factor", factor, 0, 0, 1)
+    return step("random_contrast", factor=one(1 - low, 1 + high))
+
+
+def random_color_degeneration(factor: Any, value_range: Any = (0, 255)) -> Steps:
+    low, high = around("factor", factor, 0, -1, 1)
+    return step("random_saturation", factor=one(1 - high, 1 - low))
+
+
+def random_color_jitter(
+    value_range: Any = (0, 255),
+    brightness_factor: Any = None,
+    contrast_factor: Any = None,
+    saturation_factor: Any = None,
+    hue_factor: Any = None,
+) -> Steps:
+    found: list[Any] = []
+    if brightness_factor is not None:
+        found.append(random_brightness(brightness_factor, value_range))
+    if contrast_factor is not None:
+        found.append(random_contrast(contrast_factor, value_range))
+    if saturation_factor is not None:
+        random_saturation(saturation_factor, about="saturation_factor")
+    if hue_factor is not None:
+        found.append(random_hue(hue_factor, value_range, about="hue_factor"))
+    return found or refuse("no argument is given, so that it does nothing")
+
+
+def random_crop(height: Any, width: Any) -> Steps:
+    return step("random_crop", size=size(height, width))
+
+
+def random_elastic_transform(
+    factor: Any = 1.0,
+    scale: Any = 1.0,
+    interpolation: Any = "bilinear",
+    fill_mode: Any = "reflect",
+    fill_value: Any = 0.0,
+    value_range: Any = (0, 255),
+) -> Steps:
+    refuse(
+        "Keras moves pixels by noise that grows with the side of the image, `random_elastic` by `alpha` and `sigma` in pixels",
+        nearest=step("random_elastic", alpha=50, sigma=5),
+    )
+
+
+def random_erasing(factor: Any = 1.0, scale: Any = (0.02, 0.33), fill_value: Any = None, value_range: Any = (0, 255)) -> Steps:
+    refuse(
+        "Keras draws the height and the width as roots of two shares, and fills with noise; `random_erasing` draws an area and a ratio",
+        nearest=step("random_erasing", area=[0.02, 0.33]),
+    )
+
+
+def random_flip(mode: Any = "horizontal_and_vertical") -> Steps:
+    only("mode", mode, "horizontal", "vertical", "horizontal_and_vertical")
+    if mode == "horizontal_and_vertical":
+        return step("random_rotation", 0.5, degrees=[180, 180])
+    return step("random_flip", axis=mode)
+
+
+def random_gaussian_blur(factor: Any = 1.0, kernel_size: Any = 3, sigma: Any = 1.0, value_range: Any = (0, 255)) -> Steps:
+    low, high = around("sigma", sigma, 0, 0, 1)
+    sides = {kernel_size} if not is_pair(kernel_size) else {*kernel_size}
+    if low != high:
+        refuse("Keras draws one for each axis, and a number means from 0 to it; a pair of equal numbers is one", "sigma")
+    if not all(isinstance(side, int) and side >= 6 * high + 1 for side in sides):
+        refuse("a kernel this narrow cuts off the bell; pipegen's is 6 · `sigma` + 1 pixels wide or more", "kernel_size")
+    return step("random_gaussian_blur", _share(factor), sigma=[low, high])
+
+
+def gaussian_noise(stddev: Any) -> Steps:
+    std = tidy(number("stddev", stddev) * 255)
+    return step("random_gaussian_noise", std=[std, std])
+
+
+def random_grayscale(factor: Any = 0.5) -> Steps:
+    return step("random_grayscale", tidy(number("factor", factor)))
+
+
+def random_hue(factor: Any, value_range: Any = (0, 255), about: str = "factor") -> Steps:
+    low, high = around(about, factor, 0, 0, 1)
+    if is_pair(factor) and low > 0:
+        refuse("Keras turns by it one way or the other, which is two ranges", about)
+    return step("random_hsv", hue_degrees=tidy(high * 180))
+
+
+def random_invert(factor: Any = 1.0, value_range: Any = (0, 255)) -> Steps:
+    return step("random_invert", _share(factor))
+
+
+def random_perspective(factor: Any = 1.0, scale: Any = 1.0, interpolation: Any = "bilinear", fill_value: Any = 0.0) -> Steps:
+    refuse("Keras moves three corners, each by a share of where it is; `random_perspective` moves all four")
+
+
+def random_posterization(factor: Any, value_range: Any = (0, 255)) -> Steps:
+    low, high = around("factor", factor, 0, 1, 8)
+    low, high = whole("factor", low), whole("factor", high)
+    return step("random_posterization", bits=[low, max(low, high - 1)])
+
+
+def random_rotation(factor: Any, fill_mode: Any = "reflect", interpolation: Any = "bilinear", fill_value: Any = 0.0) -> Steps:
+    low, high = around("factor", factor, 0, -1, 1)
+    return step("random_rotation", degrees=zero(low, high, 360), **_warp(fill_mode, fill_value, interpolation))
+
+
+def random_saturation(factor: Any, value_range: Any = (0, 255), about: str = "factor") -> Steps:
+    refuse(
+        "Keras multiplies the S of HSV by `f / (1 - f)`, so that 0.5 changes nothing; `random_saturation` mixes with gray, and 1 does",
+        about,
+    )
+
+
+def random_sharpness(factor: Any, value_range: Any = (0, 255)) -> Steps:
+    low, high = around("factor", factor, 0, 0, 1)
+    return step("random_sharpness", factor=one(2 * low, 2 * high))
+
+
+def random_shear(
+    x_factor: Any = 0.0, y_factor: Any = 0.0, interpolation: Any = "bilinear", fill_mode: Any = "reflect", fill_value: Any = 0.0
+) -> Steps:
+    refuse(
+        "Keras slants about the top left corner, by slopes; `random_shear` about the centre, by angles",
+        "x_factor" if x_factor else "y_factor",
+    )
+
+
+def random_translation(
+    height_factor: Any, width_factor: Any, fill_mode: Any = "reflect", interpolation: Any = "bilinear", fill_value: Any = 0.0
+) -> Steps:
+    x = zero(*around("width_factor", width_factor, 0, -1, 1))
+    y = zero(*around("height_factor", height_factor, 0, -1, 1))
+    return step("random_translation", x=x, y=y, **_warp(fill_mode, fill_value, interpolation))
+
+
+def random_zoom(
+    height_factor: Any,
+    width_factor: Any = None,
+    fill_mode: Any = "reflect",
+    interpolation: Any = "bilinear",
+    fill_value: Any = 0.0,
+) -> Steps:
+    y = _enlarged("height_factor", height_factor)
+    warp = _warp(fill_mode, fill_value, interpolation)
+    if width_factor is None:
+        return step("random_zoom", factor=y, **warp)
+    return step("random_zoom", x=_enlarged("width_factor", width_factor), y=y, **warp)
+
+
+def rescaling(scale: Any, offset: Any = 0.0) -> Steps:
+    scale, offset = number("scale", scale), number("offset", offset)
+    for to in ([0, 1], [-1, 1]):
+        if abs(scale - (to[1] - to[0]) / 255) < 1e-9 and offset == to[0]:
+            return step("rescale", to=to)
+    return {"rescale": {"scale": scale, **({"offset": tidy(offset)} if offset else {})}}
+
+
+def resizing(
+    height: Any,
+    width: Any,
+    interpolation: Any = "bilinear",
+    crop_to_aspect_ratio: Any = False,
+    pad_to_aspect_ratio: Any = False,
+    fill_mode: Any = "constant",
+    fill_value: Any = 0.0,
+    antialias: Any = False,
+) -> Steps:
+    mode = "crop" if crop_to_aspect_ratio else "pad" if pad_to_aspect_ratio else "stretch"
+    fill = filled(fill_mode, fill_value) if mode == "pad" else None
+    method = str(interpolation).lower()
+    only("interpolation", method, "bilinear", "nearest", "bicubic", "lanczos3", "lanczos5", "area")
+    return step("resize", size=size(height, width), method=method, mode=mode, fill=fill, antialias=True if antialias else None)
+
+
+def normalization(axis: Any = -1, mean: Any = None, variance: Any = None, invert: Any = False) -> Steps:
+    only("invert", invert, False)
+    if mean is None and variance is None:
+        return step("standardize", statistics="featurewise")
+    roots = [tidy(number("variance", v) ** 0.5) for v in (variance if is_pair(variance) else [variance])]
+    means = list(mean) if is_pair(mean) else [mean]
+    return step("normalize", mean=[number("mean", m) for m in means], std=roots)
+
+
+def solarization(addition_factor: Any = 0.0, threshold_factor: Any = 0.0, value_range: Any = (0, 255)) -> Steps:
+    _bytes(value_range)
+    low, high = pair("threshold_factor", threshold_factor if is_pair(threshold_factor) else [0, threshold_factor], 0, 1)
+    least, most = pair("addition_factor", addition_factor if is_pair(addition_factor) else [0, addition_factor], 0, 1)
+    turned = step("random_solarization", threshold=[low, tidy(high * 255)])
+    return [step("random_brightness", delta=[least, tidy(most * 255)]), turned] if most else turned
+
+
+def rand_augment(value_range: Any = (0, 255), num_ops: Any = 2, factor: Any = 0.5, interpolation: Any = "bilinear") -> Steps:
+    refuse("Keras' operations and magnitudes are its own; `rand_augment` has those of the paper")
+
+
+def aug_mix(
+    value_range: Any = (0, 255),
+    num_chains: Any = 3,
+    chain_depth: Any = 3,
+    factor: Any = 0.3,
+    alpha: Any = 1.0,
+    all_ops: Any = True,
+    interpolation: Any = "bilinear",
+) -> Steps:
+    refuse("Keras' operations and magnitudes are its own; `aug_mix` has those of the paper")
+
+
+def mix_up(alpha: Any = 0.2) -> Steps:
+    return step("mixup", alpha=number("alpha", alpha))
+
+
+def cut_mix(factor: Any = 1.0) -> Steps:
+    low, high = around("factor", factor, 0, 0, 1)
+    if low != high:
+        refuse(
+            "Keras draws the parameter of its Beta distribution, and a number means from 0 to it; a pair of equal numbers is one", "factor"
+        )
+    return step("cutmix", alpha=high)
+
+
+def _tiles(grid: Any) -> Any:
+    rows, columns = (whole("tile_grid_size", n) for n in grid)
+    return rows if rows == columns else [rows, columns]
+
+
+def _bytes(value_range: Any) -> None:
+    only("value_range", list(value_range), [0, 255], why="the step works on bytes")
+
+
+def _width(value_range: Any) -> float:
+    low, high = pair("value_range", value_range)
+    return high - low
+
+
+def _share(factor: Any) -> float:
+    """Returns how often a layer does something that does it as often as a number says which it draws first."""
+    low, high = around("factor", factor, 0, 0, 1)
+    return tidy((low + high) / 2)
+
+
+def _warp(fill_mode: Any, fill_value: Any, interpolation: Any) -> dict[str, Any]:
+    return {"fill": filled(fill_mode, fill_value), "interpolation": read_between(interpolation)}
+
+
+def _enlarged(about: str, factor: Any) -> list[float]:
+    """Returns by how much a step enlarges where Keras shows more by a factor: the ends agree, and what is between nearly."""
+    low, high = around(about, factor, 0)
+    if low <= -1 or high > 1:
+        refuse("Keras takes factors above -1 and up to 1", about)
+    if (1 + high) / (1 + low) > _WIDEST:
+        refuse("factors of a range this wide are spread otherwise than those of `random_zoom`, which enlarges by 1 / (1 + factor)", about)
+    return span(1 / (1 + high), 1 / (1 + low))
+
+
+_WIDEST = 1.9
+"""Of zooms, the largest over the smallest: up to it a step that draws the inverse spreads them nearly alike."""

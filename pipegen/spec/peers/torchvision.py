@@ -1,0 +1,278 @@
+"""Classes of `torchvision.transforms.v2` as steps of a spec. The arguments of a function are those of the class, with its defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.spec.peers.converting import (
+    Steps,
+    around,
+    filled,
+    is_pair,
+    number,
+    one,
+    one_or_pair,
+    only,
+    pair,
+    read_between,
+    refuse,
+    span,
+    step,
+    tidy,
+    whole,
+    zero,
+)
+from pipegen.spec.peers.converting import (
+    size as sized,
+)
+
+TITLE = "torchvision"
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "center_crop": {"size": 224},
+    "color_jitter": {"brightness": 0.2, "contrast": 0.2, "saturation": 0.2, "hue": 0.1},
+    "gaussian_blur": {"kernel_size": 13},
+    "jpeg": {"quality": [30, 90]},
+    "normalize": {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
+    "pad": {"padding": 4},
+    "random_adjust_sharpness": {"sharpness_factor": 2},
+    "random_affine": {"degrees": 15, "translate": [0.1, 0.1], "scale": [0.8, 1.2]},
+    "random_crop": {"size": 224},
+    "random_posterize": {"bits": 4},
+    "random_resized_crop": {"size": 224},
+    "random_rotation": {"degrees": 20},
+    "random_solarize": {"threshold": 128},
+    "resize": {"size": [224, 224]},
+    "aug_mix": {"all_ops": False},
+}
+"""Arguments that the pages show, for a class that needs some."""
+REMARKS: dict[str, str] = {
+    "gaussian_noise": "of images from 0 to 1 there; `std` is in the units of the pixels, 25.5 for 0.1",
+    "normalize": "leave `rescale` out where images are from 0 to 1 already",
+}
+"""Notes on what is a little different, or looks so."""
+IGNORED = frozenset({"inplace"})
+"""Arguments that change no pixel here."""
+
+
+def aug_mix(
+    severity: Any = 3,
+    mixture_width: Any = 3,
+    chain_depth: Any = -1,
+    alpha: Any = 1.0,
+    all_ops: Any = True,
+    interpolation: Any = "bilinear",
+    fill: Any = None,
+) -> Steps:
+    only("all_ops", all_ops, False, why="`aug_mix` has the nine operations of the paper, which is `all_ops: false`")
+    depth = [1, 3] if chain_depth == -1 else [chain_depth, chain_depth]
+    return step("aug_mix", magnitude=severity, chains=mixture_width, depth=depth, alpha=alpha, **_warp(fill, interpolation))
+
+
+def auto_augment(policy: Any = "imagenet", interpolation: Any = "nearest", fill: Any = None) -> Steps:
+    name = str(policy).rpartition(".")[2].lower()
+    only("policy", name, "imagenet", "cifar10", "svhn")
+    return step("auto_augment", policy=name, **_warp(fill, interpolation))
+
+
+def center_crop(size: Any) -> Steps:
+    return step("center_crop", size=_size(size))
+
+
+def color_jitter(brightness: Any = None, contrast: Any = None, saturation: Any = None, hue: Any = None) -> Steps:
+    named = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
+    steps = [
+        step(f"random_{name}", factor=one(*around(name, value, 1, 0))) for name, value in named.items() if value not in (None, 0, [1, 1])
+    ]
+    steps += [step("random_hsv", hue_degrees=zero(*around("hue", hue, 0, -0.5, 0.5), 360))] if hue not in (None, 0, [0, 0]) else []
+    if not steps:
+        refuse("no argument is given, so that it does nothing")
+    return step("random_order", steps=steps) if len(steps) > 1 else steps[0]
+
+
+def cut_mix(alpha: Any = 1.0, num_classes: Any = None, labels_getter: Any = "default") -> Steps:
+    return step("cutmix", alpha=number("alpha", alpha))
+
+
+def elastic_transform(alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = "bilinear", fill: Any = 0) -> Steps:
+    for about, value in (("alpha", alpha), ("sigma", sigma)):
+        if is_pair(value) and value[0] != value[1]:
+            refuse("it is alike across and down", about)
+    strength, width = (value[0] if is_pair(value) else value for value in (alpha, sigma))
+    return step("random_elastic", alpha=[tidy(strength / 2)] * 2, sigma=width, **_warp(fill, interpolation))
+
+
+def gaussian_blur(kernel_size: Any, sigma: Any = (0.1, 2.0)) -> Steps:
+    low, high = one_or_pair("sigma", sigma, 0)
+    sides = list(kernel_size) if is_pair(kernel_size) else [kernel_size]
+    if not all(isinstance(side, int) and side >= 6 * high + 1 for side in sides):
+        refuse("a kernel this narrow cuts off the bell; pipegen's is 6 · `sigma` + 1 pixels wide or more", "kernel_size")
+    return step("random_gaussian_blur", sigma=span(low, high))
+
+
+def gaussian_noise(mean: Any = 0.0, sigma: Any = 0.1, clip: Any = True) -> Steps:
+    only("mean", mean, 0)
+    only("clip", clip, True)
+    std = tidy(number("sigma", sigma) * 255)
+    return step("random_gaussian_noise", std=[std, std])
+
+
+def grayscale(num_output_channels: Any = 1) -> Steps:
+    return step("grayscale", channels=whole("num_output_channels", num_output_channels))
+
+
+def jpeg(quality: Any) -> Steps:
+    return step("random_jpeg", quality=one_or_pair("quality", quality, 1, 100))
+
+
+def mix_up(alpha: Any = 1.0, num_classes: Any = None, labels_getter: Any = "default") -> Steps:
+    return step("mixup", alpha=number("alpha", alpha))
+
+
+def normalize(mean: Any, std: Any) -> Steps:
+    means, stds = ([number(n, one) for one in (v if is_pair(v) else [v])] for n, v in (("mean", mean), ("std", std)))
+    return [step("rescale", to=[0, 1]), step("normalize", mean=means, std=stds)]
+
+
+def pad(padding: Any, fill: Any = 0, padding_mode: Any = "constant") -> Steps:
+    if is_pair(padding) and len(set(padding)) == 1:
+        padding = padding[0]
+    return step("pad", padding=whole("padding", padding), fill=_outside(padding_mode, fill))
+
+
+def rand_augment(
+    num_ops: Any = 2, magnitude: Any = 9, num_magnitude_bins: Any = 31, interpolation: Any = "nearest", fill: Any = None
+) -> Steps:
+    most = whole("num_magnitude_bins", num_magnitude_bins) - 1
+    return step("rand_augment", num_ops=num_ops, magnitude=magnitude, max_magnitude=most, **_warp(fill, interpolation))
+
+
+def random_adjust_sharpness(sharpness_factor: Any, p: Any = 0.5) -> Steps:
+    factor = number("sharpness_factor", sharpness_factor)
+    return step("random_sharpness", p, factor=[factor, factor])
+
+
+def random_affine(
+    degrees: Any,
+    translate: Any = None,
+    scale: Any = None,
+    shear: Any = None,
+    interpolation: Any = "nearest",
+    fill: Any = 0,
+    center: Any = None,
+) -> Steps:
+    only("center", center, None)
+    x, y = (0.0, 0.0) if translate is None else (number("translate", part) for part in translate)
+    slants = around("shear", shear or 0) if not is_pair(shear) or len(shear) == 2 else tuple(shear[:2])
+    down = tuple(shear[2:]) if is_pair(shear) and len(shear) == 4 else (0, 0)
+    moved: dict[str, Any] = {"degrees": zero(*around("degrees", degrees)), "x": x, "y": y, "shear_x": zero(*slants), "shear_y": zero(*down)}
+    if moved["shear_y"]:
+        refuse("`random_affine` slants along x first, torchvision along y", "shear")
+    factor = one(*pair("scale", scale, 0)) if scale is not None else None
+    return step("random_affine", **{name: value for name, value in moved.items() if value}, factor=factor, **_warp(fill, interpolation))
+
+
+def random_autocontrast(p: Any = 0.5) -> Steps:
+    return step("random_auto_contrast", p)
+
+
+def random_channel_permutation() -> Steps:
+    return step("random_channel_shuffle")
+
+
+def random_crop(size: Any, padding: Any = None, pad_if_needed: Any = False, fill: Any = 0, padding_mode: Any = "constant") -> Steps:
+    if padding is not None and pad_if_needed:
+        refuse("a crop pads by so many pixels or as needed", "pad_if_needed")
+    if is_pair(padding):
+        only("padding", len(set(padding)), 1, why="all sides get as many pixels")
+        padding = padding[0]
+    around_it = "as_needed" if pad_if_needed else padding
+    return step("random_crop", size=_size(size), padding=around_it, fill=_outside(padding_mode, fill) if around_it else None)
+
+
+def random_equalize(p: Any = 0.5) -> Steps:
+    return step("random_equalization", p)
+
+
+def random_erasing(p: Any = 0.5, scale: Any = (0.02, 0.33), ratio: Any = (0.3, 3.3), value: Any = 0) -> Steps:
+    if isinstance(value, str):
+        refuse("a hole is filled with one value", "value")
+    return step("random_erasing", p, area=pair("scale", scale, 0, 1), aspect_ratio=pair("ratio", ratio, 0), fill=filled("constant", value))
+
+
+def random_grayscale(p: Any = 0.1) -> Steps:
+    return step("random_grayscale", p)
+
+
+def random_horizontal_flip(p: Any = 0.5) -> Steps:
+    return step("random_flip", p)
+
+
+def random_invert(p: Any = 0.5) -> Steps:
+    return step("random_invert", p)
+
+
+def random_perspective(distortion_scale: Any = 0.5, p: Any = 0.5, interpolation: Any = "bilinear", fill: Any = 0) -> Steps:
+    refuse("torchvision moves corners inwards, by up to half of `distortion_scale`; `random_perspective` moves them either way")
+
+
+def random_photometric_distort(
+    brightness: Any = (0.875, 1.125), contrast: Any = (0.5, 1.5), saturation: Any = (0.5, 1.5), hue: Any = (-0.05, 0.05), p: Any = 0.5
+) -> Steps:
+    factors = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
+    arguments: dict[str, Any] = {f"{name}_factor": list(pair(name, value, 0)) for name, value in factors.items()}
+    return step("random_photometric_distort", **arguments, hue_degrees=span(*pair("hue", hue, -0.5, 0.5), 360), each=number("p", p))
+
+
+def random_posterize(bits: Any, p: Any = 0.5) -> Steps:
+    return step("random_posterization", p, bits=[whole("bits", bits)] * 2)
+
+
+def random_resized_crop(
+    size: Any, scale: Any = (0.08, 1.0), ratio: Any = (0.75, 4 / 3), interpolation: Any = "bilinear", antialias: Any = True
+) -> Steps:
+    arguments: dict[str, Any] = {"area": span(*pair("scale", scale, 0, 1)), "aspect_ratio": list(pair("ratio", ratio, 0))}
+    return step(
+        "random_resized_crop", size=_size(size), **arguments, method=read_between(interpolation), antialias=True if antialias else None
+    )
+
+
+def random_rotation(degrees: Any, interpolation: Any = "nearest", expand: Any = False, center: Any = None, fill: Any = 0) -> Steps:
+    only("expand", expand, False)
+    only("center", center, None)
+    return step("random_rotation", degrees=zero(*around("degrees", degrees)), **_warp(fill, interpolation))
+
+
+def random_solarize(threshold: Any, p: Any = 0.5) -> Steps:
+    level = number("threshold", threshold)
+    return step("random_solarization", p, threshold=[level, level])
+
+
+def random_vertical_flip(p: Any = 0.5) -> Steps:
+    return step("random_flip", p, axis="vertical")
+
+
+def resize(size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True) -> Steps:
+    only("max_size", max_size, None)
+    side = (
+        {"size": _size(size)} if is_pair(size) and len(size) == 2 else {"shorter_side": size[0] if is_pair(size) else whole("size", size)}
+    )
+    return step("resize", **side, method=read_between(interpolation), antialias=True if antialias else None)
+
+
+def trivial_augment_wide(num_magnitude_bins: Any = 31, interpolation: Any = "nearest", fill: Any = None) -> Steps:
+    only("num_magnitude_bins", num_magnitude_bins, 31)
+    return step("trivial_augment", **_warp(fill, interpolation))
+
+
+def _size(size: Any) -> Any:
+    return sized(*size) if is_pair(size) and len(size) == 2 else whole("size", size[0] if is_pair(size) else size)
+
+
+def _warp(fill: Any, interpolation: Any) -> dict[str, Any]:
+    return {"fill": filled("constant", 0 if fill is None else fill), "interpolation": read_between(interpolation)}
+
+
+def _outside(mode: Any, fill: Any) -> Any:
+    if mode == "reflect":
+        refuse("torchvision's `reflect` leaves the edge pixel out; `symmetric` repeats it, as pipegen does", "padding_mode")
+    return filled(mode, 0 if fill is None else fill, "padding_mode")

@@ -1,0 +1,151 @@
+"""Finds the steps of a spec that do what a step of another library does, with its arguments by name or by place."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from pipegen.diagnostics.foreign import plain, rows
+from pipegen.spec.peers.converting import Steps, Unsuited
+from pipegen.spec.templates import accepts, is_long
+
+LIBRARIES = ("keras", "torchvision", "albumentations")
+_PREFIXES = {"keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "albumentations": ("a",)}
+"""What else stands before the names of a library's steps in code."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A step of one library in a spec.
+
+    Attributes:
+        library: The library's name as it is written.
+        steps: The steps of a spec; none where nothing does the same.
+        remark: Where they do it with a small difference, or look as if they did not.
+        why: Where nothing does the same, what differs.
+        about: Where that is because of one argument, its name.
+        value: The value of that argument.
+        nearest: Where nothing does the same, the step that comes nearest.
+        lacking: Arguments without a default that are not given; the steps are an example then.
+        strange: Arguments that the library's step has not.
+        arguments: Those that it has.
+    """
+
+    library: str
+    steps: tuple[dict[str, Any], ...] = ()
+    remark: str = ""
+    why: str = ""
+    about: str = ""
+    value: Any = None
+    nearest: dict[str, Any] | None = None
+    lacking: tuple[str, ...] = ()
+    strange: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+def meanings(word: str, given: Any) -> list[Meaning]:
+    """Returns the meanings of a word, with these arguments, in each library that has it; where they differ in that, in those that have
+    all of the arguments and need no others."""
+    last = word.rpartition(".")[2]
+    found = [_meaning(library, last, given) for library in _having(word)]
+    fewest = min(((len(one.strange), bool(one.lacking)) for one in found), default=(0, False))
+    return [one for one in found if (len(one.strange), bool(one.lacking)) == fewest]
+
+
+def is_elsewhere(word: str) -> bool:
+    """Tells whether a word is a step of one of the libraries."""
+    return bool(_having(word))
+
+
+def with_argument(argument: str, value: Any) -> list[Meaning]:
+    """Returns the meanings of the steps that have an argument of a name, which the libraries' own steps come to by that argument alone."""
+    found = [
+        _meaning(library, function.__name__, {argument: value})
+        for library in LIBRARIES
+        for function in _functions(library).values()
+        if plain(argument) in map(plain, inspect.signature(function).parameters)
+    ]
+    return sorted((one for one in found if one.steps), key=lambda one: bool(one.lacking))
+
+
+def shown(library: str, name: str) -> Meaning | None:
+    """Returns the meaning of a library's step with the arguments that the pages show; `None` where it has no function."""
+    if plain(name) not in _functions(library):
+        return None
+    return _meaning(library, name, shown_arguments(library, name))
+
+
+def shown_arguments(library: str, name: str) -> dict[str, Any]:
+    """Returns the arguments that the pages show for a step of a library."""
+    examples = {plain(key): arguments for key, arguments in _module(library).EXAMPLES.items()}
+    return dict(examples.get(plain(name), {}))
+
+
+def _having(word: str) -> list[str]:
+    """Returns the libraries that have a word as a class; one in small letters, such as `rotate`, says what is wanted, and is none."""
+    before, _, last = word.rpartition(".")
+    if not before and last.islower() and ("_" not in last or rows(last, "step")):
+        return []
+    named = [library for library in LIBRARIES if not before or _is_prefix(library, before)]
+    return [library for library in named if plain(last) in _functions(library)]
+
+
+def _is_prefix(library: str, before: str) -> bool:
+    parts = [plain(part) for part in before.split(".")]
+    return library in parts or parts[-1] in _PREFIXES[library]
+
+
+def _module(library: str) -> Any:
+    return import_module(f"pipegen.spec.peers.{library}")
+
+
+@cache
+def _functions(library: str) -> Mapping[str, Callable[..., Steps]]:
+    module = _module(library)
+    own = {name: value for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__}
+    return {plain(name): value for name, value in own.items() if not name.startswith("_")}
+
+
+def _meaning(library: str, name: str, given: Any) -> Meaning:
+    """Returns the meaning of a library's step: a list is the first argument where that has a form, and else all of them in their order."""
+    function = _functions(library)[plain(name)]
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "about" and p.kind is p.POSITIONAL_OR_KEYWORD]
+    names = [p.name for p in parameters]
+    if isinstance(given, dict) or given is None or not names:
+        return _named(library, name, parameters, given or {})
+    first = _named(library, name, parameters, {names[0]: given})
+    if not isinstance(given, list) or (first.steps and not first.lacking) or not 1 < len(given) <= len(names):
+        return first
+    several = _named(library, name, parameters, dict(zip(names, given, strict=False)))
+    return several if several.steps or first.lacking else first
+
+
+def _named(library: str, name: str, parameters: list[inspect.Parameter], given: Any) -> Meaning:
+    """Returns the meaning of a library's step with arguments by name."""
+    module, function = _module(library), _functions(library)[plain(name)]
+    remark = module.REMARKS.get(function.__name__, "")
+    known = {plain(p.name): p.name for p in parameters}
+    named = {plain(str(key)): (str(key), value) for key, value in (given if isinstance(given, dict) else {}).items()}
+    ignored = {plain(name) for name in module.IGNORED}
+    strange = tuple(written for key, (written, _) in named.items() if known and key not in known and key not in ignored)
+    own = {known[key]: value for key, (_, value) in named.items() if key in known}
+    lacking = tuple(p.name for p in parameters if p.default is p.empty and p.name not in own)
+    made = Meaning(module.TITLE, remark=remark, lacking=lacking, strange=strange, arguments=tuple(known.values()))
+    long = next((name for name, value in own.items() if is_long(value)), None)
+    if long is not None:
+        return replace(made, why="its value is too long to be said again", about=long)
+    try:
+        steps = function(**({**shown_arguments(library, name), **own} if lacking else own))
+    except Unsuited as error:
+        return replace(made, why=error.why, about=error.about, value=own.get(error.about), nearest=error.nearest)
+    except (TypeError, ValueError, AttributeError, IndexError, KeyError, ArithmeticError):
+        return replace(made, why="the library does not take these values", about=next(iter(own), ""), value=next(iter(own.values()), None))
+    found = tuple(steps) if isinstance(steps, list) else (steps,)
+    if not all(accepts(*next(iter(one.items()))) for one in found):
+        ops = " and ".join(f"`{next(iter(one))}`" for one in found)
+        return replace(made, why=f"{ops} would not take what they mean", about=next(iter(own), ""), value=next(iter(own.values()), None))
+    return replace(made, steps=found)
