@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+from pipes import RESIZE, pipeline
 from typing import Any
 
 import copies
@@ -41,6 +43,31 @@ def test_it_reads_variables_and_runs_inside_of_functions() -> None:
         return plain_map(tf.data.Dataset.range(4), lambda n: n * factor + variable).reduce(tf.constant(0, tf.int64), lambda a, b: a + b)
 
     assert int(total(tf.constant(2, tf.int64))) == 2 * 6 + 4 * 3
+
+
+def made_ready_anew(ds: tf.data.Dataset) -> tuple[set[str], int]:
+    """The functions that TensorFlow optimises for each element of a dataset, and how many functions run for each."""
+    graph = tf.compat.v1.GraphDef.FromString(tf.raw_ops.DatasetToGraphV2(input_dataset=ds._variant_tensor, external_state_policy=1).numpy())
+    library = {own.signature.name: own for own in graph.library.function}
+    nested = {
+        attribute.func.name
+        for own in library.values()
+        for node in own.node_def
+        if "Dataset" in node.op
+        for attribute in node.attr.values()
+        if attribute.HasField("func")
+    }
+    return {name for name in nested if "experimental_ints_on_device" not in library[name].attr}, len(nested)
+
+
+@pytest.mark.parametrize("errors", [{}, {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}}], ids=["raise", "skip"])
+def test_nothing_is_optimised_for_each_record(errors: dict[str, Any], photo_folder: Path) -> None:
+    """A dataset inside a function begins anew for each record: what it maps by runs as it was traced."""
+    pipe = pipeline(photo_folder, transforms=[RESIZE], **errors)
+    for ds in (pipe.dataset("train", epoch=0)._pipegen_numbered, pipe.train.take(1)):
+        anew, nested = made_ready_anew(ds)
+        assert nested
+        assert not anew
 
 
 FULL_SEARCHES = """

@@ -295,10 +295,13 @@ def test_an_epoch_of_a_schedule_of_ranges_is_that_of_the_range(photo_folder: Any
 
     own, name, *ranges = SPANS[op]
 
+    made: dict[str, Any] = {}
+
     def images(value: Any, epoch: int) -> list[Any]:
-        steps = [{op: {**own, name: value}}] if "size" in own else [RESIZE, {op: {**own, name: value}}]
-        pipe = pipeline(photo_folder, {"jit": "never"}, transforms=steps)
-        return [x.numpy() for x, _ in pipe.dataset("train", epoch=epoch)]
+        if str(value) not in made:
+            step = {op: {**own, name: value}}
+            made[str(value)] = pipeline(photo_folder, transforms=[step] if "size" in own else [RESIZE, step])
+        return [x.numpy() for x, _ in made[str(value)].dataset("train", epoch=epoch)]
 
     for schedule in ({"step": {0: ranges[0], 1: ranges[1]}}, {"linear": {"from": ranges[0], "to": ranges[1], "epochs": [0, 1]}}):
         for epoch, value in enumerate(ranges):
