@@ -13,6 +13,7 @@ from pipegen.libraries import how_to_install
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
+from pipegen.ops.sources.tables.parquet_footer import leaves_of
 from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _check_whole(file: str, meta: Any) -> None:
     if sum(group.num_rows for group in groups) != meta.num_rows:
         message = f"its footer says {meta.num_rows:,} rows, and {sum(group.num_rows for group in groups):,} by row group"
         raise ValueError(message)
-    end = max((_end(group.column(i)) for group in groups[-1:] for i in range(group.num_columns)), default=len(_MAGIC))
+    end = max((leaf.end for leaves in leaves_of(file)[-1:] for leaf in leaves), default=len(_MAGIC))
     with open(file, "rb") as stream:
         head, size = stream.read(len(_MAGIC)), os.fstat(stream.fileno()).st_size
         footer = size - meta.serialized_size - len(_MAGIC) - 4
@@ -94,12 +95,6 @@ def _check_whole(file: str, meta: Any) -> None:
                 raise ValueError("a second file begins inside of it: `cat` does not join Parquet files")
             end += len(part) - len(_MAGIC)
             stream.seek(end)
-
-
-def _end(column: Any) -> int:
-    """The byte behind a column of a row group."""
-    starts = [column.data_page_offset, *([column.dictionary_page_offset] if column.has_dictionary_page else [])]
-    return int(min(starts)) + int(column.total_compressed_size)
 
 
 def _cells(file: str, schema: Any, name: str, at: int, inner: tuple[str, ...]) -> list[Any]:

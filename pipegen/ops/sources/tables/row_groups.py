@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.sources.listing.blocks import BlockReader, Stamp
+from pipegen.ops.sources.tables.parquet_footer import leaves_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,12 +72,11 @@ class RowGroups(BlockReader):
         import numpy as np
 
         wanted = {name for name, _ in self.columns.values()}
+        leaves = [leaves_of(file) for file in self.files]
         found = []
         for file, group in self._place:
-            meta = held[file].row_group(group)
-            leaves = (meta.column(i) for i in range(meta.num_columns))
-            size = sum(leaf.total_uncompressed_size for leaf in leaves if leaf.path_in_schema.split(".")[0] in wanted)
-            found.append(size // max(1, meta.num_rows))
+            size = sum(leaf.unpacked for leaf in leaves[file][group] if leaf.name in wanted)
+            found.append(size // max(1, held[file].row_group(group).num_rows))
         return np.array(found, np.int64)
 
     def load(self, block: int, feature: str) -> ArrowBlock:
