@@ -32,7 +32,7 @@ AGAIN = "run it again: what has been fetched is kept"
 
 
 class FolderError(Exception):
-    """What was taken for a file on the web is a folder: the server leads to an address that ends in `/`. The argument is the address."""
+    """A folder of the web that was taken for a file: its server leads to an address that ends in `/`. The argument is the address."""
 
 
 def file_system(address: Address, field: str, *, by_tensorflow: bool) -> AbstractFileSystem:
