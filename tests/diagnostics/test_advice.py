@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from following import at, followed, parsed, put
 from golden import cases
+from one_batch import of_files, of_photographs
 from spec_pages import PageFile, spec_page
 from test_pages import findings
 
@@ -52,6 +53,8 @@ ELSEWHERE = {
 """Files whose advice no spec alone can bring about."""
 APPLIED: set[tuple[str, int]] = set()
 """Where the advice was made that the tests of this file have followed."""
+FOLLOWED: dict[str, tuple[str, Any, Path | None]] = {}
+"""The specs that are right after advice was followed, by their text: the advice, the spec, and where its data lies, if it is there."""
 
 Look = Callable[[Any], list[Diagnostic]]
 
@@ -70,13 +73,18 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Advice, "__new__", noted)
 
 
-def wrong_after(spec: Any, found: list[Diagnostic], look: Look, name: str = "", allowed: Collection[str] = ()) -> list[str]:
-    """What is still wrong, or newly so, after each piece of advice has been followed on its own."""
+def wrong_after(
+    spec: Any, found: list[Diagnostic], look: Look, name: str = "", allowed: Collection[str] = (), folder: Path | None = None
+) -> list[str]:
+    """What is still wrong, or newly so, after each piece of advice has been followed on its own; `folder` has the data, if it is there."""
     wrong = []
     before = {(d.code, d.message) for d in found if d.severity is Severity.ERROR}
     for finding in found:
         for advice in (line for line in finding.help if isinstance(line, Advice)):
-            after = look(followed(spec, finding, advice))
+            mended = followed(spec, finding, advice)
+            after = look(mended)
+            if not any(d.severity is Severity.ERROR for d in after):
+                FOLLOWED.setdefault(json.dumps(mended, sort_keys=True, default=str), (f"{finding.code} {advice}", mended, folder))
             new = {
                 (d.code, d.message)
                 for d in after
@@ -109,9 +117,9 @@ def test_the_advice_of_the_golden_files(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.tf
-def test_the_advice_of_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_advice_of_the_pages(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pages have data beside their specs, so that what listing says is followed, too."""
-    wrong = []
+    wrong, tmp_path = [], tmp_path_factory.mktemp("pages")  # which stays until the batches below have been run
     for code in (c for c in CODES if c not in ("PG406", "PG414", "PG241")):
         told = spec_page(code)
         tree = None if told.raw or told.absent else compose(told.bad, "spec.yaml", Diagnostics())
@@ -123,7 +131,7 @@ def test_the_advice_of_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         def look(spec: Any, code: str = code, told: Any = told) -> list[Diagnostic]:
             return findings(code, told, json.dumps(spec).encode())
 
-        wrong += wrong_after(tree.value, look(tree.value), look, code)
+        wrong += wrong_after(tree.value, look(tree.value), look, code, folder=tmp_path / code)
     assert wrong == []
 
 
@@ -571,6 +579,26 @@ def test_all_advice_of_the_code_base_has_been_followed() -> None:
         if file not in ELSEWHERE and not any(f == file and line in lines for f, line in APPLIED)
     ]
     assert left == [], "\n".join(map(str, left))
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("each", [40, pytest.param(1, marks=pytest.mark.nightly)])
+def test_what_advice_leads_to_runs(each: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One batch of each spec that the tests above came to, by night; by day of some."""
+    if each == 1:  # those tests do not run by night
+        with pytest.MonkeyPatch.context() as patched:
+            test_the_advice_of_the_golden_files(tmp_path_factory.mktemp("golden"), patched)
+            test_the_advice_of_the_pages(tmp_path_factory, patched)
+        test_every_word_of_the_table_is_answered_with_lines_that_validate(_day)
+        for spec in RARE:
+            test_rare_advice(spec)
+    wrong, ran = [], 0
+    for advice, spec, folder in [*FOLLOWED.values()][::each]:
+        said = of_photographs(spec) if folder is None else of_files(spec, folder)
+        ran += said is not None
+        wrong += [f"{advice} | {said} | {spec}"] if said else []
+    assert wrong == [], "\n".join(wrong)
+    assert ran > (200 if each == 1 else 5)
 
 
 def _texts() -> Iterator[tuple[str, str]]:

@@ -13,7 +13,9 @@ import yaml
 from pipegen.ops.arguments.magnitudes import factor_range, level_range, symmetric_range
 from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.base import Transform
+from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import transforms
+from pipegen.phases.compilation import inspect
 from pipegen.spec.load import load
 
 if TYPE_CHECKING:
@@ -161,7 +163,8 @@ def test_a_schedule_is_taken_or_refused_in_words(name: str, field: str) -> None:
         return  # beside another argument alone
     table = [value, value]
     spec = {"pipegen": 1, "source": {"image_folder": {"path": "d"}}, "transforms": [{name: given(op) | {field: {"table": table}}}]}
-    findings = [d for d in load("s.yaml", text=yaml.safe_dump(spec)).diagnostics.items if f"{name}.{field}" in d.labels[0].path]
+    every = inspect(spec).diagnostics  # lints of the argument among them
+    findings = [d for d in every if f"{name}.{field}" in d.labels[0].path and d.code.startswith("PG1")]
     if (name, field) in TAKING and field != "weights":
         assert findings == []
     else:
@@ -213,6 +216,46 @@ def test_every_number_and_range_takes_a_schedule(name: str, field: str, monkeypa
         for ours, theirs in zip(numbers(step.at(tf.constant(epoch)), u), numbers(plain, u), strict=True):
             if ours.shape == theirs.shape and ours.dtype not in (tf.string, tf.bool):  # a filter is as wide in every epoch as in its widest
                 np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12, atol=1e-12)
+
+
+BOXED = {"copy_paste", "random_iou_crop"}
+"""Steps that need more than an image."""
+RUN_BY_DAY = 20
+"""Every so many arguments are run by day."""
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("each", [RUN_BY_DAY, pytest.param(1, marks=pytest.mark.nightly)])
+def test_what_runs_reads_the_schedule(each: int) -> None:
+    """The images of an epoch are those of the strength that the schedule says, wherever a step reads it."""
+    import numpy as np
+    from planning import built, interpret, load_spec, photos, records
+
+    data, differ = records(photos(4, 30, 40)), []
+
+    def images(name: str, arguments: dict[str, Any]) -> Any:
+        sections: dict[str, Any] = {
+            "transforms": [{"resize": {"size": 32}}, {name: arguments}, {"resize": {"size": 16}}],
+            "runtime": {"jit": "never"},
+        }
+        if issubclass(transforms()[name], MixingTransform):
+            sections["transforms"] = sections["transforms"][:2]
+        sections["output"] = {"encode": {"label": "one_hot"}}
+        return interpret(built(sections, classes=3), load_spec(sections), data)["image"]
+
+    for name, field in [pair for pair in SCHEDULED if pair[0] not in BOXED and "references" not in transforms()[pair[0]].model_fields][
+        ::each
+    ]:
+        op = transforms()[name]
+        arguments, value = given(op) | ({"size": 24} if "size" in given(op) else {}), value_of(op, field)
+        weaker = [value[0], value[0]] if isinstance(value, list) else value * 0.75
+        try:
+            scheduled = images(name, arguments | {field: {"table": [weaker, value]}})
+            if not np.allclose(scheduled, images(name, arguments | {field: weaker}), rtol=1e-6, atol=1e-3):
+                differ.append((name, field))
+        except (ValueError, TypeError) as error:
+            differ.append((name, f"{field}: {error}"))
+    assert differ == []
 
 
 @pytest.mark.tf

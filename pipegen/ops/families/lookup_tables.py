@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Probability
+from pipegen.ops.arguments.magnitudes import Probability, Span, span_range
+from pipegen.ops.arguments.schedules import Schedule
 from pipegen.ops.base import Family, require_image
 from pipegen.ops.inputs import require_bytes
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
@@ -107,12 +108,14 @@ class OccasionalLookupTable(LookupTableTransform):
     """The share of examples that the step changes."""
 
 
-def threshold_lints(op: str, name: str, threshold: float | tuple[float, float]) -> tuple[OpError, ...]:
+def threshold_lints(op: str, name: str, threshold: float | Span) -> tuple[OpError, ...]:
     """Reports what is odd about a threshold, or the range of it: that it never leaves 0 to 1, as if values did not reach 255."""
-    highest = threshold[1] if isinstance(threshold, tuple) else threshold
+    highest = threshold if isinstance(threshold, (int, float)) else span_range(threshold)[1]
     if not 0 < highest <= 1:
         return ()
     message = f"the `{name}` of `{op}` reaches {highest:g}, but values are from 0 to 255"
+    if isinstance(threshold, Schedule):
+        return (OpError("PG510", message, field=name, help="multiply every number of the schedule by 255"),)
     meant = f"{255 * highest:g}"
     if isinstance(threshold, tuple):
         meant = f"[{255 * threshold[0]:g}, {meant}]"

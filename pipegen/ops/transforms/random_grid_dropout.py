@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Fraction
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.dropouts import WORD, DropoutTransform, covered
 from pipegen.ops.lowering.filters import sides
@@ -34,7 +33,7 @@ class RandomGridDropout(DropoutTransform):
 
     cells: Cells | tuple[Cells, Cells]
     """How many rows and columns of cells there are, at most 31; a pair is `[rows, columns]`."""
-    ratio: Fraction = 0.5
+    ratio: Annotated[float, Field(gt=0, lt=1)] = 0.5
     """The sides of a hole as a fraction of those of its cell."""
 
     def meaning(self) -> dict[str, Any]:
