@@ -71,8 +71,10 @@ def test_views_share_what_all_of_them_begin_with(sections: dict[str, Any], share
     assert note == f"`image` is worked on once for its {count} views: {shared}"
 
 
-def test_what_comes_behind_the_last_rare_stage_is_not_branched() -> None:
-    steps = [RESIZE, {"random_median_blur": {"probability": 0.1}}, {"random_median_blur": {"probability": 0.9}}]
+@pytest.mark.parametrize("before", [[], ["random_flip"], ["random_flip", {"random_flip": {"axis": "vertical"}}]])
+def test_what_comes_behind_the_last_rare_stage_is_not_branched(before: list[Any]) -> None:
+    """Mirrors before it are passed over."""
+    steps = [RESIZE, *before, {"random_median_blur": {"probability": 0.1}}, {"random_median_blur": {"probability": 0.9}}]
     branches = [stage for stage in record_of("branch_rare", transforms=steps).after.stages() if isinstance(stage, Branch)]
     assert [ref.share for branch in branches for ref in branch.stage.uses()] == [0.1]
 
