@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
 
 import pytest
+import tensorflow as tf
+
+import pipegen
+
+pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
 TESTS = Path(__file__).resolve().parent
 PATCHED_BY_DAY = {"tensorflow.python.util.tf_stack.extract_stack", "tensorflow.python.framework.ops._create_graph_constant"}
@@ -27,13 +31,7 @@ def replaced() -> Iterator[str]:
                     yield f"{module.__name__}.{path}"
 
 
-@pytest.mark.tf
-@pytest.mark.smoke
 def test_the_smoke_set_replaces_nothing_and_has_onednn(as_users: bool) -> None:
-    import tensorflow as tf
-
-    import pipegen
-
     assert pipegen.__version__
     assert tf.constant([1, 2]).shape == (2,)
     found = set(replaced())
@@ -42,11 +40,3 @@ def test_the_smoke_set_replaces_nothing_and_has_onednn(as_users: bool) -> None:
         assert os.environ.get("TF_ENABLE_ONEDNN_OPTS") in (None, "1")
     else:
         assert found >= PATCHED_BY_DAY
-
-
-def test_ci_runs_the_smoke_set_in_both_environments() -> None:
-    script = (TESTS.parent / ".ci" / "run").read_text(encoding="utf-8")
-    environments = re.findall(r"tensorflow==([\d.]+)\.\*\"(.*?)^deactivate$", script, re.MULTILINE | re.DOTALL)
-    assert [version for version, _ in environments] == ["2.21", "2.16"]
-    assert [re.findall(r"^ *(smoke_tests)$", steps, re.MULTILINE) for _, steps in environments] == [["smoke_tests"]] * 2
-    assert re.search(r"^smoke_tests\(\) \{.*\bpytest\b.* -m smoke\b", script, re.MULTILINE)

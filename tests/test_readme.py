@@ -57,6 +57,14 @@ def test_ci_finds_the_commands(tag: str) -> None:
     assert "python -m p" in block(README.read_text(encoding="utf-8"), tag)
 
 
+def test_ci_runs_the_smoke_set_on_both_tensorflows() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    environments = re.findall(r"tensorflow==([\d.]+)\.\*\"(.*?)^deactivate$", script, re.MULTILINE | re.DOTALL)
+    assert [version for version, _ in environments] == ["2.21", "2.16"]
+    assert [re.findall(r"^smoke_tests$", steps, re.MULTILINE) for _, steps in environments] == [["smoke_tests"]] * 2
+    assert re.search(r"^smoke_tests\(\) \{.*\bpytest\b.* -m smoke\b", script, re.MULTILINE)
+
+
 def test_the_readme_is_a_first_page() -> None:
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= LONGEST

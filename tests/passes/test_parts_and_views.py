@@ -1,0 +1,87 @@
+"""Passes reach into the parts of a mix, and share what views have in common and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from planning import built, compiled, load_spec
+
+from pipegen.errors import InternalError
+from pipegen.passes import PASSES, PassContext, run_passes
+from pipegen.passes.base import PassRecord
+from pipegen.plan.nodes import Emit
+from pipegen.plan.render import render_plan
+from pipegen.plan.stages import Branch
+
+RESIZE: dict[str, Any] = {"resize": {"size": 64}}
+
+
+def record_of(name: str, **sections: Any) -> PassRecord:
+    done = compiled(built(sections, classes=None if "source" in sections else 3), load_spec(sections))
+    return next(record for record in done.records if record.name == name)
+
+
+def a_part(*steps: Any) -> dict[str, Any]:
+    folder = {"image_folder": {"path": "photos", "classes": ["x", "y"]}}
+    return {"weight": 0.5, "source": folder, "splits": {"parts": {"train": 0.5, "validation": 0.5}}, "transforms": [*steps]}
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("drop_identities", [RESIZE, RESIZE]),
+        ("fold_constants", [RESIZE, {"rescale": {"to": [0, 1]}}, {"normalize": {"mean": 0.5, "std": 0.5}}]),
+        ("fold_tables", [RESIZE, {"solarization": {"threshold": 128}}, {"posterization": {"bits": 4}}]),
+        ("fuse_colour", [RESIZE, {"random_brightness": {"factor": 0.2}}, {"random_contrast": {"factor": 0.2}}]),
+        ("fuse_decode_crop", [{"random_resized_crop": {"size": 64}}]),
+        ("fuse_geometry", [RESIZE, {"random_rotation": {"degrees": 9}}, {"random_shear": {"degrees": 9}}]),
+    ],
+)
+def test_a_pass_rewrites_what_a_part_does_alone(name: str, steps: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planning.DEFAULTS", {"pipegen": 1, "batch": {"size": 8}})
+    mix = {"mix": {"epoch": "a", "parts": {"a": a_part(*steps), "b": a_part(RESIZE)}}}
+    record = record_of(name, source=mix, transforms=["random_flip"])
+    plans = [render_plan(plan).splitlines() for plan in (record.before, record.after)]
+    before, after = (next(line for line in lines if line.strip().startswith("a:")) for lines in plans)
+    assert len(before) > len(after), f"what was {before} is {after}"
+
+
+@pytest.mark.parametrize(
+    ("sections", "shared"),
+    [
+        ({"transforms": [RESIZE], "views": 2}, "`decode`, `resize`"),
+        ({"transforms": [RESIZE, "random_flip"], "views": 3}, "`decode`, `resize`"),
+        (
+            {
+                "transforms": [RESIZE],
+                "views": {"a": {"transforms": [{"resize": {"size": 32}}]}, "b": {"transforms": [{"resize": {"size": 48}}]}},
+            },
+            "`decode`, `resize`",
+        ),
+        (
+            {"transforms": [RESIZE], "views": {"a": {"transforms": [{"resize": {"size": 32}}]}, "b": {"transforms": []}}},
+            "`decode`, `resize`",
+        ),
+    ],
+)
+def test_views_share_what_all_of_them_begin_with(sections: dict[str, Any], shared: str) -> None:
+    (note,) = record_of("share_views", **sections).notes
+    count = sections["views"] if isinstance(sections["views"], int) else len(sections["views"])
+    assert note == f"`image` is worked on once for its {count} views: {shared}"
+
+
+@pytest.mark.parametrize("before", [[], ["random_flip"], ["random_flip", {"random_flip": {"axis": "vertical"}}]])
+def test_what_comes_behind_the_last_rare_stage_is_not_branched(before: list[Any]) -> None:
+    """Mirrors before it are passed over."""
+    steps = [RESIZE, *before, {"random_median_blur": {"probability": 0.1}}, {"random_median_blur": {"probability": 0.9}}]
+    branches = [stage for stage in record_of("branch_rare", transforms=steps).after.stages() if isinstance(stage, Branch)]
+    assert [ref.share for branch in branches for ref in branch.stage.uses()] == [0.1]
+
+
+def test_a_plan_that_is_wrong_before_the_passes_is_told() -> None:
+    plan = built({"transforms": [RESIZE]}, classes=3)
+    wrong = plan.with_nodes([node for node in plan.nodes if not isinstance(node, Emit)])
+    context = PassContext(load_spec({"transforms": [RESIZE]}).runtime)
+    with pytest.raises(InternalError, match="build"):
+        run_passes(wrong, PASSES[:0], context)
