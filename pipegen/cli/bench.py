@@ -33,8 +33,9 @@ def bench(
 
     The pipeline runs alone. The first batch has a line of its own, since it pays for compiling, and a few more pass before
     the clock starts. The next batch is made while the model computes, so a model whose step takes --model-ms waits for
-    the rest of a batch's time. With workers of the tf.data service, which the spec names in `runtime.service`, it also tells how many
-    batches were made there and here, and how long this process waited for them.
+    the rest of a batch's time. Where a cache is filled, the first epoch and later ones have figures of their own. With
+    workers of the tf.data service, which the spec names in `runtime.service`, it also tells how many batches were made
+    there and here, and how long this process waited for them.
 
     Examples:
       pipegen bench flowers.pipegen.yaml

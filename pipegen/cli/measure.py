@@ -184,6 +184,7 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
 
 def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:
     """Returns in how many batches a cache of the split is filled, and where it is; on a disk an earlier run may have filled it."""
+    from pipegen.backend.reading.cache import MemoryCache
     from pipegen.plan.nodes import Cache
     from pipegen.profiling.record import filling_steps
 
@@ -193,7 +194,8 @@ def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:
         return 0, None
     if not node.disk:
         return filling_steps(executor), "memory"
-    there = sum(1 for _ in executor.cache.store.filled())  # type: ignore[union-attr]  # a plan with such a node has that one
+    assert not isinstance(executor.cache, MemoryCache)  # noqa: S101 - the plan says so
+    there = len(list(executor.cache.store.filled()))
     return (0 if there >= len(executor.records) else filling_steps(executor)), "disk"
 
 
