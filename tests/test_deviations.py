@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from oracles import CASES, PAGE, Case, known_rows
 
 pytestmark = pytest.mark.tf
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def _cases() -> list[Any]:
+    """Those beside Albumentations run where that is."""
+    return [pytest.param(case, id=case.id, marks=[pytest.mark.peers] if case.library == "Albumentations" else []) for case in CASES]
+
+
+@pytest.mark.parametrize("case", _cases())
 def test_a_step_is_as_near_to_another_library_as_the_page_says(case: Case) -> None:
     if not case.installed():
         pytest.skip(f"{case.library} is not installed")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 DECLARED = re.search(r"^\[project\.optional-dependencies\]\n(.*?)^\[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL)
 EXTRAS = re.findall(r"^([\w-]+) = \[", DECLARED[1] if DECLARED else "", re.MULTILINE)
-OURS = {"test", "dev", "docs", "benchmark"}
+OURS = {"test", "dev", "docs", "benchmark", "peers"}
 """Those that pipegen itself is developed with."""
 
 FORM = """

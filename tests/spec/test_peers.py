@@ -314,6 +314,8 @@ def test_the_steps_do_what_the_library_does(library: str, line: str) -> None:
     word, given = _parsed(line)
     if util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
+    if library == "torchvision":
+        _transforms()  # before TensorFlow, beside which some builds of PyTorch do not load
     steps, said = written(f"{library}.{word}", given)
     assert steps is not None, said
     image = picture()

@@ -98,6 +98,7 @@ def test_formats_mean_what_they_mean_in_keras(form: str) -> None:
     np.testing.assert_allclose(ours, np.asarray(theirs), atol=1e-5)
 
 
+@pytest.mark.peers
 @pytest.mark.tf
 @pytest.mark.parametrize(
     "rules", [{"min_area": 150}, {"min_visibility": 0.4}, {"min_size": 9}, {"min_area": 60, "min_visibility": 0.2}], ids=str

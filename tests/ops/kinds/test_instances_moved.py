@@ -367,6 +367,7 @@ def test_masks_follow_several_segments(seed: int) -> None:
     check_step(plan_of("run"), [(3, 4, 30, 22), (20, 10, 60, 50), (50, 2, 58, 9), (1, 40, 8, 52)], seed, slack=2)
 
 
+@pytest.mark.peers
 @pytest.mark.tf
 def test_masks_and_boxes_are_those_of_albumentations() -> None:
     albumentations = pytest.importorskip("albumentations")

@@ -90,6 +90,7 @@ def test_each_channel_has_its_range() -> None:
         step.infer(IMAGE_224.with_(shape=(8, 8, 1)))
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(("light", "theirs"), [("blackbody", "blackbody"), ("daylight", "cied")])
 def test_temperatures_are_albumentations_s(light: Any, theirs: Any) -> None:
     functional = pytest.importorskip("albumentations.augmentations.pixel.functional")
@@ -102,6 +103,7 @@ def test_temperatures_are_albumentations_s(light: Any, theirs: Any) -> None:
         RandomColorTemperature(kelvins=(3500, 5000), light="daylight")
 
 
+@pytest.mark.peers
 def test_sepia_is_albumentations_s() -> None:
     albumentations = pytest.importorskip("albumentations")
     wanted = albumentations.ToSepia(p=1)(image=photo())["image"]
@@ -164,6 +166,7 @@ def test_photometric_distortion_is_the_product_of_its_parts() -> None:
         assert 0.4 < (drawn[name] == idle).mean() < 0.6
 
 
+@pytest.mark.peers
 def test_a_tone_curve_is_albumentations_s() -> None:
     functional = pytest.importorskip("albumentations.augmentations.pixel.functional")
     import tensorflow as tf

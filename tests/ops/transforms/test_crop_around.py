@@ -59,6 +59,7 @@ def test_the_first_and_the_last_pixel_can_be_the_place() -> None:
     assert window.tolist() == [[0, 0, 12, 20], [HEIGHT - 12, WIDTH - 20, 12, 20]]
 
 
+@pytest.mark.peers
 @pytest.mark.tf
 def test_windows_are_those_of_albumentations() -> None:
     """The very same, by its own code, with our numbers in the place of its own."""

@@ -56,6 +56,7 @@ def test_a_grid_is_stretched_as_numpy_interpolates() -> None:
             np.testing.assert_allclose(place, expected, atol=STEP)
 
 
+@pytest.mark.peers
 @pytest.mark.tf
 def test_a_grid_is_albumentations_within_a_pixel() -> None:
     """Theirs begins and ends a cell in the middle of a pixel: it is off by half of one in what enters and in what leaves."""
@@ -81,6 +82,7 @@ def test_a_camera_is_opencvs() -> None:
         np.testing.assert_allclose(mine[0], theirs, atol=STEP + 1e-5)
 
 
+@pytest.mark.peers
 @pytest.mark.tf
 @pytest.mark.parametrize("model", ["camera", "fisheye"])
 def test_a_lens_is_albumentations_around_another_centre(model: Any) -> None:

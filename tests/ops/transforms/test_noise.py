@@ -53,6 +53,7 @@ def pictures() -> Array:
     return images.astype(np.uint8)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("amounts", [(0, 0, 0), (20, 30, 20), (-75.5, -40, -33.3), (180, 255, 0), (0, -255, 0), (11, 0, 200)])
 def test_hsv_is_within_a_hundredth_of_a_level_before_rounding(amounts: tuple[float, float, float]) -> None:
     names = ("hue_degrees", "saturation_delta", "value_delta")
