@@ -17,6 +17,7 @@ import pipegen
 from pipegen.physical.scopes import called, scopes
 from pipegen.plan.cost import Circumstances
 from pipegen.profiling.fitting import fitted_factors
+from pipegen.profiling.others import Usage
 from pipegen.profiling.record import WARM, Recording, record
 from pipegen.profiling.report import UNATTRIBUTED, Profile, analyse
 from pipegen.profiling.trace import Trace, traced
@@ -230,6 +231,19 @@ def test_a_trace_adds_up_what_each_thread_did() -> None:
     found, runs = trace.busy_seconds(space.SerializeToString(), {"decode.0", "kernel.0"})
     assert found == pytest.approx({"decode.0": 5.0, "kernel.0": 5.0 + 3.0, "batch": 3.0})
     assert runs == {"decode.0": 1, "kernel.0": 1}
+
+
+def test_threads_that_wait_for_each_other_are_no_other_program() -> None:
+    crowded = Usage(seconds=1.0, cpu=2.0, queued=3.0, busy=2.1)
+    assert crowded.held == pytest.approx(0.1), "of two cores this process had nearly all"
+    assert crowded.share_held(2) == pytest.approx(0.05)
+    assert Usage(1.0, 0.5, 0.2, 2.0).held == 0.2, "what others had while nothing here could run is left out"
+    assert Usage(1.0, 2.0, 3.0, None).held == 3.0
+    before = Usage.now()
+    sum(range(10**6))
+    used = Usage.now().since(before)
+    assert 0 < used.cpu <= used.seconds * 64
+    assert used.held <= used.queued
 
 
 def test_a_function_counts_for_the_operation_that_calls_it() -> None:
