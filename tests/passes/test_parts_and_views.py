@@ -10,7 +10,7 @@ from planning import built, compiled, load_spec
 from pipegen.errors import InternalError
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import PassRecord
-from pipegen.plan.nodes import Emit
+from pipegen.plan.nodes import Emit, Read
 from pipegen.plan.render import render_plan
 from pipegen.plan.stages import Branch
 
@@ -85,3 +85,16 @@ def test_a_plan_that_is_wrong_before_the_passes_is_told() -> None:
     context = PassContext(load_spec({"transforms": [RESIZE]}).runtime)
     with pytest.raises(InternalError, match="build"):
         run_passes(wrong, PASSES[:0], context)
+
+
+def test_a_feature_that_is_not_in_the_output_leaves_the_parts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planning.DEFAULTS", {"pipegen": 1, "batch": {"size": 8}})
+    mix = {"mix": {"epoch": "a", "parts": {"a": a_part(RESIZE), "b": a_part(RESIZE)}}}
+    record = record_of("drop_unused", source=mix, transforms=["random_flip"], output={"x": "image", "y": None})
+    outs = [
+        {name for part in read.parts for node in part for name, _ in node.out.items()}
+        for plan in (record.before, record.after)
+        for read in plan.nodes
+        if isinstance(read, Read)
+    ]
+    assert outs == [{"image", "label"}, {"image"}]
