@@ -176,6 +176,7 @@ def test_groups_far_from_the_fractions(tmp_path: Path) -> None:
     source = {"image_folder": {"path": str(tmp_path / "data"), "labels": "none"}}
     manifest = collect_data(load(spec(source, splits={"parts": {"train": 0.8, "validation": 0.2}, "group": {"path": "(site\\d)"}})))
     (finding,) = (d for d in manifest.findings if d.code == "PG627")
+    assert finding.labels[0].path == "splits.parts.train", "the first of those that are far"
     assert "groups stay whole" in finding.message
     assert "method: random" not in finding.help[0]
 

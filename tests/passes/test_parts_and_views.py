@@ -1,4 +1,4 @@
-"""Passes reach into the parts of a mix, and share what views have in common and no more."""
+"""Passes reach into the parts of a mix, share what views have in common and no more, and keep to their limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planning import built, compiled, load_spec
 from pipegen.errors import InternalError
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import PassRecord
-from pipegen.plan.nodes import Emit
+from pipegen.plan.nodes import Emit, Read
 from pipegen.plan.render import render_plan
 from pipegen.plan.stages import Branch
 
@@ -79,9 +79,37 @@ def test_what_comes_behind_the_last_rare_stage_is_not_branched(before: list[Any]
     assert [ref.share for branch in branches for ref in branch.stage.uses()] == [0.1]
 
 
+@pytest.mark.parametrize(("before", "branches"), [([], 1), (["random_flip"], 0)])
+def test_a_filter_that_a_mirror_changes_stays_behind_it(before: list[Any], branches: int) -> None:
+    steps = [RESIZE, *before, {"random_motion_blur": {"length": [3, 5], "probability": 0.1}}]
+    after = record_of("branch_rare", transforms=steps).after
+    assert sum(isinstance(stage, Branch) for stage in after.stages()) == branches
+
+
+@pytest.mark.parametrize(("size", "ahead"), [(8, 2), (256, 2), (257, 1)])
+def test_one_large_batch_is_made_ahead_and_two_small_ones(size: int, ahead: int) -> None:
+    """A gray image of 256 by 256 floats is 256 KiB, and a batch is large above 64 MiB."""
+    gray = [{"decode": {"channels": 1}}, {"resize": {"size": 256}}]
+    after = record_of("prefetch_last", transforms=gray, batch={"size": size}, output={"x": "image", "y": None}).after
+    assert after.nodes[-1].batches == ahead  # type: ignore[union-attr]
+
+
 def test_a_plan_that_is_wrong_before_the_passes_is_told() -> None:
     plan = built({"transforms": [RESIZE]}, classes=3)
     wrong = plan.with_nodes([node for node in plan.nodes if not isinstance(node, Emit)])
     context = PassContext(load_spec({"transforms": [RESIZE]}).runtime)
     with pytest.raises(InternalError, match="build"):
         run_passes(wrong, PASSES[:0], context)
+
+
+def test_a_feature_that_is_not_in_the_output_leaves_the_parts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planning.DEFAULTS", {"pipegen": 1, "batch": {"size": 8}})
+    mix = {"mix": {"epoch": "a", "parts": {"a": a_part(RESIZE), "b": a_part(RESIZE)}}}
+    record = record_of("drop_unused", source=mix, transforms=["random_flip"], output={"x": "image", "y": None})
+    outs = [
+        {name for part in read.parts for node in part for name, _ in node.out.items()}
+        for plan in (record.before, record.after)
+        for read in plan.nodes
+        if isinstance(read, Read)
+    ]
+    assert outs == [{"image", "label"}, {"image"}]

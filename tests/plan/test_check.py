@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from planning import checked
+from planning import checked, load_spec
 from strategies import recipes
+
+from pipegen.plan.check import possible_types
 
 SPLITS = "splits: {parts: {train: 0.6, validation: 0.2, test: 0.2}}"
 
@@ -70,3 +72,14 @@ def test_classes_reach_the_label() -> None:
     text = "{transforms: [{resize: {size: 8}}], output: {encode: {label: one_hot}}}"
     assert checked(text, classes=5).plans["train"].out["label"].shape == (5,)
     assert checked(text).plans["train"].out["label"].shape == (None,)
+
+
+def test_a_number_of_classes_is_for_labels_that_name_none() -> None:
+    features = {
+        "image": {"kind": "image", "size": 8, "channels": 3, "bits": 8},
+        "named": {"kind": "label", "classes": ["a", "b"]},
+        "label": {"kind": "label"},
+    }
+    spec = load_spec(source={"arrays": {"features": features}})
+    (plain,), (known,) = possible_types(spec), possible_types(spec, classes=5)
+    assert [(plain[name].classes, known[name].classes) for name in features] == [(None, None), (2, 2), (None, 5)]
