@@ -1,7 +1,8 @@
 """Calls Python from a graph, as `tf.numpy_function` does, and lets go of what is called when the graph is gone.
 
 TensorFlow keeps each such function, and with it every file and array that it reads, for as long as the process lives: in the graph
-around all graphs. Here it is kept by the graph that calls it.
+around all graphs. Here it is kept by the graph that calls it, and by those around that one: of them a function that is traced once for
+all pipelines lives longer than the graph that it was first traced in.
 """
 
 from __future__ import annotations
@@ -21,22 +22,23 @@ _OURS = "_pipegen_functions"
 def numpy_function(function: Callable[..., Any], given: Sequence[Any], types: Any, *, stateful: bool = True) -> Any:
     """Calls a function on NumPy arrays; for arguments and results see `tf.numpy_function`."""
     result = tf.numpy_function(function, given, types, stateful=stateful)
-    own, around = _graphs()
-    if own is not around:
+    *inside, around = _graphs()
+    if inside:
         for kept in reversed([*getattr(around, _KEPT, ())]):
             if kept is function or getattr(kept, "__wrapped__", None) == function:
-                if not hasattr(own, _OURS):
-                    setattr(own, _OURS, [])
-                getattr(own, _OURS).append(kept)
+                for graph in inside:
+                    if not hasattr(graph, _OURS):
+                        setattr(graph, _OURS, [])
+                    getattr(graph, _OURS).append(kept)
                 with suppress(ValueError):
                     getattr(around, _KEPT).remove(kept)
                 break
     return result
 
 
-def _graphs() -> tuple[Any, Any]:
-    """The outermost graph of a function that is being traced, and the one around it, which is the same outside of any."""
-    own = around = tf.compat.v1.get_default_graph()
-    while getattr(around, "outer_graph", None) is not None:
-        own, around = around, around.outer_graph
-    return own, around
+def _graphs() -> list[Any]:
+    """The graphs of the functions that are being traced, from the inside, and the one around them all."""
+    found: list[Any] = [tf.compat.v1.get_default_graph()]
+    while (around := getattr(found[-1], "outer_graph", None)) is not None:
+        found.append(around)
+    return found
