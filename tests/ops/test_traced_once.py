@@ -32,3 +32,24 @@ def test_graphs_share_what_is_traced_and_a_search_over_sizes_keeps_few() -> None
         graph(by)
     gc.collect()  # the graphs themselves, which are in cycles
     assert graph(0) <= before + MOST
+
+
+def plus_one(x: Any) -> Any:
+    import tensorflow as tf
+
+    from pipegen.ops.lowering.python_call import numpy_function
+
+    return numpy_function(lambda value: value + 1, [x], tf.int32)
+
+
+def test_what_is_shared_calls_python_after_the_graph_that_it_was_traced_in_is_gone() -> None:
+    import tensorflow as tf
+
+    from pipegen.ops.lowering.once import once
+
+    def called() -> int:
+        return int(tf.function(lambda x: once(plus_one, x), autograph=False)(tf.constant(1)))
+
+    assert called() == 2
+    gc.collect()
+    assert called() == 2

@@ -38,7 +38,7 @@ def _called(function: Callable[..., tf.Tensor], tensors: tuple[tf.Tensor, ...], 
 
 
 # Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _traced(
     function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: str, inlined: bool
 ) -> Callable[..., tf.Tensor]:

@@ -1,12 +1,13 @@
 """Calls Python from a graph, as `tf.numpy_function` and `tf.py_function` do, and lets go of what is called when the graph is gone.
 
 TensorFlow keeps each function that it is given, and with it every file and array that it reads, for as long as the process lives. So it is
-given one that holds a number alone, and finds the function by it. The function itself is kept by the graph that calls it.
+given one that holds a number alone, and finds the function by it. The function itself is kept by the graph that calls it, and by those around
+that one: of them a function that is traced once for all pipelines lives longer than the graph that it was first traced in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -44,10 +45,10 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     number, called = next(_numbers), _Called(function)
     _called[number] = called
-    graph = _outermost()
-    if not hasattr(graph, _OURS):
-        setattr(graph, _OURS, [])
-    getattr(graph, _OURS).append(called)
+    for graph in _being_traced():
+        if not hasattr(graph, _OURS):
+            setattr(graph, _OURS, [])
+        getattr(graph, _OURS).append(called)
 
     def call(*given: Any) -> Any:
         found = _called.get(number)
@@ -58,9 +59,9 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _outermost() -> Any:
-    """The outermost graph of a function that is being traced: it lives as long as the function."""
-    graph = around = tf.compat.v1.get_default_graph()
-    while getattr(around, "outer_graph", None) is not None:
-        graph, around = around, around.outer_graph
-    return graph
+def _being_traced() -> Iterator[Any]:
+    """Yields the graphs of the functions that are being traced, from the inside."""
+    graph = tf.compat.v1.get_default_graph()
+    while (around := getattr(graph, "outer_graph", None)) is not None:
+        yield graph
+        graph = around
