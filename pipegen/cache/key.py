@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly")
-_DECODERS = ("pillow", "pillow-heif", "pillow-avif-plugin", "pillow-jxl-plugin", "tifffile", "imagecodecs", "pydicom", "pylibjpeg", "nibabel", "rasterio")
+_DECODERS = (
+    "pillow", "pillow-heif", "pillow-avif-plugin", "pillow-jxl-plugin", "tifffile", "imagecodecs", "pydicom", "pylibjpeg", "nibabel",
+    "rasterio",
+)  # fmt: skip
 """Distributions that decode images, or files of arrays."""
 _CODE = ("ops", "backend")
 """Folders of pipegen whose code decides about pixels."""

@@ -25,8 +25,8 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
     """Leaves out the records that lack a file.
 
     Returns:
-        The other records, or `None` where none is left, or none of a split whose source is its own; the keys of those that lack a file; and a note about each group of them: an error
-        unless the spec lets them go, and then a warning.
+        The other records, or `None` where none is left, or none of a split whose source is its own; the keys of those that lack a file;
+        and a note about each group of them: an error unless the spec lets them go, and then a warning.
     """
     if not listing.missing:
         return listing, (), ()
