@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipegen.lazy import tf
-from pipegen.ops.lowering.once import apart
+from pipegen.lazy import np, tf
+from pipegen.ops.lowering.once import apart, once_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 ORIENTATION_TAG = 0x0112
 MOST_ENTRIES = 128
 """Entries of the first image file directory that are looked at; their tags ascend, and this one's is low."""
-TYPES = {3: (2, False), 4: (4, False), 6: (1, True), 8: (2, True), 9: (4, True), 13: (4, False)}
-"""The types of TIFF that a whole number can have, as Pillow takes them: the bytes of each, and whether it has a sign."""
+TYPES = {3: 2, 4: 4, 6: 1, 8: 2, 9: 4, 13: 4}
+"""The types of TIFF that a whole number can have, as Pillow takes them, and the bytes of each."""
 SEARCHED_FOR_XMP = 65536
 """Bytes at the start of a PNG in which XMP is looked for."""
 
@@ -62,7 +62,7 @@ def orientation(contents: tf.Tensor) -> tf.Tensor:
     is_webp = tf.reduce_all(tf.gather(head, [0, 1, 2, 3, 8, 9, 10, 11]) == list(b"RIFFWEBP"))
     is_jpeg = tf.reduce_all(head[:3] == [0xFF, 0xD8, 0xFF])
     readers = [(is_png, partial(of_png, contents)), (is_webp, partial(of_webp, contents)), (is_jpeg, partial(of_jpeg, contents))]
-    return tf.case(readers, default=lambda: _sane(_of_tiff(contents, tf.constant(0))))
+    return tf.case(readers, default=lambda: _sane(once_apart(_of_tiff, contents, tf.constant(0))))
 
 
 def of_jpeg(contents: tf.Tensor) -> tf.Tensor:
@@ -71,11 +71,11 @@ def of_jpeg(contents: tf.Tensor) -> tf.Tensor:
     first = (head[3] == 0xE1) & tf.reduce_all(head[6:12] == list(b"Exif\0\0"))
     second = tf.reduce_all(head[3:6] == [0xE0, 0, 16]) & (head[21] == 0xE1) & tf.reduce_all(head[24:30] == list(b"Exif\0\0"))
     at = tf.where(first, _FIRST, _SECOND)
-    found = tf.cond(first | second, lambda: _of_tiff(contents, at), lambda: tf.constant(0))
+    found = tf.cond(first | second, lambda: once_apart(_of_tiff, contents, at), lambda: tf.constant(0))
 
     def searched() -> tf.Tensor:
         behind = tf.cond(contains(contents, r"Exif\x00\x00"), lambda: _behind(contents, _IN_JPEG), lambda: tf.constant(0))
-        return tf.cond(behind == 0, lambda: _of_xmp(contents), lambda: tf.identity(behind))
+        return tf.cond(behind == 0, lambda: once_apart(_of_xmp, contents), lambda: tf.identity(behind))
 
     return _sane(tf.cond(found == 0, apart(searched), lambda: tf.identity(found)))
 
@@ -86,7 +86,7 @@ def of_png(contents: tf.Tensor) -> tf.Tensor:
 
     def searched() -> tf.Tensor:
         found = _behind(contents, _IN_PNG)
-        return tf.cond(found == 0, lambda: _of_xmp(start), lambda: tf.identity(found))
+        return tf.cond(found == 0, lambda: once_apart(_of_xmp, start), lambda: tf.identity(found))
 
     return _sane(tf.cond(_may_turn_png(contents), apart(searched), lambda: tf.constant(1)))
 
@@ -98,7 +98,7 @@ def of_webp(contents: tf.Tensor) -> tf.Tensor:
     def searched() -> tf.Tensor:
         found = tf.cond(tf.bitwise.bitwise_and(head[20], WEBP_EXIF) != 0, lambda: _behind(contents, _IN_WEBP), lambda: tf.constant(0))
         seen = (found == 0) & (tf.bitwise.bitwise_and(head[20], WEBP_XMP) != 0)
-        return tf.cond(seen, lambda: _of_xmp(contents), lambda: tf.identity(found))
+        return tf.cond(seen, lambda: once_apart(_of_xmp, contents), lambda: tf.identity(found))
 
     return _sane(tf.cond(_may_turn_webp(head), apart(searched), lambda: tf.constant(1)))
 
@@ -129,41 +129,34 @@ def _may_turn_webp(head: tf.Tensor) -> tf.Tensor:
 
 def _behind(contents: tf.Tensor, pattern: str) -> tf.Tensor:
     """The orientation of a TIFF header, whose mark is the group of a pattern; 0 where there is none."""
-    return _of_tiff(tf.strings.regex_replace(contents, pattern, r"\1", replace_global=False), tf.constant(0))
+    return once_apart(_of_tiff, tf.strings.regex_replace(contents, pattern, r"\1", replace_global=False), tf.constant(0))
 
 
 def _of_tiff(contents: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
     """Reads the orientation in the directory of a TIFF header: int32, 0 where there is none, below 0 where it makes no sense."""
     size = tf.strings.length(contents)
+    little, big = (tf.equal(tf.strings.substr(contents, tf.minimum(at, size), 4), mark) for mark in (b"II*\0", b"MM\0*"))
 
-    def part(start: tf.Tensor, count: int) -> tf.Tensor:
-        text = tf.strings.substr(contents, tf.clip_by_value(start, 0, size), count)
-        return tf.io.decode_raw(text, tf.uint8, fixed_length=count)
+    def numbers(start: tf.Tensor, rows: int, *places: tuple[int, int]) -> list[tf.Tensor]:
+        """Unsigned numbers in rows of bytes, given by their first byte and their length: of each int64 `(rows,)`."""
+        length = max(first + many for first, many in places)
+        text = tf.strings.substr(contents, tf.clip_by_value(start, 0, size), rows * length)
+        table = tf.reshape(tf.io.decode_raw(text, tf.uint8, fixed_length=rows * length), [rows, length])
+        weights: Any = np.zeros((2, length, len(places)), np.int64)
+        for i, (first, many) in enumerate(places):
+            weights[0, first : first + many, i] = 256 ** np.arange(many)
+            weights[1, first : first + many, i] = 256 ** np.arange(many)[::-1]
+        return tf.unstack(tf.matmul(tf.cast(table, tf.int64), tf.where(little, *weights)), axis=1)
 
-    head = part(at, 8)
-    little = tf.reduce_all(head[:4] == tf.constant([0x49, 0x49, 0x2A, 0], tf.uint8))
-    big = tf.reduce_all(head[:4] == tf.constant([0x4D, 0x4D, 0, 0x2A], tf.uint8))
-
-    def whole(bytes_: tf.Tensor) -> tf.Tensor:
-        """The last axis of bytes as one unsigned number, in the file's byte order."""
-        powers = [256**i for i in range(bytes_.shape[-1])]
-        weights = tf.where(little, tf.constant(powers, tf.int64), tf.constant(powers[::-1], tf.int64))
-        return tf.reduce_sum(tf.cast(bytes_, tf.int64) * weights, axis=-1)
-
-    offset = tf.cast(tf.minimum(whole(head[4:8]), tf.cast(size, tf.int64)), tf.int32)
-    directory = part(at + offset, 2 + 12 * MOST_ENTRIES)
-    entries = tf.reshape(directory[2:], [MOST_ENTRIES, 12])
-    listed = tf.range(MOST_ENTRIES, dtype=tf.int64) < whole(directory[:2])
-    kind = whole(entries[:, 2:4])
-    values = tf.zeros_like(kind)
-    for type_, (length, signed) in TYPES.items():
-        value = whole(entries[:, 8 : 8 + length])
-        below = value - 256**length if signed else value
-        values = tf.where(kind == type_, tf.where(value >= 256**length // 2, below, value), values)
-    known = tf.reduce_any(kind[:, None] == tf.constant([*TYPES], tf.int64), axis=1) & (whole(entries[:, 4:8]) == 1)
-    found = listed & known & (whole(entries[:, 0:2]) == ORIENTATION_TAG) & (little | big)
-    # A value that makes no sense is not 0, so that nothing else is looked for.
-    sense = tf.where((values >= 1) & (values <= len(TURNS)), values, -1)
+    offset = tf.cast(tf.minimum(numbers(at + 4, 1, (0, 4))[0][0], tf.cast(size, tf.int64)), tf.int32)
+    directory = at + offset
+    entries = numbers(directory, 1, (0, 2))[0]
+    tag, kind, many, *values = numbers(directory + 2, MOST_ENTRIES, (0, 2), (2, 2), (4, 4), *((8, length) for length in (1, 2, 4)))
+    lengths = tf.gather(tf.constant([TYPES.get(type_, 0) for type_ in range(max(TYPES) + 2)]), tf.minimum(kind, max(TYPES) + 1))
+    value = tf.where(lengths == 1, values[0], tf.where(lengths == 2, values[1], values[2]))
+    found = (tf.range(MOST_ENTRIES, dtype=tf.int64) < entries) & (tag == ORIENTATION_TAG) & (lengths > 0) & (many == 1) & (little | big)
+    # A value that makes no sense is not 0, so that nothing else is looked for. A negative one is too large here.
+    sense = tf.where((value >= 1) & (value <= len(TURNS)), value, -1)
     last = tf.reduce_max(tf.where(found, tf.range(1, MOST_ENTRIES + 1), 0))
     return tf.cond(last > 0, lambda: tf.cast(sense[last - 1], tf.int32), lambda: tf.constant(0))
 

@@ -10,6 +10,8 @@ from pipegen.lazy import tf
 from pipegen.ops.lowering.exif import upright_png, upright_webp
 from pipegen.ops.lowering.library import read_by_library, too_deep
 from pipegen.ops.lowering.once import apart
+from pipegen.ops.lowering.plain_files import odd_form
+from pipegen.ops.lowering.python_call import numpy_function
 from pipegen.ops.lowering.target import target
 
 _HEAD = 64
@@ -58,14 +60,18 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
 
         return upright_webp(contents, head, read) if exif == "apply" and reads_webp() else read()
 
+    def plain(found: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]) -> tf.Tensor:
+        # In Python it is one node in place of a hundred, which each iterator would make ready.
+        if tf.executing_eagerly() or target() != "process":
+            return found(contents, head)
+        return tf.ensure_shape(numpy_function(lambda content: odd_form(content) is None, [contents], tf.bool, stateful=False), [])
+
     def gif() -> tf.Tensor:
-        return tf.cond(
-            _is_plain_gif(contents, head), lambda: as_asked(tf.io.decode_image(contents, 3, expand_animations=False)), apart(library)
-        )
+        return tf.cond(plain(_is_plain_gif), lambda: as_asked(tf.io.decode_image(contents, 3, expand_animations=False)), apart(library))
 
     def bmp() -> tf.Tensor:
         rgb = partial(read_by_library, contents, 3, 8, exif=exif)
-        return tf.cond(_is_plain_bmp(contents, head), lambda: as_asked(_bmp(contents, head, rgb)), apart(library))
+        return tf.cond(plain(_is_plain_bmp), lambda: as_asked(_bmp(contents, head, rgb)), apart(library))
 
     # What a GIF or BMP says of transparency, TensorFlow does not give.
     animated_or_bitmap = [library, library] if channels == 4 else [gif, bmp]

@@ -22,16 +22,28 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
         tensors: What it works on.
         options: Hashable.
     """
+    return _called(function, tensors, options, inlined=True)
+
+
+def once_apart(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
+    """Calls a function as `once` does, which stays one node of the graph as with `apart`, and of which a graph holds one copy."""
+    return _called(function, tensors, options, inlined=False)
+
+
+def _called(function: Callable[..., tf.Tensor], tensors: tuple[tf.Tensor, ...], options: dict[str, Any], *, inlined: bool) -> tf.Tensor:
     if tf.executing_eagerly():
         return function(*tensors, **options)
-    found: tf.Tensor = _traced(function, tuple(options.items()), target())(*tensors)
+    found: tf.Tensor = _traced(function, tuple(options.items()), target(), inlined)(*tensors)
     return found
 
 
 # Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
-@lru_cache(maxsize=16)
-def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: str) -> Callable[..., tf.Tensor]:
-    return tf.function(partial(function, **dict(options)), autograph=False)
+@lru_cache(maxsize=32)
+def _traced(
+    function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: str, inlined: bool
+) -> Callable[..., tf.Tensor]:
+    attributes = None if inlined else {"_noinline": True}
+    return tf.function(partial(function, **dict(options)), autograph=False, experimental_attributes=attributes)
 
 
 def apart(branch: Callable[..., Any]) -> Callable[..., Any]:

@@ -99,8 +99,7 @@ def _of_tiff(data: bytes) -> int | None:
             return found
         tag, kind, many = struct.unpack_from(f"{order}HHI", data, at)
         if tag == ORIENTATION_TAG and many == 1 and kind in TYPES:
-            length, signed = TYPES[kind]
-            value = int.from_bytes(data[at + 8 : at + 8 + length], "little" if order == "<" else "big", signed=signed)
+            value = int.from_bytes(data[at + 8 : at + 8 + TYPES[kind]], "little" if order == "<" else "big")
             found = value if value in _ORIENTATIONS else 1
     return found
 
