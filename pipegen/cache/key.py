@@ -95,8 +95,8 @@ def steps_in_words(plan: Plan) -> str:
 
 @cache
 def makers() -> dict[str, str]:
-    """What makes pixels beside TensorFlow: the libraries that decode, by their versions, and pipegen's code, by a digest, since a decoder
-    can change within one version."""
+    """Returns what makes pixels beside TensorFlow: the libraries that decode, by their versions, and pipegen's code, by a digest, since a
+    decoder can change within one version."""
     folder = Path(__file__).parents[1]
     digest = hashlib.blake2b(digest_size=16)
     for file in sorted(file for name in _CODE for file in (folder / name).rglob("*.py")):

@@ -45,8 +45,8 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
         lost, total = over[-1]
         why = f"; {lost:,} of {total:,} is more than `max_fraction: {errors.missing.max_fraction:g}` allows"
     if errors.missing != "raise" and not is_left:
-        left = "no record" if gone.all() else "no record of a split"
-        why = f"; leaving them out, as `errors.missing` asks, would leave {left}"
+        none = "no record" if gone.all() else "no record of a split"
+        why = f"; leaving them out, as `errors.missing` asks, would leave {none}"
     ways_out = (write("errors: {missing: drop}", "spec", "or leave them out, with a warning: {}"), _LIST) if is_left else ()
     notes = tuple(_note(group, _total(group, listing, unlisted), why, drops=drops, ways_out=ways_out) for group in listing.missing)
     keys = tuple(dict.fromkeys(key for group in listing.missing for key in group.keys))
