@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly")
-_DECODERS = ("pillow", "pillow-heif", "pillow-avif-plugin", "pillow-jxl-plugin", "tifffile", "imagecodecs", "pydicom", "pylibjpeg", "nibabel", "rasterio")
+_DECODERS = (
+    "pillow", "pillow-heif", "pillow-avif-plugin", "pillow-jxl-plugin", "tifffile", "imagecodecs", "pydicom", "pylibjpeg", "nibabel",
+    "rasterio",
+)  # fmt: skip
 """Distributions that decode images, or files of arrays."""
 _CODE = ("ops", "backend")
 """Folders of pipegen whose code decides about pixels."""
@@ -92,8 +95,8 @@ def steps_in_words(plan: Plan) -> str:
 
 @cache
 def makers() -> dict[str, str]:
-    """What makes pixels beside TensorFlow: the libraries that decode, by their versions, and pipegen's code, by a digest, since a decoder
-    can change within one version."""
+    """Returns what makes pixels beside TensorFlow: the libraries that decode, by their versions, and pipegen's code, by a digest, since a
+    decoder can change within one version."""
     folder = Path(__file__).parents[1]
     digest = hashlib.blake2b(digest_size=16)
     for file in sorted(file for name in _CODE for file in (folder / name).rglob("*.py")):

@@ -25,8 +25,8 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
     """Leaves out the records that lack a file.
 
     Returns:
-        The other records, or `None` where none is left, or none of a split whose source is its own; the keys of those that lack a file; and a note about each group of them: an error
-        unless the spec lets them go, and then a warning.
+        The other records, or `None` where none is left, or none of a split whose source is its own; the keys of those that lack a file;
+        and a note about each group of them: an error unless the spec lets them go, and then a warning.
     """
     if not listing.missing:
         return listing, (), ()
@@ -45,8 +45,8 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
         lost, total = over[-1]
         why = f"; {lost:,} of {total:,} is more than `max_fraction: {errors.missing.max_fraction:g}` allows"
     if errors.missing != "raise" and not is_left:
-        left = "no record" if gone.all() else "no record of a split"
-        why = f"; leaving them out, as `errors.missing` asks, would leave {left}"
+        none = "no record" if gone.all() else "no record of a split"
+        why = f"; leaving them out, as `errors.missing` asks, would leave {none}"
     ways_out = (write("errors: {missing: drop}", "spec", "or leave them out, with a warning: {}"), _LIST) if is_left else ()
     notes = tuple(_note(group, _total(group, listing, unlisted), why, drops=drops, ways_out=ways_out) for group in listing.missing)
     keys = tuple(dict.fromkeys(key for group in listing.missing for key in group.keys))

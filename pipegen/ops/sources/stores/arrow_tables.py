@@ -141,6 +141,7 @@ class _Leaf:
         if isinstance(kind, pa.BaseExtensionType):
             array, kind = array.storage, array.type.storage_type
         if pa.types.is_dictionary(kind):
+            array.validate(full=True)  # decoding follows indices and offsets, wherever they lead
             array, kind = array.dictionary_decode(), kind.value_type
         self._array, self._size = array, len(array)
         self._missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
