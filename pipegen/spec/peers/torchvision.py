@@ -164,7 +164,14 @@ def random_affine(
     x, y = (0.0, 0.0) if translate is None else (number("translate", part) for part in translate)
     slants = around("shear", shear or 0) if not is_pair(shear) or len(shear) == 2 else tuple(shear[:2])
     down = tuple(shear[2:]) if is_pair(shear) and len(shear) == 4 else (0, 0)
-    moved: dict[str, Any] = {"degrees": zero(*around("degrees", degrees)), "x": x, "y": y, "shear_x": zero(*slants), "shear_y": zero(*down)}
+    left, right = around("degrees", degrees)  # clockwise there, and so are slants
+    moved: dict[str, Any] = {
+        "degrees": zero(-right, -left),
+        "x": x,
+        "y": y,
+        "shear_x": zero(-slants[1], -slants[0]),
+        "shear_y": zero(*down),
+    }
     if moved["shear_y"]:
         refuse("`random_affine` slants along x first, torchvision along y", "shear")
     factor = one(*pair("scale", scale, 0)) if scale is not None else None
