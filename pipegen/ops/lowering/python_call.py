@@ -1,8 +1,8 @@
 """Calls Python from a graph, as `tf.numpy_function` and `tf.py_function` do, and lets go of what is called when the graph is gone.
 
 TensorFlow keeps each function that it is given, and with it every file and array that it reads, for as long as the process lives. So it is
-given one that holds a number alone, and finds the function by it. The function itself is kept by the graph that calls it, and by those around
-that one: of them a function that is traced once for all pipelines lives longer than the graph that it was first traced in.
+given one that holds a number alone, and finds the function by it. The function itself is kept by the graph that calls it, and by those
+around that one: of them a function that is traced once for all pipelines lives longer than the graph that it was first traced in.
 """
 
 from __future__ import annotations
