@@ -68,6 +68,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def log_message(self, *_): pass
     def do_GET(self):
+        if not Path("web" + self.path).is_file():
+            return self.send_error(404)
         content = Path("web" + self.path).read_bytes()
         first, last = (self.headers["Range"] or f"bytes=0-{{len(content) - 1}}").removeprefix("bytes=").split("-")
         part = content[int(first) : int(last or len(content)) + 1]
