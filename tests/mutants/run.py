@@ -67,6 +67,8 @@ class Tests:
     def of(self, mutant: Mutant, needs_tf: bool) -> list[str]:
         """Those that try a mutant: of its own folder first, and quick ones, until the budget is spent."""
         found = {test for line in mutant.lines for test in self.of_line.get((str(mutant.path), line), ())}
+        if not found:  # what runs at import alone is tried by all that use its module
+            found = {test for (path, _), tests in self.of_line.items() if path == str(mutant.path) for test in tests}
         own = f"tests/{mutant.path.parts[1]}/"
         chosen, left = [], BUDGETS_S[needs_tf]
         for test in sorted(found, key=lambda test: (self.seconds[test] * (1 if test.startswith(own) else 3), test)):

@@ -97,6 +97,8 @@ def test_tests_are_chosen_by_lines_and_time(tmp_path: Path) -> None:
     tests.of_line["pipegen/plan/a.py", 12] = {name for name in tests.seconds if not name.endswith("::elsewhere")}
     assert tests.of(mutant, needs_tf=False) == ["tests/b.py::quick", "tests/plan/a.py::own", "tests/b.py::slow"]
     assert tests.of(mutant, needs_tf=True) == ["tests/c.py::graph"], "as much of it as there is time for"
+    tests.of_line["pipegen/plan/a.py", 2] = tests.of_line.pop(("pipegen/plan/a.py", 12))
+    assert tests.of(mutant, needs_tf=True) == ["tests/c.py::graph"], "no test runs the line after the import"
 
 
 SMALL = {
