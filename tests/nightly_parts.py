@@ -66,7 +66,7 @@ PARTS = {
     ),
     "onednn": Part("the proofs by day, with oneDNN", 20, _files("onednn")),
     "extras": Part("each extra in an environment of its own; reads a package index", 20, _files("extras")),
-    "measured": Part("benchmarks; alone on the machine, with `-n 0`", 15, _folders("benchmarks")),
+    "measured": Part("benchmarks; alone on the machine, with `-n 0`", 15, (*_folders("benchmarks"), *_files("expected_memory"))),
     "mutants": Part("mistakes in the code that a test has to notice; with `-n 0`", 29, _folders("mutants")),
 }
 

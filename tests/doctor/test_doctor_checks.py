@@ -247,7 +247,7 @@ def test_extras_are_those_of_the_project_file(monkeypatch: pytest.MonkeyPatch) -
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     (line,) = extras.check(Examination(answered=ANSWERS))
     written = {name.replace("_", "-") for name in re.findall(r"^([\w-]+) = \[", text, re.MULTILINE)}
-    assert {name.replace("_", "-") for name in line.figures["missing"]} == written - {"test", "dev", "docs", "benchmark", "io"}
+    assert {name.replace("_", "-") for name in line.figures["missing"]} == written - {"test", "dev", "docs", "benchmark", "peers", "io"}
     marked = ['pyarrow>=14; extra == "parquet"', "no-such-thing>=1 ; extra == 'odd'", "tensorflow>=2.16"]
     monkeypatch.setattr(extras, "requires", lambda _: marked)
     monkeypatch.setattr(extras, "_installed", lambda name: name == "pyarrow")

@@ -113,7 +113,7 @@ def pinned(step: Transform, name: str, value: float) -> Transform:
     """The step with one argument at one value."""
     same = step.model_copy(update={name: (value, value)})
     if hasattr(step, "radius"):
-        same._radius = step.radius()  # type: ignore[attr-defined]  # a filter is as wide as its largest sigma asks
+        same._scheduled = step  # a filter is as wide as its largest sigma asks
     return same
 
 

@@ -11,10 +11,8 @@ import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
-from planning import built, compiled, load_spec
 from spec_helpers import read
 
-from pipegen.cache import key as cache_keys
 from pipegen.errors import StateError
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import transforms
@@ -171,19 +169,6 @@ def test_a_state_goes_on_under_other_words() -> None:
     with pytest.raises(StateError) as told:
         saved_with(spec_of(*words, more=SPLITS + "seed: 4\n"), state)
     assert str(told.value).splitlines()[1:] == ["  seed: 0 -> 4"], "other words for the same are no difference"
-
-
-def test_a_cache_under_its_old_key_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key was written down by the version before: this one still gives it."""
-    monkeypatch.setattr(cache_keys, "__version__", "0.1.0")
-    monkeypatch.setattr(cache_keys, "tensorflow_version", lambda: "2.21.0")
-    sections: dict[str, Any] = {
-        "transforms": [{"decode": {"channels": 3}}, {"resize": {"size": 32, "id": "small"}}, "random_flip"],
-        "runtime": {"cache": {"disk": "cache/"}},
-    }
-    spec = load_spec(sections)
-    plan = compiled(built(sections, split="train", classes=3), spec).plan
-    assert cache_keys.cache_key(spec, plan, "f" * 64) == "5965bd3ec185de3203e2853bb0a1adfd"
 
 
 def test_a_type_that_is_lost_leaves_the_words() -> None:

@@ -123,7 +123,7 @@ class _Place:
             root = self._whole(fs, place, files) if self.mode == "whole" else self._mounted(fs, place, files, mounts, single=single)
         except FolderError as error:
             message = f"{error} is a folder, or a page that the server leads to, and not a file"
-            raise OpError("PG401", message, field=self.field, help="write `/` behind an address that is a folder of the web") from None
+            raise OpError("PG401", message, field=self.field, help="the address of a folder of the web ends in `/`") from None
         except FileNotFoundError as error:
             raise self._nothing(error.filename) from None
         except FullError as full:

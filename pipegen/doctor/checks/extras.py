@@ -16,7 +16,7 @@ from pipegen.libraries import what_to_install
 _MARKED = re.compile(r"^([A-Za-z0-9._-]+).*;.*\bextra\s*==\s*['\"]([\w-]+)['\"]")
 _WRITTEN = re.compile(r"^([\w-]+) = \[([^\]]*)\]", re.MULTILINE)
 _NAME = re.compile(r"[\"']([A-Za-z0-9._-]+)")
-_OURS = {"dev", "test", "docs", "benchmark"}
+_OURS = {"dev", "test", "docs", "benchmark", "peers"}
 """Those that pipegen itself is developed with."""
 _NARROW = {"io"}
 """Those that fit one release of TensorFlow alone, about which another check speaks."""

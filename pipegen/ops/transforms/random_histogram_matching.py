@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
-from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import Range, check_range, checked
 from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.references import ReferenceTransform
@@ -39,7 +39,7 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
 
     match: Literal["histogram", "moments"] = "histogram"
     """What is taken from the reference: the whole `histogram`, or its `moments`, mean and standard deviation."""
-    share: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.5, 1.0)
+    share: Annotated[Range, checked(check_range, 0, 1)] = (0.5, 1.0)
     """The range of the share of what is matched, from 0, the image itself, to 1."""
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -54,7 +54,7 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`share`, and `reference`: which of them, in an order that their content decides."""
-        return {"share": uniform(u[..., 0], span_range(self.share)), "reference": choice(u[..., 1], len(self.pictures(3)))}
+        return {"share": uniform(u[..., 0], self.share), "reference": choice(u[..., 1], len(self.pictures(3)))}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         counts = tf.cast(histogram, tf.int64)
