@@ -471,7 +471,7 @@ def test_what_is_listed_is_read(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("form", ["webdataset", *(pytest.param(form, marks=pytest.mark.nightly) for form in ("tfrecord", "sqlite"))])
+@pytest.mark.parametrize("form", ["webdataset", "sqlite", pytest.param("tfrecord", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     ("values", "classes", "said"),
     [
@@ -488,12 +488,12 @@ def test_a_record_that_does_not_fit_the_classes_of_the_spec_is_named(
     pipe = build(form, tmp_path, values, {"kind": "label", "classes": classes})
     with pytest.raises(DataError, match="#1") as caught:
         read(pipe)
-    assert said.replace("'", "") in str(caught.value).replace("'", "")
+    assert said.replace("'", "") in str(caught.value).replace("'", "").replace("²", r"\xc2\xb2"), "TensorFlow writes bytes"
 
 
 BIG = [16777217, 2**53 + 1, -(2**60) - 1]
-WHOLE = sorted(set(FORMS) - {"excel"})
-"""Excel holds numbers as floats of 64 bits."""
+WHOLE = sorted(set(FORMS) - {"excel", "arrays of objects"})
+"""Excel holds numbers as floats of 64 bits, and an array of objects is no tensor."""
 
 
 @pytest.mark.tf

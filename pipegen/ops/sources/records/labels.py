@@ -56,7 +56,7 @@ class Lookup:
             return self.by_text.get(text, self.by_text.get(plain(text)))
         meaning = meaning_of([text], None, 0)
         number = (meaning.indices or {}).get(text, self.offset - 1) - self.offset
-        return number if 0 <= number < len(self.names) and not meaning.boolean else None
+        return number if 0 <= number < len(self.names) and not (meaning.boolean or meaning.fractions) else None
 
 
 class LabelColumn:

@@ -111,11 +111,11 @@ class ArrowTables(Store):
         at = key, batch
         if at not in self._leaves:
             array: Any = self._batches[batch]
-            for name in _path(self.schema, key):
-                array = array.column(name) if hasattr(array, "column") else array.field(name)
             try:
+                for name in _path(self.schema, key):
+                    array = array.column(name) if hasattr(array, "column") else array.field(name)
                 self._leaves[at] = _Leaf(array)
-            except (ValueError, IndexError) as error:  # as those of PyArrow are, for an index into a dictionary that has no such entry
+            except (ValueError, LookupError) as error:  # as those of PyArrow are, for an index into a dictionary that has no such entry
                 raise StoreError(f"the file is damaged: {one_line(error)}") from None
         return self._leaves[at]
 
