@@ -363,7 +363,7 @@ def test_the_promised_gain_of_a_cache_is_kept(photos_of_cameras: Path, name: str
 
     cpu(plain, 20), cpu(cached, 20)
     kept = statistics.median(cpu(plain, 40) / cpu(cached, 80) for _ in range(7))
-    assert kept >= 0.8 * promised, (promised, kept)
+    assert 0.8 * promised <= kept < 3 * promised, (promised, kept)
 
 
 def test_costs_are_multiplied_by_what_is_known_of_the_machine(slept: tuple[Any, Profile]) -> None:
