@@ -144,8 +144,8 @@ class Manifest:
 
     def blocks(self, split: str) -> Ints | None:
         """Returns the first example of each block that records are read by, int64 with the end; `None` where each is by itself."""
-        starts, rows = self.listing.reader(split).starts, self.rows(split)
-        return None if starts is None or rows is None else np.searchsorted(rows, starts).astype(np.int64)
+        starts = self.listing.reader(split).starts
+        return None if starts is None else np.searchsorted(self.rows(split), starts).astype(np.int64)
 
     def in_shards(self, split: str) -> InShards | None:
         """Returns where the records of a split are, if they lie many in a file; else `None`."""

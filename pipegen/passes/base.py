@@ -165,13 +165,15 @@ def in_parts(rewrite: Callable[[Plan, PassContext, Note], Plan]) -> Callable[[Pl
 
     def run(plan: Plan, context: PassContext, note: Note) -> Plan:
         done = rewrite(plan, context, note)
-        at = next(i for i, node in enumerate(done.nodes) if isinstance(node, Read))
-        read = done.nodes[at]
-        if not isinstance(read, Read) or not read.parts:
-            return done
-        each = [rewrite(Plan(plan.split, (done.index, *part)), context, note).nodes[1:] for part in read.parts]
-        parts = tuple(tuple(node for node in part if isinstance(node, (Read, Element))) for part in each)
-        return done.with_nodes([*done.nodes[:at], replace(read, parts=parts), *done.nodes[at + 1 :]])
+
+        def rewritten(part: tuple[Read | Element, ...]) -> tuple[Read | Element, ...]:
+            nodes = rewrite(Plan(plan.split, (done.index, *part)), context, note).nodes
+            return tuple(node for node in nodes if isinstance(node, (Read, Element)))
+
+        def in_read(node: Node) -> Node:
+            return replace(node, parts=tuple(map(rewritten, node.parts))) if isinstance(node, Read) else node
+
+        return done.with_nodes(list(map(in_read, done.nodes)))
 
     return run
 

@@ -77,8 +77,8 @@ def _needed(plan: Plan) -> set[str]:
     needed = set(received(plan.emit.output))
     # The items of a padded feature and what says which of them are there are one thing; what stands beside them loses items with them.
     needed |= {t.beside for name, t in _types(plan).items() if name in needed and t.beside is not None}
-    valid = {name: t.of or name for name, t in _types(plan).items() if kind_of(t).valid}
-    needed |= {other for name, of in valid.items() if {name, of} & needed for other in (name, of)}
+    valid = [{name, t.of} for name, t in _types(plan).items() if t.of is not None and kind_of(t).valid]
+    needed |= {name for pair in valid if pair & needed for name in pair}
     stages = (*plan.part_stages(), *plan.stages())
     before = 0
     while before != (before := len(needed)):  # what one stage needs, another one makes of something else

@@ -209,8 +209,7 @@ def _follower(
         message = f"`{op}` gives each image a part of two labels, and a class index as `{name}` can hold one alone"
         plan.errors.append(OpError("PG223", message, help=write(f"output: {{encode: {{{name}: one_hot}}}}", "spec")))
         return
-    wrong = encoding == "multi_hot" and not (several_labels(x) or is_encoded(x))
-    if wrong or (encoding == "binary" and x.classes not in (None, 2)):
+    if encoding == "multi_hot" and not (several_labels(x) or is_encoded(x)):
         return  # a finding about the output
     y = x
     if not is_encoded(x):

@@ -12,6 +12,7 @@ from pipegen.data.fingerprint import example_ids, fingerprint
 from pipegen.data.manifest import Manifest
 from pipegen.errors import InternalError
 from pipegen.ops.sources.listing.base import Listing
+from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.strings import encode
 
 LISTING = Listing("/data", ("a/1.jpg", "a/2.jpg", "b/1.jpg"), (0, 0, 1), ("a", "b"), (10, 20, 60))
@@ -54,3 +55,22 @@ def test_the_fingerprint_follows_names_and_sizes_and_not_the_place() -> None:
 def test_names_that_are_no_utf8_have_bytes_of_their_own() -> None:
     assert encode("caf\u00e9.jpg") == "caf\u00e9.jpg".encode()
     assert encode("\udcff.jpg") != encode("\udcfe.jpg")
+
+
+class Blocks(Reader):
+    """Rows in two blocks, of which the first has the rows up to 20."""
+
+    numbered = True
+    starts = np.array([0, 20, 100])
+
+
+def test_the_blocks_of_a_split_begin_where_its_rows_reach_them() -> None:
+    rows = replace(LISTING, readers={"": Blocks()}, rows=np.array([7, 19, 20]))
+    manifest = Manifest(rows, {"train": (0, 1, 2), "validation": (1,), "test": (2,)}, "rows")
+    found = {split: manifest.blocks(split) for split in manifest.splits}
+    assert {split: None if starts is None else starts.tolist() for split, starts in found.items()} == {
+        "train": [0, 2, 3],
+        "validation": [0, 1, 1],
+        "test": [0, 0, 1],
+    }
+    assert MANIFEST.blocks("train") is None

@@ -10,9 +10,9 @@ from planning import built, compiled, load_spec
 from pipegen.errors import InternalError
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import PassRecord
-from pipegen.plan.nodes import Emit, Read
+from pipegen.plan.nodes import Batch, Emit, Kernel, Read
 from pipegen.plan.render import render_plan
-from pipegen.plan.stages import Branch
+from pipegen.plan.stages import Branch, Fork
 
 RESIZE: dict[str, Any] = {"resize": {"size": 64}}
 
@@ -113,3 +113,74 @@ def test_a_feature_that_is_not_in_the_output_leaves_the_parts_too(monkeypatch: p
         if isinstance(read, Read)
     ]
     assert outs == [{"image", "label"}, {"image"}]
+
+
+BOTH = {"x": "image", "y": "mask"}
+STEPS = [RESIZE, "random_flip"]
+FILES: dict[str, Any] = {
+    "image": {"kind": "image", "path": "photos"},
+    "mask": {"kind": "mask", "path": "masks", "of": "image", "classes": 3},
+}
+
+
+def test_a_mask_that_views_share_belongs_to_the_image_that_they_share() -> None:
+    plan = record_of("share_views", source={"files": {"features": FILES}}, transforms=STEPS, views=2, output=BOTH).after
+    fork = next(i for i, node in enumerate(plan.nodes) if any(isinstance(stage, Fork) for stage in getattr(node, "stages", ())))
+    shared = [node.out["mask"] for node in plan.nodes[:fork] if "mask" in dict(node.out.items())]
+    assert {mask.of for mask in shared} == {"image"}
+
+
+@pytest.mark.parametrize("y", ["boxes", "boxes_valid"])
+def test_items_and_which_of_them_are_there_stay_together(y: str) -> None:
+    boxes = {"kind": "boxes", "format": "xyxy", "max": 5}
+    source = {"arrays": {"features": {"image": {"kind": "image", "size": 32}, "boxes": boxes}}}
+    record = record_of("drop_unused", source=source, transforms=["random_flip"], output={"x": "image", "y": y})
+    assert {"boxes", "boxes_valid"} <= {name for name, _ in record.after.out.items()}
+
+
+@pytest.mark.parametrize("output", [{"x": "image", "y": None}, {"x": "image", "y": None, "channels": "first"}])
+def test_records_of_one_shape_are_read_together_whether_or_not_a_stage_follows(output: dict[str, Any]) -> None:
+    source = {"arrays": {"features": {"image": {"kind": "image", "size": 32}}}}
+    nodes = record_of("batch_early", source=source, output=output).after.nodes
+    assert [type(node) for node in nodes if isinstance(node, (Batch, Read))] == [Batch, Read]
+
+
+@pytest.mark.parametrize(
+    ("steps", "moved"),
+    [
+        ([{"cast": {"dtype": "float32"}}, "random_flip"], 1),
+        ([{"rescale": {"to": [0, 1]}}, {"normalize": {"mean": 0.5, "std": 0.5}}, "random_flip"], 2),
+        ([{"cast": {"dtype": "float32"}}, {"cast": {"dtype": "uint8"}}, "random_flip"], 0),
+        ([{"cast": {"dtype": "float32"}}, {"random_rotation": {"degrees": 9}}], 0),
+        ([{"cast": {"dtype": "float32"}}, {"random_crop": {"size": 32}}], 1),
+    ],
+)
+def test_arithmetic_moves_behind_what_only_moves_pixels_unless_it_gives_bytes(steps: list[Any], moved: int) -> None:
+    notes = record_of("defer_cast", transforms=[RESIZE, *steps], output={"encode": {"label": "int"}}).notes
+    assert sum("moved behind" in note for note in notes) == moved
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("random_flip", "`random_flip` only mirrors, so `image` is reversed and not resampled"),
+        ("random_rotate_90", "`random_rotate_90` only turns, so the axes of `image` are reversed and swapped, and nothing is resampled"),
+        ({"random_rotation": {"degrees": 9}}, "`random_rotation` resamples `image` once"),
+    ],
+)
+def test_one_geometric_step_is_told_by_what_it_does_to_pixels(step: Any, said: str) -> None:
+    assert record_of("fuse_geometry", transforms=[RESIZE, step]).notes == (said,)
+
+
+def test_the_plan_of_each_bucket_goes_through_the_passes() -> None:
+    sections = {"transforms": [{"resize": {"size": "bucket"}}, {"rescale": {"to": [0, 1]}}, "random_flip"]}
+    record = record_of("defer_cast", **sections, batch={"size": 8, "buckets": {"sizes": [[64, 96], [96, 64]]}})
+    assert record.notes == ("arithmetic on `image` moved behind `random_flip`",)
+    assert [own.out["image"].shape for own in record.after.buckets] == [(64, 96, 3), (96, 64, 3)]
+
+
+def test_no_kernel_is_compiled_or_parallel_before_a_pass_says_so() -> None:
+    record = record_of("form_kernels", transforms=[RESIZE, "random_flip", {"random_brightness": {"factor": 0.2}}])
+    before, after = ([node for node in plan.nodes if isinstance(node, Kernel)] for plan in (record.before, record.after))
+    assert not any(kernel.compiled or kernel.parallel for kernel in before)
+    assert any(kernel.compiled for kernel in after)

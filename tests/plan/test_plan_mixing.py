@@ -75,6 +75,7 @@ def test_images_alone_are_mixed_alone() -> None:
 def test_binary_labels_are_soft_too() -> None:
     plan = built({**MIXED, "output": {"encode": {"label": "binary"}}}, classes=2)
     assert plan.out["label"].shape == (1,)
+    assert [st.feature for st in plan.stages() if isinstance(st, s.Mix)] == ["image", "label"]
 
 
 def test_a_crop_after_the_mixing_is_a_segment_of_its_own() -> None:
