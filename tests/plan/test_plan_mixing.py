@@ -78,6 +78,13 @@ def test_binary_labels_are_soft_too() -> None:
     assert [st.feature for st in plan.stages() if isinstance(st, s.Mix)] == ["image", "label"]
 
 
+def test_several_labels_are_soft_too() -> None:
+    label = {"kind": "label", "classes": ["a", "b", "c"], "separator": " "}
+    table = {"csv": {"path": "x.csv", "features": {"image": {"kind": "image", "column": "file"}, "label": label}}}
+    plan = built({**MIXED, "source": table, "output": {"encode": {"label": "multi_hot"}}})
+    assert [(st.feature, st.label) for st in plan.stages() if isinstance(st, s.Mix)] == [("image", False), ("label", True)]
+
+
 def test_a_crop_after_the_mixing_is_a_segment_of_its_own() -> None:
     steps = [{"resize": {"size": 32}}, "mixup", {"random_crop": {"size": 24}}]
     plan = built({**MIXED, "transforms": steps}, classes=2)
@@ -107,9 +114,10 @@ def test_what_is_told(transforms: list[Any], sections: dict[str, Any], expected:
     assert told(*transforms, **sections) == expected
 
 
-def test_a_wrong_encoding_is_told_once() -> None:
-    three = {"source": {"image_folder": {"path": "photos/", "classes": ["a", "b", "c"]}}, "output": {"encode": {"label": "binary"}}}
-    assert told(RESIZED, "mixup", **three) == [("PG218", "output.encode.label")]
+@pytest.mark.parametrize("encoding", ["binary", "multi_hot"])
+def test_a_wrong_encoding_is_told_once(encoding: str) -> None:
+    three = {"source": {"image_folder": {"path": "photos/", "classes": ["a", "b", "c"]}}, "output": {"encode": {"label": encoding}}}
+    assert told(RESIZED, {"mixup": {"when": "all"}}, **three) == [("PG218", "output.encode.label")]
 
 
 def test_it_may_run_where_it_is_told_to() -> None:
