@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,8 @@ class Mutant:
     """Lines that a test has to run to notice."""
     start: int
     """Bytes before it in its module."""
+    alike: int
+    """The same mistakes before it in its scope."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column + 1}: `{_short(self.before)}` -> `{_short(self.after)}`"
@@ -64,7 +67,7 @@ class Mutant:
 
     def rank(self, seed: int) -> str:
         """A place in the order of a sample, which changes elsewhere in the code leave as it is."""
-        told = f"{seed}|{self.path}|{self.scope}|{self.before}|{self.after}"
+        told = f"{seed}|{self.path}|{self.scope}|{self.before}|{self.after}|{self.alike}"
         return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -76,6 +79,7 @@ def mutants_of(path: Path, root: Path) -> list[Mutant]:
         rows.append(rows[-1] + len(row))
     tree = ast.parse(raw)
     found = []
+    alike: Counter[tuple[str, str, str]] = Counter()
     for spot in _spots(tree, [], "", None):
         node = spot.node
         for after in _changes(node, spot.parent):
@@ -85,7 +89,9 @@ def mutants_of(path: Path, root: Path) -> list[Mutant]:
             before = raw[start : rows[node.end_lineno - 1] + node.end_col_offset].decode()
             lost = "\n" * before.count("\n")  # so that the lines below keep their numbers
             written = f"({after}{lost})" if lost and isinstance(node, ast.expr) else f"{after}{lost}"
-            found.append(Mutant(path, node.lineno, node.col_offset, before, written, spot.scope, _lines(tree, spot), start))
+            same = (spot.scope, before, written)
+            found.append(Mutant(path, node.lineno, node.col_offset, before, written, spot.scope, _lines(tree, spot), start, alike[same]))
+            alike[same] += 1
     return found
 
 

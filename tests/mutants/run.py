@@ -1,7 +1,7 @@
 """Tests the tests: makes small mistakes in pipegen's code, one at a time, and counts those that a test of the day notices.
 
-    python tests/mutants/run.py                                         a sample of four folders, on two cores
-    python tests/mutants/run.py pipegen/plan --seed 7 --minutes 60      another one, of one folder
+    python tests/mutants/run.py                                                     a sample of four folders, on two cores
+    python tests/mutants/run.py pipegen/plan --seed 7 --each 100 --minutes 60       another one, of one folder
 
 The suite runs once with coverage, which says what tests run each line. A mutant is tried by those that run its line: quick ones
 first, those that need TensorFlow last, up to a limit of time. It survives if none fails. All of it happens in copies of the checkout.
@@ -33,7 +33,8 @@ from typing import Any
 from mutate import Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parents[2]
-LEAST, FEWEST, MINUTES = 0.85, 60, 26
+LEAST, EACH, MINUTES = 0.85, 20, 26
+"""The share that must be noticed of each folder, how many are tried of it, and the minutes that all of it may take."""
 FOLDERS = ("pipegen/plan", "pipegen/spec", "pipegen/data", "pipegen/passes")
 BUDGETS_S = {False: 20.0, True: 40.0}
 """Processor time of the tests that a mutant is tried by: those without TensorFlow, then those with it."""
@@ -119,13 +120,13 @@ def noted(kept: Path) -> Tests:
     return tests
 
 
-def sample(root: Path, folders: Iterable[str], seed: int) -> list[Mutant]:
-    """Mutants in the order in which they are tried, the folders by turns."""
+def sample(root: Path, folders: Iterable[str], seed: int, each: int) -> list[Mutant]:
+    """So many mutants of each folder, in the order in which they are tried: the folders by turns."""
     of_folders = []
     for folder in folders:
         modules = [path.relative_to(root) for path in sorted((root / folder).rglob("*.py"))]
         found = [mutant for module in modules for mutant in mutants_of(module, root)]
-        of_folders.append(sorted(found, key=lambda mutant: (mutant.rank(seed), mutant.start)))
+        of_folders.append(sorted(found, key=lambda mutant: (mutant.rank(seed), mutant.start))[:each])
     return [mutant for turn in zip_longest(*of_folders) for mutant in turn if mutant is not None]
 
 
@@ -253,11 +254,6 @@ def tried(mutants: Sequence[Mutant], tests: Tests, root: Path, home: Path, proce
                 print(mutant, flush=True)
 
 
-def share(found: dict[Mutant, bool]) -> float:
-    """The share of mutants that were noticed."""
-    return sum(found.values()) / len(found) if found else 0.0
-
-
 def measure(
     folders: Sequence[str] = FOLDERS,
     *,
@@ -265,19 +261,30 @@ def measure(
     seed: int = 0,
     processes: int = 2,
     minutes: float = MINUTES,
-    at_most: int | None = None,
+    each: int = EACH,
     asked: Sequence[str] = (),
     kept: Path | None = None,
-) -> dict[Mutant, bool]:
-    """Notes lines, unless a folder has what was noted before, and tries mutants until the time is over; prints those that survive."""
+) -> dict[Mutant, bool | None]:
+    """Notes lines, unless a folder has what was noted before, and tries a sample of mutants; prints those that survive. It says of each
+    whether it was noticed, and `None` of those that there was no time for."""
     end = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         home = Path(folder)
         kept = kept or home / "noted"
         if not kept.is_dir():
             note_lines(copied(root, home / "noting"), folders, ["-n", str(processes), *asked], kept)
-        tests = noted(kept)
-        return tried(sample(root, folders, seed)[:at_most], tests, root, home, processes, end)
+        mutants = sample(root, folders, seed, each)
+        found = tried(mutants, noted(kept), root, home, processes, end)
+        return {mutant: found.get(mutant) for mutant in mutants}
+
+
+def told(folder: str, found: Sequence[bool | None], least: float) -> tuple[str, bool]:
+    """What is said of a folder in a line, and whether it is as it should be: all were tried, and enough of them noticed."""
+    noticed, left = found.count(True), found.count(None)
+    late = f"; there was no time for {left}" if left else ""
+    share = noticed / len(found)
+    line = f"{folder}: {noticed} of {len(found)} noticed, {share:.0%}, and at least {least:.0%} should be{late}"
+    return line, share >= least and not left
 
 
 def main() -> int:
@@ -288,20 +295,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which sample")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=MINUTES, help="how long all of it takes")
-    parser.add_argument("--at-most", type=int, help="how many are tried")
+    parser.add_argument("--each", type=int, default=EACH, help="how many are tried of each folder")
     parser.add_argument("--kept", type=Path, help="a folder for what is noted of lines; if it is there, the suite does not run again")
     parser.add_argument(
         "--tests", nargs=argparse.REMAINDER, default=(), help="last of all: what pytest is asked for, where not the whole suite by day"
     )
-    parser.add_argument("--least", type=float, default=LEAST, help="share that must be noticed")
+    parser.add_argument("--least", type=float, default=LEAST, help="share that must be noticed of each folder")
     given = vars(parser.parse_args())
     least = given.pop("least")
     found = measure(given.pop("folders"), asked=given.pop("tests"), **given)
-    for part in sorted({mutant.path.parts[:2] for mutant in found}):
-        of_part = {mutant: noticed for mutant, noticed in found.items() if mutant.path.parts[:2] == part}
-        print(f"{'/'.join(part)}: {share(of_part):.0%} of {len(of_part)} noticed")
-    print(f"all: {share(found):.1%} of {len(found)} noticed; at least {least:.0%} of {FEWEST} or more should be")
-    return int(share(found) < least or len(found) < FEWEST)
+    of_folders: dict[str, list[bool | None]] = defaultdict(list)
+    for mutant, noticed in found.items():
+        of_folders["/".join(mutant.path.parts[:2])].append(noticed)
+    lines = [told(folder, of_folder, least) for folder, of_folder in of_folders.items()]
+    print(*(line for line, _ in lines), sep="\n")
+    return int(not lines or not all(right for _, right in lines))
 
 
 if __name__ == "__main__":
