@@ -21,6 +21,7 @@ MEASURED = os.environ["COVERING_SOURCE"].split(os.pathsep)
 _seconds: dict[str, float] = defaultdict(float)
 _needs_tf: set[str] = set()
 _failed: set[str] = set()
+_function = ""
 _here = str(FOLDER / uuid.uuid4().hex)
 _measured = coverage.Coverage(data_file=f"{_here}.lines", include=[f"{folder}/*" for folder in MEASURED], config_file=False)
 _measured.set_option("run:relative_files", True)
@@ -29,6 +30,14 @@ _measured.set_option("run:relative_files", True)
 def function_of(nodeid: str) -> str:
     """The test function of a case."""
     return nodeid.partition("[")[0]
+
+
+def _measure_for(name: str) -> None:
+    """Lines are a function's from now on. Each change writes to a file, so that the cases of a function share one."""
+    global _function
+    if name != _function:
+        _measured.switch_context(name)
+        _function = name
 
 
 def pytest_sessionstart() -> None:
@@ -40,7 +49,7 @@ def pytest_sessionstart() -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Lines are the running function's."""
     name = function_of(item.nodeid)
-    _measured.switch_context(name)
+    _measure_for(name)
     began = sum(os.times()[:4])
     if item.get_closest_marker("tf"):
         _needs_tf.add(name)
@@ -48,7 +57,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         _seconds[name] += sum(os.times()[:4]) - began
-        _measured.switch_context("")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
