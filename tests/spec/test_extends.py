@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from spec_helpers import codes, fixed, only
 
+from pipegen.spec.compose import MAX_BYTES
 from pipegen.spec.load import Loaded, load
 
 BASE = """\
@@ -128,6 +129,16 @@ def test_a_damaged_base(files: Path) -> None:
     assert finding.code == "PG002"
     assert finding.span is not None
     assert finding.span.file == "shared/base.pipegen.yaml"
+
+
+@pytest.mark.parametrize("large", ["mine.pipegen.yaml", "shared/base.pipegen.yaml"])
+def test_a_spec_that_is_too_large_is_told_also_where_its_beginning_is_one(files: Path, large: str) -> None:
+    write(files, "mine.pipegen.yaml", "extends: shared/base.pipegen.yaml\n")
+    with (files / large).open("a") as stream:
+        stream.write("#" * MAX_BYTES)
+    found = only(load("mine.pipegen.yaml", env={}))
+    assert found.span is not None
+    assert (found.code, found.span.file) == ("PG003", large)
 
 
 @pytest.mark.parametrize(

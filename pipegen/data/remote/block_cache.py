@@ -80,23 +80,23 @@ class BlockCache:
         """
         if length <= 0:
             return b""
-        first, last = offset // BLOCK, (offset + length - 1) // BLOCK
+        numbers = range(offset // BLOCK, (offset + length - 1) // BLOCK + 1)
         name = self._name(fs, file)
         parts: dict[int, bytes] = {}
-        for number in range(first, last + 1):
+        for number in numbers:
             low, high = max(offset - number * BLOCK, 0), min(offset + length - number * BLOCK, BLOCK)
             found = self._here(name, file, number, low, high)
             if found is not None:
                 parts[number] = found
-        missing = [number for number in range(first, last + 1) if number not in parts]
+        missing = [number for number in numbers if number not in parts]
         runs = _runs(missing)
         fetched = [self.fetch(fs, file, runs[0])] if len(runs) == 1 else self._pool.map(partial(self.fetch, fs, file), runs)
         for blocks in fetched if runs else ():
             for number, block in blocks.items():
                 low, high = max(offset - number * BLOCK, 0), min(offset + length - number * BLOCK, BLOCK)
-                if first <= number <= last:
+                if number in numbers:
                     parts[number] = block[low:high]
-        return b"".join(parts[number] for number in range(first, last + 1))
+        return b"".join(parts[number] for number in numbers)
 
     def here(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> bytes | None:
         """Reads bytes of a file that are here; `None` where some are not."""
