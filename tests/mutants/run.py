@@ -30,6 +30,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mutate import Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,11 +132,17 @@ def sample(root: Path, folders: Iterable[str], seed: int, each: int) -> list[Mut
 
 
 class Budget:
-    """A plugin of pytest: ends a run whose budget is spent, and knows whether a test has failed."""
+    """A plugin of pytest: runs tests in the order given, ends when the budget is spent, and knows whether a test has failed."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, tests: Sequence[str], seconds: float) -> None:
+        self.places = {test: place for place, test in enumerate(tests)}
         self.end = time.process_time() + seconds
         self.failed = False
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Sorts the cases."""
+        items.sort(key=lambda item: self.places.get(item.nodeid.partition("[")[0], 0))
 
     def pytest_collectreport(self, report: Any) -> None:
         """Notes a module of tests that cannot be imported."""
@@ -181,7 +188,7 @@ def _run_tests(copy: Path, tests: list[str], budget_s: float) -> None:
         silent = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(silent, descriptor)
-        budget = Budget(budget_s)
+        budget = Budget(tests, budget_s)
         done = int(import_module("pytest").main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *tests], plugins=[budget]))
         code = int(budget.failed or done not in (0, _STOPPED))
     finally:

@@ -165,9 +165,9 @@ def _apportioned(owed: Sequence[int], shares: Sequence[int], unit: int, total: i
     found = [0] * len(owed)
     for i in active:
         found[i] = max(0, owed[i] // unit)
-    while (left := total - sum(found)) > 0:
-        for i in sorted(active, key=lambda i: (found[i] * unit - owed[i], i))[:left]:
-            found[i] += 1
+    left = total - sum(found)
+    for i in sorted(active, key=lambda i: (found[i] * unit - owed[i], i))[: max(0, left)]:
+        found[i] += 1
     for _ in range(-left):
         i = min((i for i in active if found[i]), key=lambda i: (owed[i] - found[i] * unit, i))
         found[i] -= 1
