@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import takewhile
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
@@ -237,10 +238,8 @@ def _nameless(node: Node) -> Node:
 def _alike(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> int | None:
     """The number of nodes at the end that are the same in every plan and begin with the same type; `None` unless the batch is one."""
     plain = {name: [_nameless(node) for node in body] for name, body in bodies.items()}
-    first, *others = plain.values()
-    same = 0
-    while all(same < len(body) for body in plain.values()) and all(body[-1 - same] == first[-1 - same] for body in others):
-        same += 1
+    first = next(iter(plain.values()))
+    same = sum(1 for _ in takewhile(lambda nodes: nodes.count(nodes[0]) == len(nodes), zip(*map(reversed, plain.values()), strict=False)))
     least = next(i for i, node in enumerate(reversed(first), 1) if isinstance(node, Batch))
     for count in range(same, least - 1, -1):
         heads = {name: body[: len(body) - count] for name, body in bodies.items()}

@@ -145,6 +145,13 @@ def test_explain_as_json_and_from_standard_input(cli: Cli) -> None:
     assert list(document["splits"]) == ["train"]
 
 
+def test_explain_as_json_says_which_numbers_each_step_draws(cli: Cli) -> None:
+    spec = GOOD.replace("random_flip", "random_rotation: {degrees: 9}\n  - random_contrast: {factor: 0.2}")
+    found = cli("explain", "-", "--format", "json", "--split", "train", stdin=spec).stdout
+    ranges = {tuple(map(int, pair)) for pair in re.findall(r'"draws": \[\s*(\d+),\s*(-?\d+)\s*\]', found)}
+    assert sorted(ranges - {(0, 0)}) == [(0, 1), (1, 2)]
+
+
 def test_ops_lists_every_op_on_a_line(cli: Cli) -> None:
     lines = cli("ops").stdout.splitlines()
     assert [line.split()[0] for line in lines[1:]] == [*sources(), *transforms()]

@@ -172,6 +172,7 @@ BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "prefetch twice": (lambda p: p.with_nodes([*p.nodes, Prefetch(p.out, None), Prefetch(p.out, None)]), "_starts_and_ends"),
     "work after emit": (lambda p: moved(p, Emit, 3), "_starts_and_ends"),
     "shuffled twice": (shuffled_twice, "_order_is_settled_once"),
+    "sharded twice": (lambda p: p.with_nodes([replace(p.index, shard=True), *p.nodes[1:]]), "_order_is_settled_once"),
     "a shard before the shuffle": (lambda p: moved(p, Shuffle, 4), "_shard_follows_shuffle"),
     "the index's shard before the shuffle": (sharded_before_the_shuffle, "_shard_follows_shuffle"),
     "an element before the read": (worked_on_before_it_is_read, "_stages_stand_where_they_work"),
