@@ -180,6 +180,7 @@ def test_an_index_of_large_records_reads_their_heads(memory: Any, tmp_path: Path
     assert kept(tmp_path / "c") < 0.2 * 6 * 20_000
     away = mounted("memory://shards/a.tfrecord")
     assert away is not None
+    assert (away[0].address, away[1]) == ("memory://shards", "a.tfrecord")
     assert away[0].read("a.tfrecord", 12, 20_000) == records[0]
 
 
