@@ -30,6 +30,7 @@ def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | 
         with target.compiled():
             return function(*given)
 
+    traced.__name__ = getattr(function, "__name__", traced.__name__)
     if not jit:
         return partial(call, tf.function(function, autograph=False, input_signature=signature))
     made: Callable[..., Any] = tf.function(traced, jit_compile=True, autograph=False, input_signature=signature)
