@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.threefry import threefry2x32, uniform
-from pipegen.backend.process.xla import compiled
+from pipegen.backend.process.xla import compiled, vectors
 from pipegen.spec.steps import step_hash
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Draws:
 
 @cache
 def _cipher(jit: bool) -> Callable[..., tf.Tensor]:
-    return compiled(_numbers, tf.uint32, tf.uint32, tf.uint32, tf.int64, tf.uint32, tf.uint32, tf.uint32, jit=jit)
+    return compiled(_numbers, vectors(tf.uint32, tf.uint32, tf.uint32, tf.int64, tf.uint32, tf.uint32, tf.uint32), jit=jit)
 
 
 def _numbers(

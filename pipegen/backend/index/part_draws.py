@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.index.draws import Draws, numbers_of
+from pipegen.backend.process.xla import compiled
 from pipegen.spec.steps import step_hash
 
 if TYPE_CHECKING:
@@ -50,4 +51,4 @@ def _cipher(jit: bool) -> Callable[..., tf.Tensor]:
     table, vector = [None, None], [None]
     shapes = [(vector, tf.uint32), (table, tf.uint32), (table, tf.uint32), (vector, tf.int64), *[(vector, tf.uint32)] * 3]
     signature = [tf.TensorSpec(shape, dtype) for shape, dtype in shapes]
-    return tf.function(numbers_of, jit_compile=jit or None, autograph=False, input_signature=signature)
+    return compiled(numbers_of, signature, jit=jit)

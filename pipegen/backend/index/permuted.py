@@ -8,7 +8,7 @@ from functools import cache, partial
 import tensorflow as tf
 
 from pipegen.backend.index.threefry import threefry2x32
-from pipegen.backend.process.xla import compiled
+from pipegen.backend.process.xla import compiled, vectors
 
 _ORDER_DOMAIN = 0x6F726472
 """Separates the keys of the order from those of the draws."""
@@ -31,7 +31,7 @@ def permute(position: tf.Tensor, key: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
 
 @cache
 def _key_function(jit: bool) -> Callable[..., tf.Tensor]:
-    return compiled(_order_key, tf.uint32, tf.int64, tf.int64, jit=jit)
+    return compiled(_order_key, vectors(tf.uint32, tf.int64, tf.int64), jit=jit)
 
 
 def _order_key(seed: tf.Tensor, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tensor:

@@ -17,7 +17,7 @@ from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand, parame
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.notice import say_compiling
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
-from pipegen.backend.process.xla import available
+from pipegen.backend.process.xla import available, compiled
 from pipegen.log import log
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _with_memories(chain: Chain, batch: int, jit: str, reuse: Reuse | None, plai
 def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
     """A function of a batch of any size, for a graph that a file holds: XLA compiles it there for each size that it meets."""
     chain = Chain(node, entry)
-    drawn, body, *phases = (tf.function(f, jit_compile=True, autograph=False) for f in (chain.drawn, chain.body, *chain.phases()))
+    drawn, body, *phases = map(compiled, (chain.drawn, chain.body, *chain.phases()))
 
     def kernel(features: Features) -> Features:
         given, params = {name: features[name] for name in chain.inputs} | chain.memory(features), chain.parameters(features)
@@ -276,9 +276,9 @@ class _Program:
         def flat(*leaves: tf.Tensor) -> Any:
             return self._flat(None, *leaves)
 
-        compiled = tf.function(flat, jit_compile=True, autograph=False)
-        self._concrete = compiled.get_concrete_function(*self._specs)
-        compiled.experimental_get_compiler_ir(*self._specs)(stage="hlo")
+        traced: Any = compiled(flat)
+        self._concrete = traced.get_concrete_function(*self._specs)
+        traced.experimental_get_compiler_ir(*self._specs)(stage="hlo")
         self.structure = self._concrete.structured_outputs
 
     def start(self, depth: int = 0, *, ahead: bool = True) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from pipegen.backend.kernels.chain import Chain
 from pipegen.backend.kernels.lower import LOWERINGS
+from pipegen.backend.process.xla import compiled
 from pipegen.ops.lowering.target import made_for
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ class DeviceKernel:
     def __init__(self, node: Kernel, entry: ElementType) -> None:
         self._chain = chain = Chain(node, entry)
         self._lowerings = [LOWERINGS[type(stage)] for stage in chain.stages]
-        compiled = [tf.function(f, jit_compile=True, autograph=False) for f in (chain.drawn, *chain.phases(), chain.body)]
-        self._drawn, *self._phases = compiled
+        self._drawn, *self._phases = map(compiled, (chain.drawn, *chain.phases(), chain.body))
         self._structure = self._traced()
         self._single = [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self._structure)]
         """Which parameters are those of all examples together: they go to the device once for each."""

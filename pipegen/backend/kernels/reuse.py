@@ -19,6 +19,7 @@ from math import prod
 import tensorflow as tf
 
 from pipegen.backend.process.variables import on_this_host, untouched
+from pipegen.backend.process.xla import compiled
 from pipegen.plan.cost import LARGE
 
 
@@ -58,7 +59,7 @@ class Places:
         self._function = function
         self._depth = depth
         self._large = [i for i, spec in enumerate(outputs) if is_large(spec)]
-        self._compiled = tf.function(self._stored, jit_compile=True, autograph=False)
+        self._compiled = compiled(self._stored)
         large = [outputs[i] for i in self._large]
         self._variables = [[untouched(spec.shape, spec.dtype, "pipegen_batch") for _ in range(depth)] for spec in large]
         # The place is looked up, so that a graph has the work once and not a branch for each place.

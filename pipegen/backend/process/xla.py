@@ -3,28 +3,43 @@ once a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import tensorflow as tf
 
 from pipegen.backend.process.quiet import quietly
 from pipegen.log import log
+from pipegen.ops.lowering import target
+from pipegen.ops.lowering.once import call
 
 
-def compiled(function: Callable[..., Any], *dtypes: tf.DType, jit: bool = True) -> Callable[..., Any]:
-    """The function compiled by XLA, traced once for vectors of any length and compiled once for each length.
+def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | None = None, *, jit: bool = True) -> Callable[..., Any]:
+    """The function compiled by XLA for each type of what it is given.
 
     A graph that calls it has one node for it, which TensorFlow does not take apart whenever an iterator is made.
 
     Args:
-        function: Takes vectors `(n,)`.
-        dtypes: Theirs.
-        jit: If not, it is plain TensorFlow, traced once all the same: each graph that calls it is made sooner.
+        function: Takes nested tensors.
+        signature: Types of which it is traced once a process.
+        jit: If not, it is plain TensorFlow, one node all the same.
     """
-    signature = [tf.TensorSpec([None], dtype) for dtype in dtypes]
-    return tf.function(function, jit_compile=jit or None, autograph=False, input_signature=signature)
+
+    def traced(*given: Any) -> Any:
+        with target.compiled():
+            return function(*given)
+
+    traced.__name__ = getattr(function, "__name__", traced.__name__)
+    if not jit:
+        return partial(call, tf.function(function, autograph=False, input_signature=signature))
+    made: Callable[..., Any] = tf.function(traced, jit_compile=True, autograph=False, input_signature=signature)
+    return made
+
+
+def vectors(*dtypes: tf.DType) -> list[tf.TensorSpec]:
+    """The types of vectors of any length."""
+    return [tf.TensorSpec([None], dtype) for dtype in dtypes]
 
 
 @cache
@@ -32,7 +47,7 @@ def available() -> bool:
     """Returns whether XLA can compile at all on this machine; asked once."""
     try:
         with quietly():  # XLA tells of its first program
-            compiled(lambda x: x + tf.constant(1, tf.uint32), tf.uint32)(tf.zeros([2], tf.uint32))
+            compiled(lambda x: x + tf.constant(1, tf.uint32))(tf.zeros([2], tf.uint32))
     except (tf.errors.OpError, ValueError, TypeError) as error:
         log.warning("XLA is not available, so everything runs as plain TensorFlow: %s", str(error).splitlines()[0])
         return False

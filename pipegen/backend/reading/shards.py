@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.xla import compiled
+from pipegen.backend.process.xla import compiled, vectors
 from pipegen.backend.reading.columns import Column
 from pipegen.data.shards.bitmap import BLOCK
 from pipegen.data.shards.ids import MIX_FACTORS, MIX_SHIFTS
@@ -91,7 +91,7 @@ class ShardTensors:
 
 @cache
 def _mixed() -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    return compiled(_halves, tf.uint64, tf.int64, jit=False)
+    return compiled(_halves, vectors(tf.uint64, tf.int64), jit=False)
 
 
 def _halves(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -91,7 +91,7 @@ def each(
         return [done[name] for name, _ in out.items()]
 
     def of_each(examples: list[Features], found: list[dict[str, Found]]) -> list[list[tf.Tensor]]:
-        one = tf.function(rest, autograph=False)
+        one = apart(rest)
         return [one(example, own) for example, own in zip(examples, found, strict=True)]
 
     def usual(examples: list[Features], found: list[dict[str, Found]]) -> list[list[tf.Tensor]]:

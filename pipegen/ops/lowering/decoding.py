@@ -298,11 +298,7 @@ def _segmented(contents: tf.Tensor, channels: int, index: tf.Tensor | None, jpeg
 
 def _traced_once(window: WindowOf) -> WindowOf:
     """The same function, of which a graph has one copy whatever number of kinds of files call it."""
-    if tf.executing_eagerly():
-        return window
-    side = tf.TensorSpec([], tf.int32)
-    traced: WindowOf = tf.function(window, autograph=False, input_signature=[side, side], experimental_attributes={"_noinline": True})
-    return traced
+    return apart(window)
 
 
 def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:

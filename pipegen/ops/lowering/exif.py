@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
-from pipegen.ops.lowering.once import apart, once_apart
+from pipegen.ops.lowering.once import apart, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ def orientation(contents: tf.Tensor) -> tf.Tensor:
     is_webp = tf.reduce_all(tf.gather(head, [0, 1, 2, 3, 8, 9, 10, 11]) == list(b"RIFFWEBP"))
     is_jpeg = tf.reduce_all(head[:3] == [0xFF, 0xD8, 0xFF])
     readers = [(is_png, partial(of_png, contents)), (is_webp, partial(of_webp, contents)), (is_jpeg, partial(of_jpeg, contents))]
-    return tf.case(readers, default=lambda: _sane(once_apart(_of_tiff, contents, tf.constant(0))))
+    return tf.case(readers, default=lambda: _sane(once(_of_tiff, contents, tf.constant(0))))
 
 
 def of_jpeg(contents: tf.Tensor) -> tf.Tensor:
@@ -71,11 +71,11 @@ def of_jpeg(contents: tf.Tensor) -> tf.Tensor:
     first = (head[3] == 0xE1) & tf.reduce_all(head[6:12] == list(b"Exif\0\0"))
     second = tf.reduce_all(head[3:6] == [0xE0, 0, 16]) & (head[21] == 0xE1) & tf.reduce_all(head[24:30] == list(b"Exif\0\0"))
     at = tf.where(first, _FIRST, _SECOND)
-    found = tf.cond(first | second, lambda: once_apart(_of_tiff, contents, at), lambda: tf.constant(0))
+    found = tf.cond(first | second, lambda: once(_of_tiff, contents, at), lambda: tf.constant(0))
 
     def searched() -> tf.Tensor:
         behind = tf.cond(contains(contents, r"Exif\x00\x00"), lambda: _behind(contents, _IN_JPEG), lambda: tf.constant(0))
-        return tf.cond(behind == 0, lambda: once_apart(_of_xmp, contents), lambda: tf.identity(behind))
+        return tf.cond(behind == 0, lambda: once(_of_xmp, contents), lambda: tf.identity(behind))
 
     return _sane(tf.cond(found == 0, apart(searched), lambda: tf.identity(found)))
 
@@ -86,7 +86,7 @@ def of_png(contents: tf.Tensor) -> tf.Tensor:
 
     def searched() -> tf.Tensor:
         found = _behind(contents, _IN_PNG)
-        return tf.cond(found == 0, lambda: once_apart(_of_xmp, start), lambda: tf.identity(found))
+        return tf.cond(found == 0, lambda: once(_of_xmp, start), lambda: tf.identity(found))
 
     return _sane(tf.cond(_may_turn_png(contents), apart(searched), lambda: tf.constant(1)))
 
@@ -98,7 +98,7 @@ def of_webp(contents: tf.Tensor) -> tf.Tensor:
     def searched() -> tf.Tensor:
         found = tf.cond(tf.bitwise.bitwise_and(head[20], WEBP_EXIF) != 0, lambda: _behind(contents, _IN_WEBP), lambda: tf.constant(0))
         seen = (found == 0) & (tf.bitwise.bitwise_and(head[20], WEBP_XMP) != 0)
-        return tf.cond(seen, lambda: once_apart(_of_xmp, contents), lambda: tf.identity(found))
+        return tf.cond(seen, lambda: once(_of_xmp, contents), lambda: tf.identity(found))
 
     return _sane(tf.cond(_may_turn_webp(head), apart(searched), lambda: tf.constant(1)))
 
@@ -129,7 +129,7 @@ def _may_turn_webp(head: tf.Tensor) -> tf.Tensor:
 
 def _behind(contents: tf.Tensor, pattern: str) -> tf.Tensor:
     """The orientation of a TIFF header, whose mark is the group of a pattern; 0 where there is none."""
-    return once_apart(_of_tiff, tf.strings.regex_replace(contents, pattern, r"\1", replace_global=False), tf.constant(0))
+    return once(_of_tiff, tf.strings.regex_replace(contents, pattern, r"\1", replace_global=False), tf.constant(0))
 
 
 def _of_tiff(contents: tf.Tensor, at: tf.Tensor) -> tf.Tensor:

@@ -6,55 +6,67 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.target import target
+from pipegen.ops.lowering.target import is_compiled, target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
-    """Calls a function that is traced when a graph first calls it with such tensors and options.
-
-    Every later graph has a call of what was traced, which TensorFlow writes into it as if it had been traced there.
+    """Calls a function that is traced when a graph first calls it with such tensors and options; later graphs hold a copy of what was traced.
 
     Args:
         function: Takes the tensors and the options, and reads no other tensor.
         tensors: What it works on.
         options: Hashable.
     """
-    return _called(function, tensors, options, inlined=True)
-
-
-def once_apart(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
-    """Calls a function as `once` does, which stays one node of the graph as with `apart`, and of which a graph holds one copy."""
-    return _called(function, tensors, options, inlined=False)
-
-
-def _called(function: Callable[..., tf.Tensor], tensors: tuple[tf.Tensor, ...], options: dict[str, Any], *, inlined: bool) -> tf.Tensor:
     if tf.executing_eagerly():
         return function(*tensors, **options)
-    found: tf.Tensor = _traced(function, tuple(options.items()), target(), inlined)(*tensors)
+    found: tf.Tensor = call(_traced(function, tuple(options.items()), target()), *tensors)
     return found
 
 
 # Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
 @lru_cache(maxsize=16)
-def _traced(
-    function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: str, inlined: bool
-) -> Callable[..., tf.Tensor]:
-    attributes = None if inlined else {"_noinline": True}
-    return tf.function(partial(function, **dict(options)), autograph=False, experimental_attributes=attributes)
+def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: str) -> Callable[..., tf.Tensor]:
+    return tf.function(partial(function, **dict(options)), autograph=False)
 
 
-def apart(branch: Callable[..., Any]) -> Callable[..., Any]:
-    """The branch as a function that stays one node of the graph.
+def apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as one node of each graph that calls it, whose own nodes cost nothing until it is run."""
+    return function if tf.executing_eagerly() else partial(call, tf.function(function, autograph=False))
 
-    TensorFlow writes both branches of a condition into the graph, and the one that is not taken still costs a step for
-    each of its nodes: with the rare formats inlined, what comes before the decoder took twice as long.
+
+def call(function: Callable[..., Any], *given: Any) -> Any:
+    """Calls a `tf.function` from a graph, on nested tensors, as one node.
+
+    TensorFlow's own node for a call prepares the function for several devices, anew for each node and each iterator: from 3 to 10 ms. The
+    only branch of a choice is run as it is. XLA, and what writes graphs to files, know the usual node.
     """
-    if tf.executing_eagerly():
-        return branch
-    return tf.function(branch, autograph=False, experimental_attributes={"_noinline": True})
+    if tf.executing_eagerly() or is_compiled() or target() != "process":
+        return function(*given)
+    made: Any = function
+    concrete = made.get_concrete_function(*tf.nest.map_structure(_spec, given))
+    tensors = [one for one in tf.nest.flatten(given) if isinstance(one, tf.Tensor)]
+    results = tf.nest.flatten(concrete.structured_outputs)
+    node = tf.raw_ops.Case if is_stateful(concrete) else tf.raw_ops.StatelessCase
+    found = node(
+        branch_index=tf.constant(0),
+        input=[*tensors, *concrete.captured_inputs],
+        Tout=[one.dtype for one in results],
+        branches=[concrete],
+        output_shapes=[one.shape.as_proto() for one in results],
+    )
+    return tf.nest.pack_sequence_as(concrete.structured_outputs, found)
+
+
+def is_stateful(concrete: Any) -> bool:
+    """Whether a traced function has an operation that does more than to compute."""
+    return any(operation.op_def.is_stateful for operation in {one.type: one for one in concrete.graph.get_operations()}.values())
+
+
+def _spec(given: Any) -> Any:
+    return tf.TensorSpec(given.shape, given.dtype) if isinstance(given, tf.Tensor) else given
 
 
 def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[..., Any], *given: Any) -> Any:

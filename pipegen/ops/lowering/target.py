@@ -31,6 +31,24 @@ def target() -> Target:
     return _target.get()
 
 
+_compiled: ContextVar[bool] = ContextVar("compiled", default=False)
+
+
+@contextmanager
+def compiled() -> Iterator[None]:
+    """Lets what is traced meanwhile be compiled by XLA as a whole."""
+    token = _compiled.set(True)
+    try:
+        yield
+    finally:
+        _compiled.reset(token)
+
+
+def is_compiled() -> bool:
+    """Returns whether XLA compiles what is being traced."""
+    return _compiled.get()
+
+
 _elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
 
 

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TypeAlias
 
 from pipegen.lazy import tf
+from pipegen.ops.lowering.once import call
 
 Word: TypeAlias = "tf.Tensor"
 """A uint32 tensor."""
@@ -24,7 +25,7 @@ def threefry2x32(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tuple[Wo
     shape = tf.TensorShape([])
     for word in (*key, *counter):
         shape = tf.broadcast_static_shape(shape, word.shape)
-    x0, x1 = _cipher()(*key, *counter)
+    x0, x1 = call(_cipher(), *key, *counter)
     for word in (x0, x1) if not tf.executing_eagerly() else ():
         word.set_shape(shape)
     return x0, x1
