@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
-    """Calls a function that is traced when a graph first calls it with such tensors and options; later graphs hold a copy of what was traced.
+    """Calls a function that is traced when a graph first calls it with such tensors and options, and not again for later graphs.
 
     Args:
         function: Takes the tensors and the options, and reads no other tensor.
