@@ -61,7 +61,7 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
 
 
 def is_stateful(concrete: Any) -> bool:
-    """Whether a traced function has an operation that does more than to compute."""
+    """Returns whether a traced function has an operation that does more than to compute."""
     return any(operation.op_def.is_stateful for operation in {one.type: one for one in concrete.graph.get_operations()}.values())
 
 
