@@ -40,6 +40,9 @@ with suppress(OSError):  # where there is no such folder
         # Tests make and remove tens of thousands of folders; on a disk each takes milliseconds.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _IN_MEMORY)
 
+_OWN = Path.cwd() / ".pipegen"
+"""Where a pipeline keeps what a database answered, if no test has gone elsewhere."""
+
 _SWEEP_S = 20.0
 """Seconds of processor time between two searches of everything that lives for garbage; what one test made is searched after each."""
 
@@ -238,6 +241,14 @@ def chance(request: pytest.FixtureRequest) -> None:
     """What a test leaves to chance is the same each time: a flow without a seed takes one of NumPy's global generator, as Keras does."""
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing() -> Iterator[None]:
+    """No test leaves a folder of pipegen's where the tests were started: a later test, or run of the tests, would read what it holds."""
+    before = _OWN.exists()
+    yield
+    assert before or not _OWN.exists(), f"a test left {_OWN}: this one, or one beside it; `monkeypatch.chdir(tmp_path)`"
 
 
 @pytest.fixture

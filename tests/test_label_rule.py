@@ -328,6 +328,12 @@ WITHOUT = frozenset({"by_split", "coco", "files", "image_folder", "labelme", "mi
 """Sources without a stored value for each record: their classes are folders or listed, or their records are those of another source."""
 
 
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a database answered is kept in the working directory, and is read as long as it is there."""
+    monkeypatch.chdir(tmp_path)
+
+
 def test_every_source_with_labels_has_a_form() -> None:
     assert {source for source, _ in FORMS.values()} == set(sources()) - WITHOUT
     assert set(WRITERS) - {"tfds"} <= set(FORMS)

@@ -88,3 +88,48 @@ print(gc.get_stats()[2]["collections"] - before, gc.get_freeze_count())
 def test_nobody_searches_all_that_lives_for_garbage_before_the_first_batch() -> None:
     done = copies.run(FULL_SEARCHES)
     assert done.stdout.split() == ["0", "0"], done.stderr[-2000:]
+
+
+def calls_of(ds: tf.data.Dataset) -> set[str]:
+    """The functions that a dataset calls by TensorFlow's own node for a call; not those that XLA compiles, which takes such nodes apart."""
+    graph = tf.compat.v1.GraphDef.FromString(tf.raw_ops.DatasetToGraphV2(input_dataset=ds._variant_tensor, external_state_policy=1).numpy())
+    library = {own.signature.name: own for own in graph.library.function}
+    seen, found, waiting = set(), set(), [*graph.node]
+    while waiting:
+        node = waiting.pop()
+        for attribute in node.attr.values():
+            for name in {attribute.func.name, *(one.name for one in attribute.list.func)} & library.keys():
+                if library[name].attr["_XlaMustCompile"].b:
+                    continue
+                found |= {name} if "PartitionedCall" in node.op else set()
+                waiting += library[name].node_def if name not in seen else ()
+                seen.add(name)
+    assert seen
+    return found
+
+
+@pytest.mark.parametrize("jit", ["auto", "never"])
+@pytest.mark.parametrize(
+    "more", [{}, {"batch": {"size": 16}}, {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}}], ids=["", "chunks", "skip"]
+)
+def test_nothing_is_prepared_for_several_devices_at_a_call(more: dict[str, Any], jit: str, photo_folder: Path) -> None:
+    """TensorFlow's own node for a call does so, anew for each node and each iterator; calls of ours run what they call as it is."""
+    crop = {"random_resized_crop": {"size": 24}}
+    pipe = pipeline(photo_folder, transforms=[crop, {"random_brightness": {"factor": 0.3}}], runtime={"jit": jit}, **more)
+    assert calls_of(pipe.dataset("train", epoch=0)._pipegen_numbered) == set()
+
+
+def test_a_call_takes_and_gives_nested_tensors_and_knows_what_is_around_it() -> None:
+    """As TensorFlow's own: by name, with what is no tensor beside them, with tensors of the graph around, and compiled by XLA as well."""
+    from pipegen.ops.lowering.once import apart
+
+    def graph(x: tf.Tensor, y: tf.Tensor) -> Any:
+        around = x + y
+        called = apart(lambda given, more: {"sum": given["a"] + around, "both": (more[1], given["a"]), "n": tf.size(around)})
+        return called({"a": x}, (None, y))
+
+    x, y = tf.constant([1, 2]), tf.constant([3, 4])
+    for jit in (None, True):
+        found = tf.function(graph, autograph=False, jit_compile=jit)(x, y)
+        expected = {"sum": [5, 8], "both": ([3, 4], [1, 2]), "n": 2}
+        tf.nest.map_structure(np.testing.assert_array_equal, tf.nest.map_structure(lambda t: t.numpy().tolist(), found), expected)

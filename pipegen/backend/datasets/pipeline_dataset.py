@@ -139,7 +139,7 @@ class PipelineDataset(Explains):
     def _pipegen_lend(self) -> BareIterator:
         """Lends an iterator of TensorFlow that is at the start of an epoch, which it has not begun.
 
-        Making one takes a third of a second and more: TensorFlow optimises and places each function anew. Within a dataset that
+        Making one takes some tens of milliseconds: TensorFlow makes each function ready anew. Within a dataset that
         repeats it does so once. So one that has come to the end of an epoch is kept, and begins the next when it is lent again.
         """
         try:

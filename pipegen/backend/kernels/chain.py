@@ -130,7 +130,7 @@ def _with_memories(chain: Chain, batch: int, jit: str, reuse: Reuse | None, plai
 def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
     """A function of a batch of any size, for a graph that a file holds: XLA compiles it there for each size that it meets."""
     chain = Chain(node, entry)
-    drawn, body, *phases = map(compiled, (chain.drawn, chain.body, *chain.phases()))
+    drawn, body, phases = compiled(chain.drawn), compiled(chain.body), [compiled(phase) for phase in chain.phases()]
 
     def kernel(features: Features) -> Features:
         given, params = {name: features[name] for name in chain.inputs} | chain.memory(features), chain.parameters(features)

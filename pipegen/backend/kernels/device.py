@@ -33,7 +33,7 @@ class DeviceKernel:
     def __init__(self, node: Kernel, entry: ElementType) -> None:
         self._chain = chain = Chain(node, entry)
         self._lowerings = [LOWERINGS[type(stage)] for stage in chain.stages]
-        self._drawn, *self._phases = map(compiled, (chain.drawn, *chain.phases(), chain.body))
+        self._drawn, self._phases = compiled(chain.drawn), [compiled(phase) for phase in (*chain.phases(), chain.body)]
         self._structure = self._traced()
         self._single = [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self._structure)]
         """Which parameters are those of all examples together: they go to the device once for each."""

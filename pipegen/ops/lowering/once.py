@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
-    """Calls a function that is traced when a graph first calls it with such tensors and options; later graphs hold a copy of what was traced.
+    """Calls a function that is traced when a graph first calls it with such tensors and options, and not again for later graphs.
 
     Args:
         function: Takes the tensors and the options, and reads no other tensor.
@@ -61,7 +61,7 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
 
 
 def is_stateful(concrete: Any) -> bool:
-    """Whether a traced function has an operation that does more than to compute."""
+    """Returns whether a traced function has an operation that does more than to compute."""
     return any(operation.op_def.is_stateful for operation in {one.type: one for one in concrete.graph.get_operations()}.values())
 
 

@@ -8,8 +8,7 @@ from pydantic import model_validator
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
-from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in
-from pipegen.ops.sources.records.tf_example import read_key
+from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,14 +17,14 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.messages import Layout
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.records.tf_example import Value
     from pipegen.ops.sources.stores.base import Store
 
 
 class ArrayRecord(StoreSource):
     """ArrayRecord files: each record is a `tf.Example`, whose keys hold the features, or with `content: bytes` the one feature itself. The
-    library of the same name reads them: `pip install 'pipegen[array-record]'`.
+    library of the same name reads them: `pip install 'pipegen[array-record]'`. A key may lead into text that is JSON: `about.label`.
 
     The format finds a record by its number, and compares a checksum for each that it reads. A file that was written with a `group_size`
     above 1 unpacks so many records to get at one.
@@ -54,9 +53,10 @@ class ArrayRecord(StoreSource):
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         """Look into the first record for the keys of the features."""
         if self.content == "example":
-            check_keys(self.features, self._keys(shards, index))
+            check_keys(self.features, first_keys(*self._first(shards, index)))
 
-    def _keys(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Value]:
+    def _first(self, shards: Sequence[Found], index: RecordIndex) -> tuple[bytes, str]:
+        """Reads the first record, and says which file it is from."""
         import numpy as np
 
         from pipegen.ops.sources.stores.base import StoreError
@@ -66,36 +66,29 @@ class ArrayRecord(StoreSource):
             (record,) = self.first(shards, index).read(("",), np.zeros(1, np.int64))[0]
         except StoreError as error:
             raise OpError("PG430", f"record 0 of {shards[shard].path!r} cannot be read: {error}", field="path") from None
-        return first_keys(record, shards[shard].path)
+        return record, shards[shard].path
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Read the key of the label of each record."""
-        key = self.key_of(name).encode()
-        found: list[Any] = []
-        for row, record in enumerate(self.column(name, "", shard)):
-            try:
-                value = read_key(record, key)
-            except ValueError as error:
-                raise OpError("PG431", f"{shard.path}#{row} is no `tf.Example`: {error}", field="path") from None
-            found.append(label_in(value, key, f"{shard.path}#{row}"))
-        return found
+        key = self.key_of(name)
+        return [label_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
         """Read the key of the label of the first record."""
-        return label_in(self._keys(shards, index).get(self.key_of(name)), self.key_of(name).encode(), "the first record")
+        return label_in(self._first(shards, index)[0], self.key_of(name), "the first record")
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what calls the library, and parses messages in the graph."""
-        held = {name: value.held for name, value in self._keys(shards, index).items()} if self.content == "example" else {}
-        return _Messages(self, held, self.first(shards, index).at_once, shards, labels)
+        layout = layout_of(self.features, first_keys(*self._first(shards, index)) if self.content == "example" else {})
+        return _Messages(self, layout, self.first(shards, index).at_once, shards, labels)
 
 
 class _Messages(StoreReader):
     """Reads messages by the library, and parses them in the graph."""
 
-    def __init__(self, source: ArrayRecord, held: Mapping[str, Any], *about: Any) -> None:
+    def __init__(self, source: ArrayRecord, layout: Layout, *about: Any) -> None:
         super().__init__(source, source.infer(), *about)
-        self.held, self.content = held, source.content
+        self.layout, self.content = layout, source.content
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
         """Return what the messages hold."""
@@ -114,6 +107,6 @@ class _Messages(StoreReader):
             if self.content == "bytes":
                 return dict.fromkeys(names, message)
             classes = {name: self.label_columns[name].lookup for name in names if name in self.label_columns}
-            return parse_example(message, {name: self.source.features[name] for name in names}, self.held, classes)
+            return parse_example(message, {name: self.source.features[name] for name in names}, self.layout, classes)
 
         return parsed(messages, parse)

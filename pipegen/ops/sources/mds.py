@@ -19,10 +19,10 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.hashes import INDEX, check_index, listed_hashes, wrong_hashes
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
-from pipegen.ops.sources.records.json_fields import JSON_FIELDS, field_of
+from pipegen.ops.sources.records.json_fields import JSON_FIELDS, column_and_path, field_of
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.stored import how_stored
+from pipegen.ops.sources.records.stored import how_field_stored
 
 if TYPE_CHECKING:
     import builtins
@@ -68,12 +68,7 @@ class Columns:
 
     def place(self, key: str) -> tuple[str, tuple[str, ...]]:
         """Returns the column that a key names, and the path of a field in it where it is JSON; no path for the whole column."""
-        parts = key.split(".")
-        for end in range(1, len(parts)) if key not in self.names else ():
-            column = ".".join(parts[:end])
-            if column in self.names and self.encoding(column) == _JSON:
-                return column, tuple(parts[end:])
-        return key, ()
+        return (key, ()) if key in self.names else column_and_path(key, [name for name in self.names if self.encoding(name) == _JSON])
 
 
 class Mds(RecordSource):
@@ -126,15 +121,8 @@ class Mds(RecordSource):
         with Opened(shards[shard].path) as stream:
             for at, (name, feature) in enumerate(self.features.items()):
                 column, path = columns.place(self.key_of(name))
-                field = f"features.{name}.key"
-                if path and kind_of(feature).pictured:
-                    raise OpError("PG431", f"`{name}` is a picture, and a field of the JSON in {column!r} is text or numbers", field=field)
                 if path:
-                    try:
-                        content = field_of(stream.pread(lengths[at], offsets[at]), path)
-                    except ValueError as error:
-                        raise OpError("PG431", f"the column {column!r} of the first record: {error}", field=field) from None
-                    found[name] = path, how_stored(name, feature, content, field)
+                    found[name] = path, how_field_stored(name, feature, column, path, stream.pread(lengths[at], offsets[at]))
         return found
 
     def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterator[Note]:

@@ -13,10 +13,10 @@ from pipegen.mounts import Opened
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.inflated import InflatedReader, index_inflated, inflate, inflated_size
-from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in
+from pipegen.ops.sources.records.json_fields import JSON_FIELDS
+from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in, layout_of
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.tf_example import read_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.messages import Layout
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.records.tf_example import Held, Value
+    from pipegen.ops.sources.records.tf_example import Value
 
 _HEAD, _TAIL = 12, 4
 """Bytes before a record, its length and the checksum of that, and behind it, its own checksum."""
@@ -37,6 +38,7 @@ _BLOCK = 1 << 18
 
 class TFRecord(RecordSource):
     """TFRecord files: each record is a `tf.Example`, whose keys hold the features, or with `content: bytes` the one feature itself.
+    A key may lead into text that is JSON: `about.label`, `about.boxes.0`. It gives a label, a weight or a tensor.
 
     The files are mapped into memory and read in the graph, in any order. The checksum of each record's length is compared when a file is
     indexed; those of the records themselves are compared by `pipegen validate --data=all`.
@@ -109,40 +111,38 @@ class TFRecord(RecordSource):
         """Read the key of the label of each record."""
         if self.compression == "gzip" and len(offsets):
             content = memoryview(inflate(shard.path, int(offsets[-1, 0]) + int(lengths[-1, 0])))
-            return _labels(shard, offsets, lengths, self.key_of(name).encode(), lambda offset, length: content[offset : offset + length])
+            return _labels(shard, offsets, lengths, self.key_of(name), lambda offset, length: content[offset : offset + length])
         with Opened(shard.path) as stream:
-            key = self.key_of(name).encode()
+            key = self.key_of(name)
             return _labels(shard, offsets, lengths, key, lambda offset, length: memoryview(stream.pread(length, offset)))
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         """Return what reads mapped files."""
-        held = {name: value.held for name, value in self._first(shards, index).items()} if self.content == "example" else {}
+        layout = layout_of(self.features, self._first(shards, index) if self.content == "example" else {})
         if self.compression == "gzip":
-            return InflatedReader(shards, labels, index, partial(self.parse, held, labels), self.feature_of)
-        return _Records(self, held, shards, index, self.parts(), labels)
+            return InflatedReader(shards, labels, index, partial(self.parse, layout, labels), self.feature_of)
+        return _Records(self, layout, shards, index, self.parts(), labels)
 
     def feature_of(self, name: str, record: bytes) -> bytes:
         """Returns the bytes of a feature out of a record; see `Reader.stored`."""
         return record if self.content == "bytes" else bytes_in(record, self.key_of(name))
 
-    def parse(
-        self, held: Mapping[str, Held | None], labels: Mapping[str, LabelColumn], features: Sequence[str], message: Any
-    ) -> dict[str, Any]:
-        """Returns features of one message, a string scalar, as TensorFlow ops; `held` says what its keys hold."""
+    def parse(self, layout: Layout, labels: Mapping[str, LabelColumn], features: Sequence[str], message: Any) -> dict[str, Any]:
+        """Returns features of one message, a string scalar, as TensorFlow ops."""
         from pipegen.ops.lowering.tf_examples import parse_example
 
         if self.content == "bytes":
             return dict.fromkeys(features, message)
         wanted = {name: self.features[name] for name in features}
-        return parse_example(message, wanted, held, {name: labels[name].lookup for name in features if name in labels})
+        return parse_example(message, wanted, layout, {name: labels[name].lookup for name in features if name in labels})
 
 
 class _Records(MappedReader):
     """Parses records that are mapped into memory."""
 
-    def __init__(self, source: TFRecord, held: dict[str, Held | None], *about: Any) -> None:
+    def __init__(self, source: TFRecord, layout: Layout, *about: Any) -> None:
         super().__init__(*about)
-        self.source, self.lists = source, held
+        self.source, self.layout = source, layout
         # TensorFlow's one reader that begins anywhere compares checksums.
         self.verifies = source.verify or (self.away is not None and self.away[0].direct)
         self.fetches = self.fetches and not self.verifies
@@ -162,7 +162,8 @@ class _Records(MappedReader):
         return VerifiedRecords(self._checked_files(), self.index, self.parts, hold, self.parts_of, self.parse)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return "" if self.verifies else super().python(features, ram_budget)
+        said = "" if self.verifies else super().python(features, ram_budget)
+        return said or (JSON_FIELDS if any(name in self.layout.fields for name in features) else "")
 
     def _checked_files(self) -> list[tuple[str, int]]:
         """The files as TensorFlow's reader takes them: what lies elsewhere by its address, or fetched as a whole."""
@@ -176,7 +177,7 @@ class _Records(MappedReader):
         return self.source.feature_of(feature, content)
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        return self.source.parse(self.lists, self.label_columns, features, parts[""])
+        return self.source.parse(self.layout, self.label_columns, features, parts[""])
 
 
 def index_tfrecord(path: str, size: int) -> ShardRecords:
@@ -221,13 +222,7 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
     return ShardRecords(offsets, lengths.astype(np.int32)[:, None], damage)
 
 
-def _labels(shard: Found, offsets: Any, lengths: Any, key: bytes, read: Callable[[int, int], memoryview]) -> list[Any]:
+def _labels(shard: Found, offsets: Any, lengths: Any, key: str, read: Callable[[int, int], memoryview]) -> list[Any]:
     """The label of each record of a shard, as it is stored; `read` takes an offset and a length."""
-    found: list[Any] = []
-    for row, (offset, length) in enumerate(zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)):
-        try:
-            value = read_key(read(offset, length), key)
-        except ValueError as error:
-            raise OpError("PG431", f"{shard.path}#{row} is no `tf.Example`: {error}", field="path") from None
-        found.append(label_in(value, key, f"{shard.path}#{row}"))
-    return found
+    places = zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)
+    return [label_in(read(offset, length), key, f"{shard.path}#{row}") for row, (offset, length) in enumerate(places)]

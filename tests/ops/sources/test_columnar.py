@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -152,6 +154,7 @@ def test_of_columns_with_one_name_the_number_says_which(folder: Path) -> None:
 def test_truth_and_sets_of_several_types() -> None:
     assert [text_of(True), text_of(np.False_)] == ["True", "False"], "as a table of text has them"
     assert text_of({1, "cat"}) == text_of({"cat", 1})
+    assert json.loads(text_of({"n": 1, "at": date(2024, 1, 5)})) == {"n": 1, "at": "2024-01-05"}, "as databases give JSON"
 
 
 def test_each_split_has_a_table_of_its_own(folder: Path) -> None:

@@ -1,20 +1,25 @@
-"""Fields of members that are JSON, as img2dataset and others write them: labels, weights and tensors, at any depth."""
+"""Fields of members and columns that are JSON, as img2dataset and others write them: labels, weights and tensors, at any depth."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from record_files import WRITERS, png
 
 import pipegen
 from pipegen.errors import DataError, OpError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.json_fields import field_of, taken_apart
+from pipegen.ops.sources.dataframe import DataFrame
+from pipegen.ops.sources.records.json_fields import column_and_path, field_of, taken_apart
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 COUNT = 12
@@ -36,7 +41,9 @@ def about(i: int) -> dict[str, Any]:
 def written(folder: Path, op: str, **changes: Any) -> Path:
     every = [{**about(i), **(changes if i == COUNT - 1 else {})} for i in range(COUNT)]
     records = [{"png": png(i, i, i), "json": one if op == "mds" else json.dumps(one)} for i, one in enumerate(every)]
-    return WRITERS[op](folder / f"a.{'tar' if op == 'webdataset' else op}", records)
+    file = folder / f"a.{'tar' if op == 'webdataset' else op}"
+    WRITERS[op](file, records)
+    return file
 
 
 def spec(file: Path, op: str, features: dict[str, Any] = FEATURES, **more: Any) -> dict[str, Any]:
@@ -50,11 +57,66 @@ def spec(file: Path, op: str, features: dict[str, Any] = FEATURES, **more: Any) 
     }
 
 
+OUTPUT = {"x": "image", "y": ["label", "name", "box", "score"], "sample_weight": "weight"}
+
+
+def write_csv(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+    pd.DataFrame(rows).to_csv(file, index=False)
+
+
+def write_sql(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+    with sqlite3.connect(file) as opened:
+        pd.DataFrame(rows).to_sql("photos", opened, index=False)
+    opened.close()
+
+
+def write_parquet(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+    pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+    pd.DataFrame(rows).to_parquet(file)
+
+
+def write_jsonl(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+    file.write_text("\n".join(map(json.dumps, rows)))
+
+
+TABLES: dict[str, Any] = {"csv": write_csv, "sql": write_sql, "parquet": write_parquet, "jsonl": write_jsonl}
+
+
+def of_table(folder: Path, op: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The arguments of a source that reads a table with these rows."""
+    file = folder / f"a.{op}"
+    TABLES[op](file, rows)
+    return {"url": f"sqlite:///{file}", "query": "select * from photos"} if op == "sql" else {"path": str(file)}
+
+
 @pytest.mark.tf
-@pytest.mark.parametrize("op", ["webdataset", "zip", "mds"])
-def test_fields_of_json_are_features(tmp_path: Path, op: str) -> None:
-    output = {"x": "image", "y": ["label", "name", "box", "score"], "sample_weight": "weight"}
-    pipe = pipegen.build(spec(written(tmp_path, op), op, output=output), runtime={"jit": "never"})
+@pytest.mark.parametrize(
+    "op",
+    [
+        *("webdataset", "zip", "mds", "tfrecord", "csv"),
+        *(pytest.param(op, marks=pytest.mark.nightly) for op in ("tfrecord.gz", "array_record", "sql", "parquet", "jsonl")),
+    ],
+)
+def test_fields_of_json_are_features(tmp_path: Path, op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where the rows of a query are kept
+    if op in TABLES:
+        rows = [{"file": f"{i}.png", "json": json.dumps(about(i))} for i in range(COUNT)]
+        for i in range(COUNT):
+            (tmp_path / f"{i}.png").write_bytes(png(i, i, i))
+        features = {name: {**{k: v for k, v in f.items() if k != "key"}, "column": f["key"]} for name, f in FEATURES.items()}
+        made = spec(tmp_path, op, output=OUTPUT)
+        made["source"] = {
+            op: of_table(tmp_path, op, rows)
+            | {"features": features | {"image": {"kind": "image", "column": "file", "root": str(tmp_path)}}}
+        }
+    else:
+        name, _, packed = op.partition(".")
+        file = written(tmp_path, name)
+        made = spec(file, name, output=OUTPUT)
+        if packed:
+            file.write_bytes(gzip.compress(file.read_bytes()))
+            made["source"][name]["compression"] = "gzip"
+    pipe = pipegen.build(made, runtime={"jit": "never"})
     seen = 0
     for split in pipe.splits:
         for x, (label, name, box, score), weight in pipe.dataset(split, epoch=0).as_numpy_iterator():
@@ -72,15 +134,22 @@ def test_fields_of_json_are_features(tmp_path: Path, op: str) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("op", ["webdataset", "mds"])
+@pytest.mark.parametrize("op", ["webdataset", "mds", "tfrecord", "array_record"])
 def test_labels_are_found_by_reading_them_once(tmp_path: Path, op: str) -> None:
     features = {"image": FEATURES["image"], "label": {"kind": "label", "key": "json.meta.name"}}
     pipe = pipegen.build(spec(written(tmp_path, op), op, features))
     assert pipe.class_names == ("a", "b")
 
 
+@pytest.mark.parametrize("op", ["webdataset", "mds", "tfrecord"])
+def test_only_what_is_json_is_read_by_python(tmp_path: Path, op: str) -> None:
+    features = {name: FEATURES[name] for name in ("image", "label")}
+    listing = sources()[op].model_validate({"path": str(written(tmp_path, op)), "features": features}).list(tmp_path)
+    assert [listing.readers[""].python([name], 0) for name in features] == ["", "fields of JSON"]
+
+
 @pytest.mark.tf
-@pytest.mark.parametrize("op", ["webdataset", "mds"])
+@pytest.mark.parametrize("op", ["webdataset", "mds", "tfrecord"])
 def test_a_record_that_lacks_a_field_is_named(tmp_path: Path, op: str) -> None:
     features = {"image": FEATURES["image"], "label": FEATURES["label"], "box": FEATURES["box"]}
     made = spec(written(tmp_path, op, boxes=[]), op, features, output={"x": "image", "y": "box"})
@@ -96,6 +165,12 @@ def test_a_record_that_lacks_a_field_is_named(tmp_path: Path, op: str) -> None:
     ("mds", "json", "label", "holds `json`"),
     ("mds", "png.a", "label", "no column 'png.a'"),
     ("mds", "json.label", "image", "is a picture"),
+    ("tfrecord", "json.lable", "label", "has no 'lable', but 'label'"),
+    ("tfrecord", "json.meta", "tensor", "'meta' holds"),
+    ("tfrecord", "png.a", "label", "it is not JSON"),
+    ("tfrecord", "xml.a", "label", "has no key 'xml.a'"),
+    ("tfrecord", "json.label", "image", "is a picture"),
+    ("array_record", "json.boxes.7", "tensor", "has no 'boxes.7'"),
     ("webdataset", "json.lable", "label", "has no 'lable', but 'label', 'score', 'boxes', 'meta', 'caption'"),
     ("webdataset", "json.meta.site", "label", "has no 'meta.site', but 'name', 'weight'"),
     ("webdataset", "json.boxes.7", "tensor", "has no 'boxes.7'"),
@@ -124,6 +199,44 @@ def test_a_picture_is_no_field_of_json() -> None:
 ])  # fmt: skip
 def test_a_key_is_a_member_and_a_path(key: str, member: str, path: tuple[str, ...]) -> None:
     assert taken_apart(key) == (member, path)
+
+
+@pytest.mark.parametrize(("key", "columns", "column", "path"), [
+    ("a.b.c", ["a"], "a", ("b", "c")), ("a.b.c", ["a", "a.b"], "a.b", ("c",)), ("a.b", ["b"], "a.b", ()), ("a", ["a"], "a", ()),
+])  # fmt: skip
+def test_the_longest_column_counts(key: str, columns: list[str], column: str, path: tuple[str, ...]) -> None:
+    assert column_and_path(key, columns) == (column, path)
+
+
+@pytest.mark.parametrize(("wanted", "says"), [
+    ("about.n", None),
+    ("about.m", "the JSON in the column 'about', row 0 of `data`: it has no 'm', but 'n', 'at'"),
+    ("about.at", "'at' of the JSON in 'about', row 0 of `data`, is an object"),
+    ("file.n", "no column is named 'file.n', and 'file' in row 0 of `data` holds no field: it is not JSON"),
+    ("abuot.n", "`data` has no column 'abuot.n'"),
+])  # fmt: skip
+def test_a_field_of_a_column_is_a_column(tmp_path: Path, wanted: str, says: str | None) -> None:
+    """For `where` and `join` as well; a row without the field has an empty cell."""
+    own = {"file": ["a", "b", "c", "d"], "about": ['{"n": 1, "at": {"site": "x"}}', '{"at": {"site": "y"}, "n": 2}', "", '{"n": null}']}
+    features = {"n": {"kind": "tensor", "column": wanted}, "site": {"kind": "label", "column": "about.at.site"}}
+    source = DataFrame.model_validate({"features": features, "where": f"`{wanted}` != '' and `about.at.site` in ['x', 'y']"})
+    if says is not None:
+        with pytest.raises(OpError) as raised:
+            source.list(tmp_path, data=own)
+        assert any(says in one.message for one in raised.value.every), [one.message for one in raised.value.every]
+        return
+    for about in (own["about"], [json.loads(text) if text else None for text in own["about"]]):  # as text, and as a library has read it
+        found = source.list(tmp_path, data=own | {"about": about})
+        assert (found.columns["n"].tolist(), found.class_names, found.keys) == ([1, 2], ("x", "y"), ("0", "1"))
+
+
+def test_a_joined_table_has_its_key_in_json(tmp_path: Path) -> None:
+    arguments = of_table(tmp_path, "csv", [{"about": json.dumps({"id": id_, "age": age})} for id_, age in (("p", 30), ("q", 40))])
+    join = {"table": {"csv": arguments}, "on": {"patient": "about.id"}}
+    source = DataFrame.model_validate({"features": {"age": {"kind": "tensor", "column": "about.age"}}, "join": join})
+    assert source.list(tmp_path, data={"patient": ["q", "p", "q"]}).columns["age"].tolist() == [40, 30, 40]
+    with pytest.raises(OpError, match="has the key 'r'"):
+        source.list(tmp_path, data={"patient": ["r"]})
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
-"""Fields of members that are JSON: `json.label` is what stands under `label` in the member `json`, `meta.json.a.b` in `meta.json`."""
+"""Fields of members and columns that are JSON: `json.label` is what stands under `label` in the member `json`."""
 
 from __future__ import annotations
 
 import io
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 JSON = "json"
 JSON_FIELDS = "fields of JSON"
@@ -18,32 +21,56 @@ def taken_apart(key: str) -> tuple[str, tuple[str, ...]]:
     return (key, ()) if at is None else (".".join(parts[: at + 1]), tuple(parts[at + 1 :]))
 
 
+def column_and_path(key: str, columns: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Returns the column that a key begins with, and the path of a field in its JSON; no path where the key names no such column."""
+    parts = key.split(".")
+    ends = (end for end in range(len(parts) - 1, 0, -1) if ".".join(parts[:end]) in columns)
+    at = next(ends, len(parts))
+    return ".".join(parts[:at]), tuple(parts[at:])
+
+
+class MissingFieldError(ValueError):
+    """JSON that lacks a field."""
+
+
+def value_at(content: Any, path: tuple[str, ...]) -> Any:
+    """Returns a field of JSON as Python has it; true and false are 1 and 0.
+
+    Args:
+        content: Text or bytes of JSON, or the objects and lists that a library has made of it.
+        path: The names of the fields that lead there, and the places in lists.
+
+    Raises:
+        MissingFieldError: Where there is none.
+        ValueError: Where it is not JSON.
+    """
+    try:
+        value = json.loads(content) if isinstance(content, (str, bytes)) else content
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+    for done, name in enumerate(path):
+        if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict) and name in value:
+            value = value[name]
+        else:
+            known = ", ".join(map(repr, list(value)[:8])) if isinstance(value, dict) else f"{value!r:.60}"
+            raise MissingFieldError(f"it has no {'.'.join(path[: done + 1])!r}, but {known or 'nothing'}")
+    return int(value) if isinstance(value, bool) else value
+
+
 def field_of(content: bytes, path: tuple[str, ...]) -> bytes:
     """Returns a field as a member of its own would hold it: text and numbers as text, lists of numbers as an `.npy` file of float32.
 
     Raises:
         ValueError: Where there is none, or it is something else.
     """
-    try:
-        value = json.loads(content)
-    except ValueError as error:
-        raise ValueError(f"it is not JSON: {error}") from None
-    for done, name in enumerate(path):
-        if isinstance(value, list) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
-        elif isinstance(value, dict) and name in value:
-            value = value[name]
-        else:
-            known = ", ".join(map(repr, list(value)[:8])) if isinstance(value, dict) else f"{value!r:.60}"
-            raise ValueError(f"it has no {'.'.join(path[: done + 1])!r}, but {known or 'nothing'}")
-    return _as_member(value, ".".join(path))
+    return _as_member(value_at(content, path), ".".join(path))
 
 
 def _as_member(value: Any, named: str) -> bytes:
     import numpy as np
 
-    if isinstance(value, bool):
-        return str(int(value)).encode()
     if isinstance(value, float) and value.is_integer():
         return str(int(value)).encode()
     if isinstance(value, (int, float, str)):

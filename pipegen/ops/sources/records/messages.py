@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.advice import write
@@ -10,13 +12,16 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.records.json_fields import column_and_path, field_of
+from pipegen.ops.sources.records.stored import how_field_stored
 from pipegen.ops.sources.records.tf_example import read_example, read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pipegen.ops.sources.records.features import RecordFeature
-    from pipegen.ops.sources.records.tf_example import Value
+    from pipegen.ops.sources.records.stored import Stored
+    from pipegen.ops.sources.records.tf_example import Buffer, Held, Value
 
 
 def check_content(content: str, features: Mapping[str, RecordFeature]) -> None:
@@ -56,22 +61,83 @@ def check_keys(features: Mapping[str, RecordFeature], record: Mapping[str, Value
     Raises:
         OpError: `PG431`.
     """
+    fields = layout_of(features, record).fields
     for name, feature in features.items():
-        problem = _misfit(name, feature, feature.key or name, record)
+        problem = _misfit(name, feature, feature.key or name, record) if name not in fields else None
         if problem is not None:
             raise problem
 
 
-def label_in(value: Value | None, key: bytes, place: str) -> int | float | bytes:
-    """Returns what a record stores of its class.
+@dataclass(frozen=True)
+class JsonField:
+    """A feature that is a field of JSON.
+
+    Attributes:
+        key: What holds the JSON in a record.
+        stored: How the field is stored.
+        read: Takes the field out of the JSON.
+    """
+
+    key: str
+    stored: Stored
+    read: Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of messages, as the first record has it.
+
+    Attributes:
+        held: The type of the list that each key holds.
+        fields: The features that are fields of JSON.
+    """
+
+    held: Mapping[str, Held | None]
+    fields: Mapping[str, JsonField]
+
+
+def layout_of(features: Mapping[str, RecordFeature], record: Mapping[str, Value]) -> Layout:
+    """Returns the layout of the first record, for these features.
 
     Raises:
-        OpError: `PG431` where it is neither.
+        OpError: `PG431` where JSON in it has no such field as a feature is, or it is something else.
     """
-    if value is None or len(value.items) != 1:
+    found = {}
+    for name, feature in features.items():
+        key, path = _key_and_path(feature.key or name, record)
+        content = record[key].items[0] if path else None
+        if isinstance(content, bytes):
+            found[name] = JsonField(key, how_field_stored(name, feature, key, path, content), partial(field_of, path=path))
+    return Layout({key: value.held for key, value in record.items()}, found)
+
+
+def label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
+    """Returns what a record stores of its class, under a key or in a field of the JSON under one.
+
+    Raises:
+        OpError: `PG431` where it stores none, or the record is not a `tf.Example`.
+    """
+    parts = key.split(".")
+    try:
+        found = ((end, read_key(record, ".".join(parts[:end]).encode())) for end in range(len(parts), 0, -1))
+        end, value = next((there for there in found if there[1] is not None), (0, None))
+    except ValueError as error:
+        raise OpError("PG431", f"{place} is no `tf.Example`: {error}", field="path") from None
+    path = tuple(parts[end:])
+    if value is None or len(value.items) != 1 or (path and value.held != "bytes"):
         what = "no label" if value is None else f"{count(len(value.items), 'label')} of type {value.held}"
-        raise OpError("PG431", f"{place} has {what} in {key.decode()!r}", field="features")
-    return value.items[0]
+        raise OpError("PG431", f"{place} has {what} in {key!r}", field="features")
+    content = value.items[0]
+    try:
+        return field_of(content, path) if path and isinstance(content, bytes) else content
+    except ValueError as error:
+        raise OpError("PG431", f"{place}, {key!r}: {error}", field="features") from None
+
+
+def _key_and_path(key: str, record: Mapping[str, Value]) -> tuple[str, tuple[str, ...]]:
+    """Returns the key of a record that is meant, and the path of a field in the JSON there."""
+    texts = [name for name, value in record.items() if value.held == "bytes" and len(value.items) == 1]
+    return (key, ()) if key in record else column_and_path(key, texts)
 
 
 def bytes_in(record: bytes, key: str) -> bytes:

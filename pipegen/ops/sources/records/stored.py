@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.records.json_fields import field_of
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.records.features import RecordFeature
@@ -26,6 +27,22 @@ class Stored:
 
     head: bytes = b""
     dtype: str = ""
+
+
+def how_field_stored(name: str, feature: RecordFeature, column: str, path: tuple[str, ...], content: bytes) -> Stored:
+    """Says how a feature that is a field of JSON is stored, from what the column of the first record holds.
+
+    Raises:
+        OpError: `PG431` where that has no such field, or it is something else.
+    """
+    field = f"features.{name}.key"
+    if kind_of(feature).pictured:
+        raise OpError("PG431", f"`{name}` is a picture, and a field of the JSON in {column!r} is text or numbers", field=field)
+    try:
+        content = field_of(content, path)
+    except ValueError as error:
+        raise OpError("PG431", f"the column {column!r} of the first record: {error}", field=field) from None
+    return how_stored(name, feature, content, field)
 
 
 def how_stored(name: str, feature: RecordFeature, content: bytes, field: str) -> Stored:

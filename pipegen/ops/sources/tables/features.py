@@ -38,7 +38,8 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
     it holds class names, or class indices as whole numbers. `tensor`: numbers, of one `dtype`. `weight`: a number of 0 or more, which
     weighs the example in the loss. `array`: paths of files that hold numbers of one `shape`."""
     column: Column | None = None
-    """The name of the column in the header, or its number from 0; by default the feature's own name."""
+    """The name of the column in the header, or its number from 0; by default the feature's own name. `about.label` is the field `label` of
+    cells that hold JSON."""
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
     """The columns of a tensor, stacked into one vector in this order."""
     root: Annotated[str, Field(min_length=1)] | None = None

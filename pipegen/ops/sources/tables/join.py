@@ -97,7 +97,7 @@ class Join(Model):
                 twice.setdefault(key, row)
         keys = left.column(own, "join.on")
         partner = [_SEVERAL if key in twice else rows_of.get(key, _NONE) if key else _NONE for key in keys]
-        shown = tuple(i for i in range(right.width) if i != right.number(other, "join.on"))
+        shown = tuple(i for i in range(right.width) if right.json_place(other)[1] or i != right.number(other, "join.on"))
         return Joined(
             left.called,
             left.file,
@@ -108,6 +108,7 @@ class Join(Model):
             partial(_column, left, right, shown, partner),
             left,
             right,
+            other,
             shown,
             keys,
             partner,
@@ -124,6 +125,7 @@ class Joined(Table):
     Attributes:
         left: The table whose rows these are.
         right: The second table.
+        other: Where the second table has the key.
         shown: The columns of the second table that are added, by their numbers: all but the key.
         keys: The key of each row.
         partner: The row of the second table that has this key: -1 for none, -2 for several.
@@ -134,6 +136,7 @@ class Joined(Table):
 
     left: Table
     right: Table
+    other: Column
     shown: tuple[int, ...]
     keys: Sequence[str]
     partner: Sequence[int]
@@ -208,7 +211,7 @@ class Joined(Table):
         several = [row for row in rows if self.partner[row] == _SEVERAL]
         if several:
             key = self.keys[several[0]]
-            first = self.right.column(self._other_key(), "join.on").index(key)
+            first = self.right.column(self.other, "join.on").index(key)
             places = f"{self.right.place(first)} and {self.right.place(self.twice[key])}"
             keys = {self.keys[row] for row in several}
             more = f", and so do {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
@@ -217,15 +220,12 @@ class Joined(Table):
         if errors:
             raise OpErrors(errors)
 
-    def _other_key(self) -> int:
-        return next(i for i in range(self.right.width) if i not in self.shown)
-
     def _lacking(self, rows: Sequence[int], total: int) -> OpError:
         key, place = self.keys[rows[0]], self.left.place(rows[0])
         more = f"; {count(len(rows) - 1, 'more row')} of {total} have none either" if len(rows) > 1 else ""
         if not key:
             return OpError("PG450", f"{place} has an empty key{more}", field="join.on", help=_DROP)
-        there = self.right.column(self._other_key(), "join.on")
+        there = self.right.column(self.other, "join.on")
         near = close_names(key, sorted(set(there))[:_MOST_COMPARED])
         alike = f"is {near[0]!r} meant?" if near else f"there are keys such as {quoted(list(dict.fromkeys(there))[:3])}"
         message = f"no row of {self.right.called} has the key {key!r} of {place}{more}"

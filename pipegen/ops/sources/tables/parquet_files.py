@@ -171,8 +171,8 @@ class ParquetFiles(Table):
         number = self.number(wanted, field)
         name = (self.names or ())[number]
         check_room(self.num_rows, shape, field, dtype)
-        if number >= len(self.schemas[0].names) or (self.names or ()).count(name) > 1:
-            return super().arrays(wanted, shape, field, dtype)  # inside of a struct
+        if self.json_place(wanted)[1] or number >= len(self.schemas[0].names) or (self.names or ()).count(name) > 1:
+            return super().arrays(wanted, shape, field, dtype)  # inside of JSON, or of a struct
         try:
             columns = [pq.read_table(file, columns=[name], partitioning=None, page_checksum_verification=True)[name] for file in self.files]
             rows = sum(map(len, columns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 from dataclasses import dataclass, fields
@@ -15,6 +16,7 @@ from pipegen.ops.sources.features.label_values import LIST, is_missing, label_te
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.records.findings import UNPACK, compression
+from pipegen.ops.sources.records.json_fields import MissingFieldError, column_and_path, value_at
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 
 if TYPE_CHECKING:
@@ -72,9 +74,9 @@ class Table:
         """
         import numpy as np
 
-        number = self.number(wanted, field)
+        found = self.values(wanted, field)
         check_room(self.num_rows, shape, field, dtype)
-        cells = read_cells(self.columns(number), shape, dtype)
+        cells = read_cells(found, shape, dtype)
         values = None if any(cell is None for cell in cells) else np.array(cells).reshape(len(cells), *shape)
         return checked(values, cells, self.place_in(wanted), shape, field, dtype)
 
@@ -110,13 +112,50 @@ class Table:
         """
         if not self.num_rows:
             raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
-        return tuple(map(text_of, self.columns(self.number(wanted, field))))
+        return tuple(map(text_of, self.values(wanted, field)))
 
     def labels(self, wanted: str | int, field: str) -> Sequence[str]:
         """The labels of a column as text; for arguments and errors see `column`."""
         if not self.num_rows:
             return self.column(wanted, field)
-        return label_texts(self.columns(self.number(wanted, field)))
+        return label_texts(self.values(wanted, field))
+
+    def json_place(self, wanted: str | int) -> tuple[str | int, tuple[str, ...]]:
+        """Returns the column that is meant, and the path of a field in its JSON: `about.label` is `label` in the column `about`."""
+        names = self.names or ()
+        return (wanted, ()) if isinstance(wanted, int) or wanted in names else column_and_path(wanted, names)
+
+    def values(self, wanted: str | int, field: str) -> Iterable[Any]:
+        """The values of a column, or of a field of the JSON in it: `None` where a row lacks it. For arguments and errors see `column`.
+
+        Raises:
+            OpError: `PG421` as well where a cell is not JSON, or no row has the field.
+        """
+        (column, path), cells = self.json_place(wanted), self.columns(self.number(wanted, field))
+        return self._fields(column, path, cells, field) if path else cells
+
+    def _fields(self, column: str | int, path: tuple[str, ...], cells: Iterable[Any], field: str) -> list[Any]:
+        found: list[Any] = []
+        lacking: dict[int, str] = {}
+        place = self.place_in(column)
+        for row, cell in enumerate(cells):
+            value = None
+            try:
+                empty = not cell.strip() if isinstance(cell, (str, bytes)) else is_missing(cell)
+                value = None if empty else value_at(cell, path)
+            except MissingFieldError as error:
+                lacking[row] = str(error)
+            except ValueError as error:
+                message = f"no column is named {'.'.join((str(column), *path))!r}, and {column!r} in {place(row)} holds no field: {error}"
+                raise OpError("PG421", message, field=field, help=f"the columns are {quoted(self.names or ())}") from None
+            if isinstance(value, dict):
+                message = f"{'.'.join(path)!r} of the JSON in {column!r}, {place(row)}, is an object"
+                raise OpError("PG421", message, field=field, help=f"its fields are {quoted(list(value))}")
+            found.append(value)
+        if lacking and all(value is None for value in found):
+            row = next(iter(lacking))
+            raise OpError("PG421", f"the JSON in the column {column!r}, {place(row)}: {lacking[row]}", field=field)
+        return found
 
     def place_in(self, column: str | int) -> Callable[[int], str]:
         """Returns what says where the cell of a row stands, for a column that there is."""
@@ -165,7 +204,7 @@ class Table:
         return range(self.num_rows)
 
     def number(self, wanted: str | int, field: str) -> int:
-        """The number of a column; see `column`."""
+        """The number of a column, also of one that a field of JSON stands in; see `column`."""
         if isinstance(wanted, int):
             if wanted < self.width:
                 return wanted
@@ -174,11 +213,12 @@ class Table:
         if self.names is None:
             help_ = "give the number of the column, from 0; with `header: true` the first line names them"
             raise OpError("PG421", f"the table is read without a header, so it has no column named {wanted!r}", field=field, help=help_)
-        found = [i for i, name in enumerate(self.names) if name == wanted]
+        named, _ = self.json_place(wanted)
+        found = [i for i, name in enumerate(self.names) if name == named]
         if len(found) == 1:
             return found[0]
         if found:
-            message = f"{count(len(found), 'column')} of {self.called} are named {wanted!r}"
+            message = f"{count(len(found), 'column')} of {self.called} are named {named!r}"
             raise OpError("PG421", message, field=field, help=f"give the number of the one that is meant: {', '.join(map(str, found))}")
         near = close_names(str(wanted), self.names)
         help_ = f"is {quoted(near[:1])} meant?" if near else f"its columns are {quoted(self.names)}"
@@ -265,7 +305,8 @@ def as_text(table: Table) -> TextTable:
 
 
 def text_of(value: Any) -> str:
-    """Writes a cell as text: nothing for a missing value, whole numbers without a fraction, `LIST` before each item of a list."""
+    """Writes a cell as text: nothing for a missing value, whole numbers without a fraction, `LIST` before each item of a list, an object as
+    JSON."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bytes):
@@ -275,6 +316,8 @@ def text_of(value: Any) -> str:
         return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
     if is_missing(value):
         return ""
+    if isinstance(value, dict):
+        return json.dumps(value, default=str)
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and value.is_integer():
