@@ -46,6 +46,9 @@ _OWN = Path.cwd() / ".pipegen"
 _SWEEP_S = 20.0
 """Seconds of processor time between two searches of everything that lives for garbage; what one test made is searched after each."""
 
+_FEW = 2000
+"""Objects that a test may leave, and nothing is searched after it."""
+
 _ALL_TF = re.compile(r"^pytestmark = \[?pytest\.mark\.tf\b", re.MULTILINE)
 
 _HAS_TESTS = {
@@ -206,7 +209,8 @@ def sweep(swept: dict[str, float], pytestconfig: pytest.Config) -> Iterator[None
     elif time.process_time() - swept["at"] > _SWEEP_S:
         gc.collect()
     else:
-        gc.collect(1)
+        if gc.get_count()[0] > _FEW:
+            gc.collect(1)
         return
     swept["at"] = time.process_time()
 

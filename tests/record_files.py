@@ -10,7 +10,7 @@ import struct
 import tarfile
 import zipfile
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,7 @@ def examples(shard: int, count: int, classes: int = 4) -> list[dict[str, Any]]:
     return found
 
 
+@lru_cache(maxsize=256)
 def checksum(content: bytes) -> bytes:
     return struct.pack("<I", int(masked_crc32c(np.frombuffer(content, np.uint8)[None])[0]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import grimp
@@ -30,10 +31,15 @@ NAMED_BY_WHAT_THEY_MAKE = {
 """Annotations that name a class whose module imports this one."""
 
 
+@cache
+def found(*, annotations: bool) -> dict[str, frozenset[str]]:
+    graph = grimp.build_graph("pipegen", exclude_type_checking_imports=not annotations, cache_dir=None)
+    return {module: frozenset(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+
+
 def imports(*, annotations: bool) -> dict[str, set[str]]:
     """Returns what each module imports, wherever in it."""
-    graph = grimp.build_graph("pipegen", exclude_type_checking_imports=not annotations, cache_dir=None)
-    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    return {module: set(named) for module, named in found(annotations=annotations).items()}
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
