@@ -34,7 +34,10 @@ def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], 
 
 def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as one node of each graph that calls it, whose own nodes cost nothing until it is run."""
-    return function if tf.executing_eagerly() else partial(call, tf.function(function, autograph=False))
+    if tf.executing_eagerly():
+        return function
+    # Where the usual node calls it, TensorFlow would write it into the graph, and its nodes would cost a step each.
+    return partial(call, tf.function(function, autograph=False, experimental_attributes={"_noinline": True}))
 
 
 def call(function: Callable[..., Any], *given: Any) -> Any:
