@@ -92,14 +92,17 @@ def environment(copy: Path, **more: str) -> dict[str, str]:
 
 
 def note_lines(copy: Path, folders: Sequence[str], asked: Sequence[str], kept: Path) -> None:
-    """Runs tests once with coverage, and keeps what they ran."""
-    kept.mkdir(parents=True, exist_ok=True)
+    """Runs tests once with coverage, and keeps what they ran; of a run that is broken off, nothing."""
+    making = kept.with_name(f"{kept.name}.part")
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir(parents=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "covering", "-p", "no:cacheprovider", *asked]
-    told = environment(copy, COVERING=str(kept), COVERING_SOURCE=os.pathsep.join(str(copy / folder) for folder in folders))
+    told = environment(copy, COVERING=str(making), COVERING_SOURCE=os.pathsep.join(str(copy / folder) for folder in folders))
     done = subprocess.run(command, cwd=copy, env=told, capture_output=True, text=True, check=False)
     print(*done.stdout.splitlines()[-1:], flush=True)
-    if not any(kept.glob("*.json")):
-        raise SystemExit(f"no test ran: {' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    if done.returncode not in (0, 1) or not any(making.glob("*.json")):
+        raise SystemExit(f"the tests did not run to their end: {' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    making.rename(kept)
 
 
 def noted(kept: Path) -> Tests:
