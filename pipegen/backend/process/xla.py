@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from pipegen.backend.process.quiet import quietly
 from pipegen.log import log
-from pipegen.ops.lowering import target
 from pipegen.ops.lowering.once import call
+from pipegen.ops.lowering.target import for_xla
 
 
 def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | None = None, *, jit: bool = True) -> Callable[..., Any]:
@@ -25,14 +25,14 @@ def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | 
         signature: Types of which it is traced once a process.
         jit: If not, it is plain TensorFlow, one node all the same.
     """
+    if not jit:
+        return partial(call, tf.function(function, autograph=False, input_signature=signature))
 
     def traced(*given: Any) -> Any:
-        with target.compiled():
+        with for_xla():
             return function(*given)
 
     traced.__name__ = getattr(function, "__name__", traced.__name__)
-    if not jit:
-        return partial(call, tf.function(function, autograph=False, input_signature=signature))
     made: Callable[..., Any] = tf.function(traced, jit_compile=True, autograph=False, input_signature=signature)
     return made
 

@@ -22,13 +22,15 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
     """
     if tf.executing_eagerly():
         return function(*tensors, **options)
-    found: tf.Tensor = call(_traced(function, tuple(options.items()), target()), *tensors)
+    found: tf.Tensor = call(_traced(function, tuple(options.items()), (target(), is_compiled())), *tensors)
     return found
 
 
 # Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
 @lru_cache(maxsize=16)
-def _traced(function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: str) -> Callable[..., tf.Tensor]:
+def _traced(
+    function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: tuple[str, bool]
+) -> Callable[..., tf.Tensor]:
     return tf.function(partial(function, **dict(options)), autograph=False)
 
 
@@ -53,13 +55,14 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
     tensors = [one for one in tf.nest.flatten(given) if isinstance(one, tf.Tensor)]
     results = tf.nest.flatten(concrete.structured_outputs)
     node = tf.raw_ops.Case if is_stateful(concrete) else tf.raw_ops.StatelessCase
-    found = node(
-        branch_index=tf.constant(0),
-        input=[*tensors, *concrete.captured_inputs],
-        Tout=[one.dtype for one in results],
-        branches=[concrete],
-        output_shapes=[one.shape.as_proto() for one in results],
-    )
+    with tf.device("CPU"):  # a branch runs where its node does, and no accelerator decodes
+        found = node(
+            branch_index=tf.constant(0),
+            input=[*tensors, *concrete.captured_inputs],
+            Tout=[one.dtype for one in results],
+            branches=[concrete],
+            output_shapes=[one.shape.as_proto() for one in results],
+        )
     return tf.nest.pack_sequence_as(concrete.structured_outputs, found)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal
 
-from pipegen.ops.lowering.target import target
+from pipegen.ops.lowering.target import meanwhile, target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from typing import TypeAlias
 
     import tensorflow as tf
@@ -33,14 +32,9 @@ _READ_OF = 8
 _usual = ContextVar("usual", default=False)
 
 
-@contextmanager
-def usual_sizes() -> Iterator[None]:
+def usual_sizes() -> AbstractContextManager[None]:
     """Lets what is traced meanwhile take for granted that no image is much larger than what it is resized to."""
-    token = _usual.set(True)
-    try:
-        yield
-    finally:
-        _usual.reset(token)
+    return meanwhile(_usual, True)
 
 
 def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antialias: bool = False) -> tf.Tensor:

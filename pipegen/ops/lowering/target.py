@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 Target = Literal["process", "file", "converter", "device"]
 """`process`: this one. `file`: any process with TensorFlow. `converter`: another runtime, which has the ordinary operations alone.
 `device`: XLA on an accelerator, perhaps."""
 
-_target: ContextVar[Target] = ContextVar("target", default="process")
+_T = TypeVar("_T")
 
 
 @contextmanager
-def made_for(target: Target) -> Iterator[None]:
-    """Lets what is traced meanwhile be made for a target."""
-    token = _target.set(target)
+def meanwhile(variable: ContextVar[_T], value: _T) -> Iterator[None]:
+    """Gives a variable a value for what is traced within."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _target.reset(token)
+        variable.reset(token)
+
+
+_target: ContextVar[Target] = ContextVar("target", default="process")
+
+
+def made_for(target: Target) -> AbstractContextManager[None]:
+    """Lets what is traced meanwhile be made for a target."""
+    return meanwhile(_target, target)
 
 
 def target() -> Target:
@@ -34,14 +43,9 @@ def target() -> Target:
 _compiled: ContextVar[bool] = ContextVar("compiled", default=False)
 
 
-@contextmanager
-def compiled() -> Iterator[None]:
+def for_xla() -> AbstractContextManager[None]:
     """Lets what is traced meanwhile be compiled by XLA as a whole."""
-    token = _compiled.set(True)
-    try:
-        yield
-    finally:
-        _compiled.reset(token)
+    return meanwhile(_compiled, True)
 
 
 def is_compiled() -> bool:
@@ -52,14 +56,9 @@ def is_compiled() -> bool:
 _elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
 
 
-@contextmanager
-def may_run_elsewhere() -> Iterator[None]:
+def may_run_elsewhere() -> AbstractContextManager[None]:
     """Lets what is traced meanwhile read nothing that only this process has."""
-    token = _elsewhere.set(True)
-    try:
-        yield
-    finally:
-        _elsewhere.reset(token)
+    return meanwhile(_elsewhere, True)
 
 
 def runs_elsewhere() -> bool:
@@ -70,14 +69,9 @@ def runs_elsewhere() -> bool:
 _around: ContextVar[Any] = ContextVar("around", default=None)
 
 
-@contextmanager
-def called_in(graph: Any) -> Iterator[None]:
+def called_in(graph: Any) -> AbstractContextManager[None]:
     """Lets what is traced meanwhile, for a function that TensorFlow makes ready anew at each call, take what is large from `graph`."""
-    token = _around.set(graph)
-    try:
-        yield
-    finally:
-        _around.reset(token)
+    return meanwhile(_around, graph)
 
 
 def graph_around() -> Any:
