@@ -575,6 +575,19 @@ def test_lists_that_were_written_as_text_are_not_split(cell: str, tmp_path: Path
     assert found.class_names == ("cat", "dog")
 
 
+def test_of_json_a_field_is_the_label(tmp_path: Path) -> None:
+    """The advice for a column of objects, followed, works."""
+    data = {"about": ['{"label": "cat", "n": 1}', '{"label": "dog", "n": 2}']}
+
+    def listed(column: str) -> Any:
+        return sources()["dataframe"](features={"label": {"kind": "label", "column": column}}).list(tmp_path, None, data)
+
+    with pytest.raises(OpErrors, match="an object that was written as text") as raised:
+        listed("about")
+    assert "`about.label`" in str(raised.value.every[0].help)
+    assert listed("about.label").class_names == ("cat", "dog")
+
+
 @pytest.mark.parametrize(
     ("folders", "severity"),
     [(["1", "2", "10", "11", "100"], "warning"), (["1", "2", "3"], "info"), (["0", "1", "2"], None), (["00", "01"], None), (["cat"], None)],

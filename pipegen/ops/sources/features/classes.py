@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.suggest import closest
@@ -33,6 +34,7 @@ _LISTED = 12
 _ALL_OF_THEM = "give `classes` all of them, or leave such rows out"
 _NO_LABEL = "`ignore: [-1]` leaves rows of -1 out; where all are -1, which stands for no label, leave the feature out"
 _SHOWN = 3
+_OBJECT = re.compile(r"""\{\s*["'][^"']*["']\s*:""")
 
 
 def read_labels(
@@ -162,12 +164,17 @@ def check_written_lists(texts: Sequence[str], classes: Classes, where: Callable[
     example = written_lists([text for text in texts if text not in listed])
     if example is None:
         return
-    help_ = (
-        "write the labels of a row joined, such as `cat,dog`, and give the feature `separator: ','`",
-        "`jsonl`, `parquet` and `dataframe` take lists as they are",
-        "if these are the names of classes, list them in `classes`",
+    what, help_ = (
+        "a list",
+        (
+            "write the labels of a row joined, such as `cat,dog`, and give the feature `separator: ','`",
+            "`jsonl`, `parquet` and `dataframe` take lists as they are",
+        ),
     )
-    raise OpError("PG420", f"{where(example)} is {example!r}, a list that was written as text", help=help_)
+    if _OBJECT.match(example):
+        what, help_ = "an object", ("name a field of it behind the column or key: `about.label` is `label` in the JSON of `about`",)
+    named = "if these are the names of classes, list them in `classes`"
+    raise OpError("PG420", f"{where(example)} is {example!r}, {what} that was written as text", help=(*help_, named))
 
 
 def _numbered(
