@@ -164,15 +164,15 @@ def check_written_lists(texts: Sequence[str], classes: Classes, where: Callable[
     example = written_lists([text for text in texts if text not in listed])
     if example is None:
         return
-    what, help_ = (
-        "a list",
-        (
+    if _OBJECT.match(example):
+        what = "an object"
+        help_ = ["name a field of it behind the column or key: `about.label` is `label` in the JSON of `about`"]
+    else:
+        what = "a list"
+        help_ = [
             "write the labels of a row joined, such as `cat,dog`, and give the feature `separator: ','`",
             "`jsonl`, `parquet` and `dataframe` take lists as they are",
-        ),
-    )
-    if _OBJECT.match(example):
-        what, help_ = "an object", ("name a field of it behind the column or key: `about.label` is `label` in the JSON of `about`",)
+        ]
     named = "if these are the names of classes, list them in `classes`"
     raise OpError("PG420", f"{where(example)} is {example!r}, {what} that was written as text", help=(*help_, named))
 
