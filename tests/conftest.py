@@ -13,13 +13,14 @@ import sys
 import tempfile
 import time
 import zlib
+from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from nightly_parts import PARTS
+from nightly_parts import PARTS, has_nightly_tests
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -54,7 +55,7 @@ _ALL_TF = re.compile(r"^pytestmark = \[?pytest\.mark\.tf\b", re.MULTILINE)
 _HAS_TESTS = {
     "not tf": lambda text: not _ALL_TF.search(text),
     "smoke": lambda text: "mark.smoke" in text,
-    "nightly": lambda text: "mark.nightly" in text,
+    "nightly": has_nightly_tests,
 }
 """For `-m` with these words: whether a file can have tests of them. Others are not read, which takes half a minute in all."""
 
@@ -149,9 +150,25 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def _leave_to_the_night(items: list[pytest.Item]) -> None:
+    """Marks cases of tests with `by_day(n)` as nightly: all but n, which are spread over them. A case that is asked for alone runs."""
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("by_day"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for own in cases.values():
+        (most,) = own[0].get_closest_marker("by_day").args
+        by_day = {place * len(own) // most for place in range(most)}
+        for place, item in enumerate(own):
+            if place not in by_day:
+                item.add_marker(pytest.mark.nightly)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Nightly tests, and those beside other libraries, run where `-m` names them. Files that need TensorFlow come first: some take a
     minute, and whichever process is done early takes the quick ones."""
+    _leave_to_the_night(items)
     if not _chosen(config, "nightly"):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]

@@ -76,10 +76,15 @@ def parts_of(path: str) -> list[str]:
     return [name for name, part in PARTS.items() if part.has(path)]
 
 
+def has_nightly_tests(text: str) -> bool:
+    """Whether a file of tests can have some that run by night alone."""
+    return "mark.nightly" in text or "mark.by_day" in text
+
+
 def files(root: Path) -> list[str]:
     """Files with nightly tests, as named from the root."""
     found = sorted((root / "tests").rglob("test_*.py"))
-    return [str(path.relative_to(root)) for path in found if "mark.nightly" in path.read_text(encoding="utf-8")]
+    return [str(path.relative_to(root)) for path in found if has_nightly_tests(path.read_text(encoding="utf-8"))]
 
 
 def table() -> str:

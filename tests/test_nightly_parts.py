@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,3 +38,20 @@ def test_a_part_collects_its_nightly_tests_alone() -> None:
     assert [line for line in done.stdout.splitlines() if "::" in line] == [
         "tests/ops/test_wrong_arguments.py::test_every_wrong_argument_is_judged"
     ]
+
+
+def test_cases_are_spread_over_the_day_and_the_night(tmp_path: Path) -> None:
+    """Of seven cases three run by day, and the other four by night; one that is named runs."""
+    mark = "mark" + ".by_day(3)"  # apart: this file has no nightly tests
+    text = f"import pytest\n@pytest.{mark}\n@pytest.mark.parametrize('n', range(7))\ndef test_it(n): pass\n"
+    (tmp_path / "test_cases.py").write_text(text)
+
+    def ran(*more: str) -> list[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "--collect-only", *more]
+        own = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+        done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=True, timeout=100)
+        return re.findall(r"::test_it\[(\d)\]", done.stdout)
+
+    assert (by_day := ran()) == ["0", "2", "4"]
+    assert sorted(by_day + ran("-m", "nightly")) == [*"0123456"]
+    assert ran("test_cases.py::test_it[6]") == ["6"]
