@@ -105,7 +105,9 @@ def _slip(letters: str, by_plain: dict[str, str]) -> str | None:
     best: tuple[float, int, str] | None = None
     for i, (other, name) in enumerate(by_plain.items()):
         for a, b, handicap, limit in _pairs(letters, other):
-            if abs(len(a) - len(b)) > limit or _letters_apart(a, b) > limit or (distance := _distance(a, b)) > limit:
+            if abs(len(a) - len(b)) > limit or len(_letters(b) - _letters(a)) > limit or _letters_apart(a, b) > limit:
+                continue
+            if (distance := _distance(a, b)) > limit:
                 continue
             rank = (distance + handicap + (0.25 if a[0] != b[0] else 0.0), i, name)
             best = min(best, rank) if best else rank
@@ -126,6 +128,11 @@ def _allowed(a: str, b: str) -> int:
     """Returns how many slips two words may be apart: none for two letters, one up to five, a third of the length beyond."""
     length = min(len(a), len(b))
     return 0 if length < 3 else 1 if length < 6 else 2 if length < 9 else 3
+
+
+@lru_cache(_KEPT)
+def _letters(word: str) -> frozenset[str]:
+    return frozenset(word)
 
 
 def _letters_apart(a: str, b: str) -> int:

@@ -50,9 +50,9 @@ class _Files(MutableMapping[str, type[_T]]):
         self._found: dict[str, type[_T]] = {}
 
     def __getitem__(self, name: str) -> type[_T]:
-        if name not in self._names:
-            raise KeyError(name)
         if name not in self._found:
+            if name not in self._names:
+                raise KeyError(name)
             found = _ops_in(f"{self._package}.{name}", self._base)
             if list(found) != [name]:
                 folder = self._package.removeprefix("pipegen.").replace(".", "/")

@@ -140,7 +140,8 @@ def _shared(known: list[Row], given: Mapping[str, Any]) -> int:
 
 def _our_own(name: str) -> list[Row]:
     """Returns a row for a step of ours in another spelling, such as `RandomHue`: its worked example."""
-    own = next((op for op in transforms() if plain(op) == plain(name)), None)
+    letters = plain(name)
+    own = next((op for op in transforms() if plain(op) == letters), None)
     if own is None:
         return []
     example = transforms()[own].examples[0].yaml

@@ -18,9 +18,11 @@ from pipegen.spec.load import load
 HEAD = b"pipegen: 1\nsource: {image_folder: {path: x}}\ntransforms: [{resize: {size: 8}}]\n"
 SOURCE = HEAD[: HEAD.index(b"transforms")]
 SECONDS = 30
-"""No more than a guard against a hang: on a quiet machine the slowest takes three."""
+"""No more than a guard against a hang."""
+QUICK = 2.5
+"""Seconds of processor time that the slowest may take; it takes 0.8."""
 CHILD = """
-import json, os, signal, sys
+import json, os, signal, sys, time
 from pipegen.phases.compilation import inspect
 from pipegen.diagnostics.text import render_text
 
@@ -31,6 +33,7 @@ signal.signal(signal.SIGALRM, stop)
 for name, path in json.loads(sys.stdin.read()):
     os.chdir(os.path.dirname(path) if os.path.isdir(os.path.dirname(path)) else "/")
     signal.alarm(int(sys.argv[1]))
+    began = time.process_time()
     try:
         found = inspect(path)
         shown = render_text(found.diagnostics, sources=found.loaded.texts)
@@ -38,8 +41,9 @@ for name, path in json.loads(sys.stdin.read()):
         result = [name, sorted({d.code for d in found.diagnostics}), longest, len(shown)]
     except BaseException as error:
         result = [name, [repr(error)[:2000]], 0, 0]
+    took = time.process_time() - began
     signal.alarm(0)
-    print(json.dumps(result), flush=True)
+    print(json.dumps([*result, took]), flush=True)
 """
 
 
@@ -136,11 +140,12 @@ HOSTILE: dict[str, tuple[bytes, set[str]]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a spec came to: the codes, lints apart, or what was raised; and what is shown to people."""
+    """What a spec came to: the codes, lints apart, or what was raised; what is shown to people; and the seconds of processor time."""
 
     codes: list[str]
     longest: int
     shown: int
+    took: float
     left: list[str]
 
 
@@ -160,9 +165,9 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     except subprocess.TimeoutExpired as late:
         said = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
     found: dict[str, Outcome] = {}
-    for name, codes, longest, shown in map(json.loads, said.splitlines()):
+    for name, codes, longest, shown, took in map(json.loads, said.splitlines()):
         left = [p.name for p in paths[name].parent.iterdir()] if name in HOSTILE else []
-        found[name] = Outcome([code for code in codes if not code.startswith("PG5")], longest, shown, left)
+        found[name] = Outcome([code for code in codes if not code.startswith("PG5")], longest, shown, took, left)
     return found
 
 
@@ -199,6 +204,7 @@ def test_it_ends_in_a_finding(name: str, outcomes: dict[str, Outcome]) -> None:
     assert set(found.codes) == HOSTILE[name][1]
     assert found.longest < 1000
     assert found.shown < 200_000
+    assert found.took < QUICK
     assert found.left == ["spec.yaml"], "nothing was run"
 
 

@@ -63,12 +63,8 @@ def is_elsewhere(word: str) -> bool:
 
 def with_argument(argument: str, value: Any) -> list[Meaning]:
     """Returns the meanings of the steps that have an argument of a name, which the libraries' own steps come to by that argument alone."""
-    found = [
-        _meaning(library, function.__name__, {argument: value})
-        for library in LIBRARIES
-        for function in _functions(library).values()
-        if plain(argument) in map(plain, inspect.signature(function).parameters)
-    ]
+    letters = plain(argument)
+    found = [_meaning(library, name, {argument: value}) for library in LIBRARIES for name in _taking(library).get(letters, ())]
     return sorted((one for one in found if one.steps), key=lambda one: bool(one.lacking))
 
 
@@ -110,10 +106,24 @@ def _functions(library: str) -> Mapping[str, Callable[..., Steps]]:
     return {plain(name): value for name, value in own.items() if not name.startswith("_")}
 
 
+@cache
+def _parameters(library: str, name: str) -> list[inspect.Parameter]:
+    return list(inspect.signature(_functions(library)[name]).parameters.values())
+
+
+@cache
+def _taking(library: str) -> Mapping[str, list[str]]:
+    """Returns the names of a library's steps by the letters of each argument that they have."""
+    found: dict[str, list[str]] = {}
+    for name, function in _functions(library).items():
+        for letters in dict.fromkeys(plain(p.name) for p in _parameters(library, name)):
+            found.setdefault(letters, []).append(function.__name__)
+    return found
+
+
 def _meaning(library: str, name: str, given: Any) -> Meaning:
     """Returns the meaning of a library's step: a list is the first argument where that has a form, and else all of them in their order."""
-    function = _functions(library)[plain(name)]
-    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "about" and p.kind is p.POSITIONAL_OR_KEYWORD]
+    parameters = [p for p in _parameters(library, plain(name)) if p.name != "about" and p.kind is p.POSITIONAL_OR_KEYWORD]
     names = [p.name for p in parameters]
     if isinstance(given, dict) or given is None or not names:
         return _named(library, name, parameters, given or {})
