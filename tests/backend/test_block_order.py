@@ -90,12 +90,13 @@ def test_a_single_block_is_the_order_of_windows(n: int, window: int, seed: int) 
     )
 
 
-def test_epochs_and_seeds_have_orders_of_their_own() -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.nightly)])
+def test_epochs_and_seeds_have_orders_of_their_own(count: int) -> None:
     rows = [5, 1, 0, 9, 4, 6, 6, 3]
-    first = {tuple(dict.fromkeys(blocks_of(rows, served).tolist())) for served in passes(order(rows, window=1, seed=2), 200)}
-    assert len(first) > 190, "200 of 5,040 orders of seven blocks"
-    assert len({one_pass(order(rows, seed=seed)).tobytes() for seed in range(20)}) == 20
-    assert len({served.tobytes() for served in passes(order(rows, seed=3), 300)}) == 300
+    first = {tuple(dict.fromkeys(blocks_of(rows, served).tolist())) for served in passes(order(rows, window=1, seed=2), count)}
+    assert len(first) > 0.95 * count, "of 5,040 orders of seven blocks"
+    assert len({one_pass(order(rows, seed=seed)).tobytes() for seed in range(count // 10)}) == count // 10
+    assert len({served.tobytes() for served in passes(order(rows, seed=3), count)}) == count
 
 
 def test_a_global_and_the_stored_order_know_no_blocks() -> None:
@@ -126,10 +127,11 @@ def test_what_an_epoch_has_in_common_is_worked_out_once() -> None:
         assert order([5, 1, 0, 9], **other).laid(tf.constant(7, tf.int64)) == ()
 
 
-def test_every_block_comes_first_about_equally_often() -> None:
+@pytest.mark.parametrize("epochs", [900, pytest.param(3000, marks=pytest.mark.nightly)])
+def test_every_block_comes_first_about_equally_often(epochs: int) -> None:
     import tensorflow as tf
 
-    rows, epochs = [3, 8, 1, 12, 5, 7], 3000
+    rows = [3, 8, 1, 12, 5, 7]
     o = order(rows, window=1, seed=5)
     records = o.records(tf.range(epochs, dtype=tf.int64), tf.zeros([epochs], tf.int64)).numpy()
     counts = np.bincount(blocks_of(rows, records), minlength=len(rows))

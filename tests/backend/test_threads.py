@@ -79,8 +79,9 @@ DERIVED: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("split", ["train", "validation"])
+@pytest.mark.by_day(7)  # each kind once, with one of the splits
 @pytest.mark.parametrize("kind", DERIVED)
+@pytest.mark.parametrize("split", ["train", "validation"])
 def test_several_threads_share_a_pass(pipe: Any, split: str, kind: str) -> None:
     pipe.seek(3, 0)
     dataset = DERIVED[kind](pipe, split)

@@ -69,22 +69,22 @@ def script(folder: Path, text: str) -> str:
 
 
 @pytest.mark.timeout(60)
-def test_the_exit_code_is_the_scripts(program: Program, folder: Path) -> None:
+def test_the_exit_code_is_the_scripts(program: Program, cli: Cli, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """First of a process of its own, then without one, which is quicker: the script has one either way."""
     name = script(folder, "import sys; print(sys.argv[1:], __name__); sys.exit(3)")
     seen = program("profile", "a.pipegen.yaml", "--train", name, "--", "--epochs", "2")
     assert (seen.returncode, seen.stdout) == (3, "['--epochs', '2'] __main__\n"), seen.stderr
     name = script(folder, "print('done')")
-    seen = program("profile", "a.pipegen.yaml", "--train", name)
-    assert (seen.returncode, seen.stdout) == (2, "done\n")
+    seen = cli("profile", "a.pipegen.yaml", "--train", name)
+    assert (seen.exit_code, capfd.readouterr().out) == (2, "done\n")
     assert "train.py has taken too few batches" in seen.stderr
     name = script(folder, "raise ValueError('no')")
-    seen = program("profile", "a.pipegen.yaml", "--train", name)
-    assert seen.returncode == 1
-    assert "ValueError: no" in seen.stderr
+    assert cli("profile", "a.pipegen.yaml", "--train", name).exit_code == 1
+    assert "ValueError: no" in capfd.readouterr().err
     name = script(folder, "import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
-    assert program("profile", "a.pipegen.yaml", "--train", name).returncode == 143
-    seen = program("profile", "a.pipegen.yaml", "--train", "missing.py")
-    assert (seen.returncode, seen.stderr) == (2, "pipegen: there is no script missing.py\n")
+    assert cli("profile", "a.pipegen.yaml", "--train", name).exit_code == 143
+    seen = cli("profile", "a.pipegen.yaml", "--train", "missing.py")
+    assert (seen.exit_code, seen.stderr) == (2, "pipegen: there is no script missing.py\n")
 
 
 TRAINS = """\

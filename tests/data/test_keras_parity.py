@@ -52,6 +52,7 @@ def both_subsets(root: Path, fraction: float, seed: int, **arguments: Any) -> li
     return found
 
 
+@pytest.mark.by_day(7)
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize(("fraction", "seed"), [(0.2, 123), (0.29, 0), (0.5, 7), (0.7, 2**32 - 1)])
 def test_the_same_files_as_of_the_utility(

@@ -329,7 +329,7 @@ def test_the_processor_time_is_in_the_parts(photos_of_cameras: Path, name: str) 
     seen = []
     for _ in range(3):
         with traced(frozenset(scopes(executor.plan).values())) as trace:
-            for _ in range(12):
+            for _ in range(6):
                 next(batches)
         seen.append(trace.unattributed)
     assert statistics.median(seen) <= UNATTRIBUTED, seen

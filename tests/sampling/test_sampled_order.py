@@ -107,8 +107,8 @@ def test_shares_join_to_the_whole_and_batches_of_other_sizes_are_cut_from_one_or
 
     made = repeated(np.arange(50) % 7 % 5, 0.5, seed)
     whole = order(made, batch, epoch_steps=steps)
+    parts = [order(made, batch, epoch_steps=steps, shard=(i, hosts)) for i in range(hosts)]
     for step in range(whole.steps):
-        parts = [order(made, batch, epoch_steps=steps, shard=(i, hosts)) for i in range(hosts)]
         joined = [visit for o in parts for visit in zip(*visits(o, 2, o.slots_of(tf.constant(step, tf.int64)).numpy()), strict=True)]
         assert joined == list(zip(*visits(whole, 2, whole.slots_of(tf.constant(step, tf.int64)).numpy()), strict=True))
     assert visits(order(made, 7), 1) == visits(order(made, 20), 1)

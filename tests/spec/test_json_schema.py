@@ -221,9 +221,12 @@ def test_what_the_loader_accepts_the_schema_accepts() -> None:
         if loaded.spec is None or "extends:" in text:
             continue
         seen += 1
-        tree = compose(text, "spec.yaml", Diagnostics())
-        assert tree is not None
-        if errors := [e.message for e in CHECK.iter_errors(tree.value)]:
+        value: Any = loaded.raw
+        if "params" in text:  # whose values are put in there
+            tree = compose(text, "spec.yaml", Diagnostics())
+            assert tree is not None
+            value = tree.value
+        if errors := [e.message for e in CHECK.iter_errors(value)]:
             refused.append((name, errors))
     assert seen > 150
     assert refused == []
