@@ -60,7 +60,11 @@ def made_ready_anew(ds: tf.data.Dataset) -> tuple[set[str], int]:
     return {name for name in nested if "experimental_ints_on_device" not in library[name].attr}, len(nested)
 
 
-@pytest.mark.parametrize("errors", [{}, {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}}], ids=["raise", "skip"])
+@pytest.mark.parametrize(
+    "errors",
+    [pytest.param({}, marks=pytest.mark.nightly), {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}}],
+    ids=["raise", "skip"],
+)
 def test_nothing_is_optimised_for_each_record(errors: dict[str, Any], photo_folder: Path) -> None:
     """A dataset inside a function begins anew for each record: what it maps by runs as it was traced."""
     pipe = pipeline(photo_folder, transforms=[RESIZE], **errors)

@@ -65,7 +65,7 @@ def test_a_large_set_is_permuted_too() -> None:
 
 @pytest.mark.smoke
 @pytest.mark.parametrize(("n", "seed"), [
-    *(pytest.param(n, seed, marks=pytest.mark.nightly) for n, seed in ((13, 0), (16, 1), (17, 17), (43, 2**40 + 1))), (60, 2**63 - 1),
+    *(pytest.param(n, seed, marks=pytest.mark.nightly) for n, seed in ((13, 0), (16, 1), (43, 2**40 + 1), (60, 2**63 - 1))), (17, 17),
 ])  # fmt: skip
 def test_a_thousand_epochs_have_a_thousand_orders(n: int, seed: int) -> None:
     import tensorflow as tf

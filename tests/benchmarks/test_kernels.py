@@ -26,6 +26,7 @@ def test_every_chain_compiles_to_the_same_stages_in_each_arrangement(name: str) 
     assert 1 <= len(found["chain"][0]) <= len(stages["parts"])
 
 
+@pytest.mark.nightly  # no spec runs through the other arrangements; by day the command runs them
 def test_arrangements_agree_on_every_pixel() -> None:
     plan, done = kernels.compile_chain(kernels.CHAINS["erasing, warp"], 8, 2)
     features = kernels.example_batch(plan, 8, 2)

@@ -23,6 +23,7 @@ def test_made_up_records_are_listed_by_class() -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.nightly  # no spec runs through it, and it is run by night
 def test_every_phase_is_measured() -> None:
     found = scale.measure("grouped", 3000)
     assert list(found["phases"]) == ["list", "split", "build", "fingerprint", "first batch"]
@@ -36,6 +37,7 @@ def test_every_phase_is_measured() -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.nightly
 def test_records_in_files_are_indexed_and_begun() -> None:
     found = record_scale.measure("tfrecord", 400, shards=8, size=100)
     assert (found["records"], found["shards"]) == (400, 8)

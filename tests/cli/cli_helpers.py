@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,17 @@ transforms:
 batch: {size: 2}
 """
 """A spec without findings that runs on the `photos` fixture."""
+
+
+@cache
+def program_tree() -> Any:
+    """The commands with their options, made once: typer makes them from all signatures at each call."""
+    from typer.main import get_command
+
+    from pipegen.cli.commands import app
+
+    return get_command(app)
+
 
 Cli = Callable[..., Any]
 Program = Callable[..., "subprocess.CompletedProcess[str]"]

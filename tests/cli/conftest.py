@@ -5,22 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_helpers import GOOD, ROOT, Cli, Program, write_images
-
-
-@cache
-def program_tree() -> Any:
-    """The commands with their options, made once: typer makes them from all signatures at each call."""
-    from typer.main import get_command
-
-    from pipegen.cli.commands import app
-
-    return get_command(app)
+from cli_helpers import GOOD, ROOT, Cli, Program, program_tree, write_images
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import copies
 import pytest
-from cli_helpers import GOOD, ROOT, Cli, Program
+from cli_helpers import GOOD, ROOT, Cli, Program, program_tree
 
 COMMANDS = ("init", "validate", "show", "explain", "preview", "export", "bench", "migrate", "ops", "help", "rule", "schema", "version")
 
@@ -148,12 +148,24 @@ def test_a_closed_pipe_is_silent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_colour_only_on_a_terminal_that_wants_it(tmp_path: Path, good: Path, env: dict[str, str], coloured: bool) -> None:
+def test_colour_only_on_a_terminal_that_wants_it(
+    cli: Cli, tmp_path: Path, good: Path, env: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of its own writes them; within this one nothing is different but who asks."""
     good.write_text(good.read_text().replace("random_flip", "random_flop"))
     here, there = os.openpty()
-    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"PYTHONPATH": str(ROOT), "TERM": "xterm"} | env
-    subprocess.run([sys.executable, "-m", "pipegen", "validate"], cwd=tmp_path, env=environment, stdout=there, check=False)
-    os.close(there)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in ({"TERM": "xterm"} | env).items():
+        monkeypatch.setenv(name, value)
+    if coloured:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run([sys.executable, "-m", "pipegen", "validate"], cwd=tmp_path, env=environment, stdout=there, check=False)
+        os.close(there)
+    else:
+        with open(there, "w", encoding="utf-8") as terminal, monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", terminal)
+            with pytest.raises(SystemExit):
+                program_tree()(["validate"], prog_name="pipegen")
     written = b""
     while True:
         try:
@@ -175,6 +187,7 @@ def test_output_that_the_terminal_cannot_show_is_no_error(program: Program, good
     assert "images 16x16x3 float32" in result.stdout
 
 
+@pytest.mark.by_day(2)  # where it reads from, and where it writes to
 @pytest.mark.parametrize("closed", [0, 1, 2])
 def test_closed_streams_are_no_error(tmp_path: Path, good: Path, closed: int) -> None:
     code = f"import os, sys; os.close({closed}); os.execv(sys.executable, [sys.executable, '-m', 'pipegen', 'validate', '-'])"

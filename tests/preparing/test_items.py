@@ -161,15 +161,19 @@ def prepared(original: dict[str, Any], store: Path, form: str, data: Any = None,
 
 
 @pytest.mark.parametrize(
-    ("op", "form", "epochs"),
+    ("op", "form", "epochs", "splits"),
     [
-        ("coco", "raw", [2]),
-        *(pytest.param(op, form, [0, 2], marks=NIGHTLY) for op in ("coco", "voc", "yolo", "labelme") for form in FORMATS),
+        ("coco", "raw", [2], {"train": 10}),  # by day arrays are validated on, too
+        *(
+            pytest.param(op, form, [0, 2], {"train": 0.7, "validation": 0.3}, marks=NIGHTLY)
+            for op in ("coco", "voc", "yolo", "labelme")
+            for form in FORMATS
+        ),
     ],
 )
 @pytest.mark.parametrize("steps", [CROP, pytest.param(RESIZED, marks=NIGHTLY)], ids=["crop", "resized"])
-def test_annotated_images(op: str, form: str, epochs: list[int], steps: list[Any], tmp_path: Path) -> None:
-    original = spec(drawn(tmp_path / "data", op), steps)
+def test_annotated_images(op: str, form: str, epochs: list[int], splits: dict[str, Any], steps: list[Any], tmp_path: Path) -> None:
+    original = spec(drawn(tmp_path / "data", op), steps, splits={"parts": splits})
     done = prepared(original, tmp_path / "store", form)
     assert done.verified == done.examples > 0
     assert len(done.changes) == (form == "jpeg")
@@ -179,7 +183,7 @@ def test_annotated_images(op: str, form: str, epochs: list[int], steps: list[Any
 @pytest.mark.parametrize(
     ("form", "epochs", "splits"),
     [
-        ("raw", [1], {"parts": {"train": COUNT}}),  # by day images with boxes are validated on, too
+        ("raw", [1], {"parts": {"train": 6, "validation": 3}}),
         *(pytest.param(form, [0, 1], {"parts": {"train": 0.7, "validation": 0.3}}, marks=NIGHTLY) for form in FORMATS),
     ],
 )
