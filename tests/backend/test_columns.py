@@ -55,16 +55,16 @@ def written(pipe: pipegen.Pipeline) -> tuple[GraphDef, GraphDef]:
 
 def test_no_function_holds_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a dataset written for another process needs of each record stands beside its functions, and once."""
-    for graph in graphs(20_000, monkeypatch):
+    for graph in graphs(100_000, monkeypatch):
         assert max(node.ByteSize() for function in graph.library.function for node in function.node_def) < 20_000
-        held = sum(node.ByteSize() for node in graph.node) / 20_000
+        held = sum(node.ByteSize() for node in graph.node) / 100_000
         assert 20 < held < 36, "a path of 13 bytes, where it begins, its row, the label and the id"
 
 
 def test_what_is_written_of_a_derived_dataset_does_not_grow_with_its_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(columns, "_LARGE", 2**8)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    few, many = (graphs(n, monkeypatch)[1].ByteSize() for n in (1_000, 20_000))
+    few, many = (graphs(n, monkeypatch)[1].ByteSize() for n in (1_000, 100_000))
     assert abs(many - few) < 100
     found = files_in(tmp_path / "pipegen")
     assert {kept.kind for kept in found} == {"columns"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import random
 import sys
@@ -41,6 +42,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / f"class_{i % 3}").mkdir(parents=True, exist_ok=True)
         Image.frombytes("RGB", (24, 20), rng.randbytes(24 * 20 * 3)).save(root / f"class_{i % 3}" / f"{i:02d}.jpg")
     return root
+
+
+@pytest.fixture(autouse=True)
+def collects_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each turn the harness searches everything for garbage, which beside a whole suite takes longer than the turn."""
+    monkeypatch.setattr(measure, "gc", SimpleNamespace(collect=lambda: gc.collect(1)))
 
 
 @pytest.fixture(scope="module")

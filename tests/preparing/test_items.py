@@ -163,7 +163,7 @@ def prepared(original: dict[str, Any], store: Path, form: str, data: Any = None,
 @pytest.mark.parametrize(
     ("op", "form", "epochs", "splits"),
     [
-        ("coco", "raw", [2], {"train": 10}),  # by day arrays are validated on, too
+        ("coco", "raw", [2], {"train": 10}),  # by day images without items are validated on, too
         *(
             pytest.param(op, form, [0, 2], {"train": 0.7, "validation": 0.3}, marks=NIGHTLY)
             for op in ("coco", "voc", "yolo", "labelme")
@@ -183,7 +183,7 @@ def test_annotated_images(op: str, form: str, epochs: list[int], splits: dict[st
 @pytest.mark.parametrize(
     ("form", "epochs", "splits"),
     [
-        ("raw", [1], {"parts": {"train": 6, "validation": 3}}),
+        ("raw", [1], {"parts": {"train": COUNT}}),
         *(pytest.param(form, [0, 1], {"parts": {"train": 0.7, "validation": 0.3}}, marks=NIGHTLY) for form in FORMATS),
     ],
 )
