@@ -199,6 +199,7 @@ def quick_tracing(slow_tracing: list[bool]) -> None:
         slow_tracing.clear()
         tracing.note_one_stack()
         tracing.share_constants()
+        tracing.keep_constants()
         tracing.ask_for_resources_where_they_can_be()
 
 

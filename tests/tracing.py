@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_MOST = 10_000
+"""Constants that are kept as messages."""
 _PLAIN = (bool, int, float, str, np.generic)
 
 
@@ -45,6 +47,24 @@ def share_constants() -> None:
         return shared[key]
 
     ops._create_graph_constant = constant
+
+
+def keep_constants() -> None:
+    """A plain constant is written as a message once a process, whichever graph has it."""
+    from tensorflow.python.framework import tensor_util
+
+    make, kept = tensor_util.make_tensor_proto, dict[Any, Any]()
+
+    def proto(values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False) -> Any:
+        known = _known(values)
+        if known is None or len(kept) > _MOST:
+            return make(values, dtype, shape, verify_shape, allow_broadcast)
+        key = known, dtype, str(shape), verify_shape, allow_broadcast
+        if key not in kept:
+            kept[key] = make(values, dtype, shape, verify_shape, allow_broadcast)
+        return kept[key]
+
+    tensor_util.make_tensor_proto = proto
 
 
 def ask_for_resources_where_they_can_be() -> None:

@@ -236,11 +236,12 @@ def test_an_interrupt_that_a_library_swallows_ends_the_program_all_the_same(tmp_
     assert result.stderr.split() == ["interrupted"]
 
 
-def test_shell_completion_offers_ops_and_codes(program: Program) -> None:
+def test_shell_completion_offers_ops_and_codes(program: Program, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"_PIPEGEN_COMPLETE": "complete_bash", "COMP_WORDS": "pipegen ops random_r", "COMP_CWORD": "2"}
     assert "random_rotation" in program(env=asked).stdout
-    asked["COMP_WORDS"] = "pipegen rule PG21"
-    assert "PG214" in program(env=asked).stdout
+    for name, value in (asked | {"COMP_WORDS": "pipegen rule PG21"}).items():
+        monkeypatch.setenv(name, value)
+    assert "PG214" in cli().stdout
 
 
 @pytest.mark.parametrize("total", [None, 3])
