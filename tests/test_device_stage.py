@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from pipes import COLOUR, GEOMETRY, RESIZE, SIZE, batches, same
+from pipes import COLOUR, FLIPPED, GEOMETRY, RESIZE, SIZE, batches, same
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,13 @@ def test_an_evaluation_split_ends_in_its_short_batch_or_in_weights(remainder: st
     alike(applied(stage, stage.batches), expected)
 
 
-@pytest.mark.parametrize("name", ["geometry and colour, two kernels", pytest.param("mixing", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a crop that fixes the shape",
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("geometry and colour, two kernels", "mixing")),
+    ],
+)
 def test_within_a_compiled_function_the_bits_are_the_same(name: str, photo_folder: Path) -> None:
     pipe = compiled(photo_folder, **RECIPES[name])
     stage = pipe.device_stage("train")
@@ -214,7 +220,8 @@ def test_cached_records_and_rows_of_arrays_go_as_they_are(photo_folder: Path) ->
 
 
 def test_epochs_are_counted_and_resumed_as_those_of_the_training_split(photo_folder: Path) -> None:
-    pipe, other = (compiled(photo_folder, transforms=COLOUR) for _ in range(2))
+    steps = [*FLIPPED, {"random_brightness": {"factor": 0.3}}, {"rescale": {"to": [0, 1]}}]
+    pipe, other = (compiled(photo_folder, transforms=steps) for _ in range(2))
     stage = pipe.device_stage("train")
     expected = [*batches(other.train), *batches(other.train)]
     given = applied(stage, stage.batches)

@@ -366,6 +366,7 @@ BY_DAY = [pytest.param(form, marks=pytest.mark.nightly if form == "lmdb" else ()
 """LMDB lists its keys in a process for each file."""
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("form", BY_DAY)
 def test_a_column_means_the_same_in_every_source(form: str, tmp_path: Path) -> None:
     held = 0
@@ -383,6 +384,7 @@ def test_a_column_means_the_same_in_every_source(form: str, tmp_path: Path) -> N
     assert held >= 30
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("form", BY_DAY)
 def test_classes_that_are_odd_are_found_in_every_source(form: str, tmp_path: Path) -> None:
     both = {"PG664", "PG665"}
@@ -477,7 +479,8 @@ def test_what_is_listed_is_read(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("form", ["webdataset", "sqlite", pytest.param("tfrecord", marks=pytest.mark.nightly)])
+@pytest.mark.by_day(6)
+@pytest.mark.parametrize("form", ["webdataset", "sqlite", "tfrecord"])
 @pytest.mark.parametrize(
     ("values", "classes", "said"),
     [
@@ -503,7 +506,7 @@ WHOLE = sorted(set(FORMS) - {"excel", "arrays of objects"})
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("form", [pytest.param(f, marks=() if f in ("csv", "tfrecord") else pytest.mark.nightly) for f in WHOLE])
+@pytest.mark.parametrize("form", [pytest.param(f, marks=() if f == "tfrecord" else pytest.mark.nightly) for f in WHOLE])
 def test_whole_numbers_of_tensors_stay_what_they_are(form: str, tmp_path: Path) -> None:
     folders = iter(range(9))
 

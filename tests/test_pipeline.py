@@ -108,6 +108,7 @@ def test_a_batch_that_hosts_cannot_share_is_a_finding(photo_folder: Path) -> Non
 # outputs
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(("output", "x", "y"), [
     ({"encode": {"label": "one_hot"}}, ((8, 24, 24, 3), "float32"), ((8, 3), "float32")),
     ({"channels": "first"}, ((8, 3, 24, 24), "float32"), ((8,), "int64")),

@@ -147,6 +147,7 @@ def test_a_damaged_state_file_is_named(pipe: Any, tmp_path: Path, text: str) -> 
         pipe.callback(tmp_path).on_train_begin()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("size", [4, 16])
 def test_another_batch_size_goes_on_at_the_same_example(pipe: Any, photo_folder: Path, size: int) -> None:
     saved = standing(pipe, 2)

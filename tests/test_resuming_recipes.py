@@ -64,8 +64,8 @@ def test_files_of_their_own_for_each_save(cut: int, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     pipe = numbered(8, 4)
     whole = make_model()
-    whole.fit(pipe.train, epochs=10, verbose=0, callbacks=[pipe.callback()])
-    code = recipe("newest.py").replace("save_freq=500", "save_freq=3").replace("epochs=10", "epochs=10, verbose=0")
+    whole.fit(pipe.train, epochs=6, verbose=0, callbacks=[pipe.callback()])
+    code = recipe("newest.py").replace("save_freq=500", "save_freq=3").replace("epochs=10", "epochs=6, verbose=0")
     names = {"pipe": pipe, "keras": keras, "make_model": make_model}
     pipe.seek(0)
     with pytest.raises(Stop):

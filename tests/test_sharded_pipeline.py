@@ -120,6 +120,7 @@ def test_files_can_be_left_out_and_others_keep_their_records(tmp_path: Path) -> 
     assert fewer.files("train")[5:7] == ["/made/up/train/00002.rec#0", "/made/up/train/00002.rec#1"]
 
 
+@pytest.mark.nightly
 def test_a_cache_on_disk_holds_records_of_shards(tmp_path: Path) -> None:
     section = {"splits": {"parts": {"train": 0.5, "validation": 0.5}, "method": "hash"}, "runtime": {"cache": {"disk": str(tmp_path)}}}
     own: dict[str, Any] = PLAIN | section | {"transforms": [{"resize": {"size": 2}}]}

@@ -60,8 +60,21 @@ PREPARING = {"PG572", "PG573", "PG574", "PG575", "PG576", "PG577"}
 """Found where data is prepared, which takes TensorFlow."""
 REMOTE = {"PG565", "PG566", "PG567", "PG744", "PG745"}
 """Found at addresses, of which those in memory have the same files."""
+BY_NIGHT = {
+    "PG406": "ops/sources/test_image_folder.py",
+    "PG414": "ops/sources/test_image_folder.py",
+    "PG543": "test_serving.py",
+    "PG575": "preparing/test_formats.py",
+    "PG576": "preparing/test_prepare.py",
+    "PG722": "test_data_tests.py",
+}
+"""Codes whose pages are tried by night, as each of them builds a pipeline; and the tests that find them by day."""
 PAGES = [
-    pytest.param(code, marks=[pytest.mark.tf] if code in DECODING | TESTING | PREPARING | {"PG543", "PG744"} else []) for code in CODES
+    pytest.param(
+        code,
+        marks=[pytest.mark.tf] * (code in DECODING | TESTING | PREPARING | {"PG543", "PG744"}) + [pytest.mark.nightly] * (code in BY_NIGHT),
+    )
+    for code in CODES
 ]
 
 
