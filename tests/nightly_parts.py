@@ -54,7 +54,8 @@ PARTS = {
     "spec": Part(
         "specs, hashes, findings, commands, old code",
         12,
-        _folders("spec plan diagnostics comparing locking migrate compat cli doctor monitor profiling quality") + _files("typing"),
+        _folders("spec plan diagnostics comparing locking migrate compat cli doctor monitor profiling quality")
+        + _files("typing import_boundaries"),
     ),
     "passes": Part("every combination through every pass", 20, _folders("passes physical")),
     "backend": Part("kernels, orders, services, data", 10, _folders("backend service sampling data preparing")),

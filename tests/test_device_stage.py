@@ -20,6 +20,8 @@ pytestmark = pytest.mark.tf
 
 Array = np.ndarray[Any, Any]
 MIXING: list[Any] = [RESIZE, "random_flip", {"mixup": {"alpha": 0.4}}, {"cutmix": {"alpha": 1.0}}, {"random_brightness": {"factor": 0.2}}]
+FEW: list[Any] = [*FLIPPED, {"random_brightness": {"factor": 0.3}}, {"rescale": {"to": [0, 1]}}]
+"""For what does not depend on the steps."""
 ONE_HOT = {"encode": {"label": "one_hot"}}
 RECIPES: dict[str, dict[str, Any]] = {
     "geometry and colour, two kernels": {"transforms": COLOUR},
@@ -98,7 +100,7 @@ def test_every_recipe_is_bit_for_bit_that_of_the_host(name: str, photo_folder: P
 
 @pytest.mark.parametrize("remainder", ["keep", "pad"])
 def test_an_evaluation_split_ends_in_its_short_batch_or_in_weights(remainder: str, photo_folder: Path) -> None:
-    pipe = compiled(photo_folder, transforms=COLOUR, batch={"size": 8, "remainder": remainder})
+    pipe = compiled(photo_folder, transforms=FEW, batch={"size": 8, "remainder": remainder})
     stage = pipe.device_stage("validation")
     expected = batches(pipe.validation)
     assert len(expected[-1]) == (3 if remainder == "pad" else 2)
@@ -220,8 +222,7 @@ def test_cached_records_and_rows_of_arrays_go_as_they_are(photo_folder: Path) ->
 
 
 def test_epochs_are_counted_and_resumed_as_those_of_the_training_split(photo_folder: Path) -> None:
-    steps = [*FLIPPED, {"random_brightness": {"factor": 0.3}}, {"rescale": {"to": [0, 1]}}]
-    pipe, other = (compiled(photo_folder, transforms=steps) for _ in range(2))
+    pipe, other = (compiled(photo_folder, transforms=FEW) for _ in range(2))
     stage = pipe.device_stage("train")
     expected = [*batches(other.train), *batches(other.train)]
     given = applied(stage, stage.batches)

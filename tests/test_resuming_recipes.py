@@ -77,7 +77,7 @@ def test_files_of_their_own_for_each_save(cut: int, tmp_path: Path, monkeypatch:
     pipe.seek(0)
     after: dict[str, Any] = dict(names)
     exec(code, after)
-    assert int(after["model"].optimizer.iterations) == int(whole.optimizer.iterations) == 40
+    assert int(after["model"].optimizer.iterations) == int(whole.optimizer.iterations) == 24
     for one, other in zip(after["model"].get_weights(), whole.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -48,9 +48,10 @@ PLAIN = {"transforms": [], "output": {"dtype": "uint8"}}
     ("source", "own"),
     [
         pytest.param({}, {"splits": {"parts": {"train": 0.8, "validation": 0.2}, "method": "hash"}}, marks=pytest.mark.nightly),
-        ({"encoded": True, "by_block": True}, {"transforms": [{"resize": {"size": 2}}]}),
+        pytest.param({"encoded": True, "by_block": True}, {"transforms": [{"resize": {"size": 2}}]}, marks=pytest.mark.nightly),
+        ({"by_block": True}, {}),
     ],
-    ids=["by hash", "encoded, by block"],
+    ids=["by hash", "encoded, by block", "by block"],
 )
 def test_every_record_is_read_once_and_shares_and_resumes_are_the_same(source: dict[str, Any], own: dict[str, Any]) -> None:
     pipe = build({"files": 12, "each": 21} | source, **(PLAIN | own))
