@@ -275,6 +275,7 @@ def test_a_repeated_run_of_steps_resumes_too(pipe: Any, clean: Any, tmp_path: Pa
     assert run() == [straight[first:6], straight[6:9], straight[9:12]]
 
 
+@pytest.mark.nightly
 def test_a_resumed_run_sees_the_rest(pipe: Any, clean: Any, tmp_path: Path) -> None:
     import keras
 
