@@ -98,7 +98,7 @@ def test_every_recipe_is_bit_for_bit_that_of_the_host(name: str, photo_folder: P
     alike(applied(stage, stage.dataset(epoch=3, step=1)), batches(pipe.dataset("train", epoch=3, step=1)))
 
 
-@pytest.mark.parametrize("remainder", ["keep", "pad"])
+@pytest.mark.parametrize("remainder", [pytest.param("keep", marks=pytest.mark.nightly), "pad"])
 def test_an_evaluation_split_ends_in_its_short_batch_or_in_weights(remainder: str, photo_folder: Path) -> None:
     pipe = compiled(photo_folder, transforms=FEW, batch={"size": 8, "remainder": remainder})
     stage = pipe.device_stage("validation")
