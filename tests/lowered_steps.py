@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,14 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
     for stage in stages:
         plain(apply_stage)(stage, features)
     return features["image"]
+
+
+@cache
+def decoder(step: DecodeTransform) -> Any:
+    """The graph that a pipeline has for the files that it decodes."""
+    import tensorflow as tf
+
+    return tf.function(step.decode, input_signature=[tf.TensorSpec([], tf.string)], autograph=False).get_concrete_function()
 
 
 def uses_of(step: Transform) -> tuple[s.StepRef, ...]:

@@ -246,7 +246,7 @@ def windowed(need: tuple[int, int] | None) -> Any:
 
     signature = [tf.TensorSpec([], tf.string), tf.TensorSpec([4], tf.int32)]
     ways = [partial(Decode().decode_window, need=need, whole=whole) for whole in (False, True)]
-    return tf.function(lambda c, w: [way(c, lambda *_: w) for way in ways], input_signature=signature, autograph=False)
+    return tf.function(lambda c, w: [way(c, lambda height, width: w) for way in ways], input_signature=signature, autograph=False)
 
 
 @pytest.mark.parametrize("name", WINDOWED)

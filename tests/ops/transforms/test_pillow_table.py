@@ -7,13 +7,13 @@ import tarfile
 import warnings
 import zipfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import picture_files as made
 import pytest
+from lowered_steps import decoder
 from PIL import Image
 
 from pipegen.ops.lowering.plain_files import odd_form
@@ -27,20 +27,12 @@ FARTHEST, ON_AVERAGE = 24, 3.5
 ORIENTED = ("JPEG", "JPEG behind 64 KiB", "PNG", "PNG behind", "WebP", "TIFF", "AVIF")
 
 
-@cache
-def traced(step: Decode) -> Any:
-    """The graph that a pipeline has."""
-    import tensorflow as tf
-
-    return tf.function(step.decode, input_signature=[tf.TensorSpec([], tf.string)], autograph=False).get_concrete_function()
-
-
 def decode(contents: bytes, step: Decode) -> Array | str:
     """The pixels, or why there are none."""
     import tensorflow as tf
 
     try:
-        pixels: Array = traced(step)(tf.constant(contents)).numpy()
+        pixels: Array = decoder(step)(tf.constant(contents)).numpy()
     except tf.errors.OpError as error:
         return error.message
     return pixels
