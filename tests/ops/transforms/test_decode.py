@@ -296,8 +296,8 @@ def test_a_window_in_a_graph() -> None:
     ("step", "plain"),
     [
         (Decode(), False),
-        (Decode(channels=1), True),
-        *(pytest.param(step, plain, marks=pytest.mark.nightly) for step, plain in ((Decode(), True), (Decode(channels=1), False))),
+        pytest.param(Decode(), True, marks=pytest.mark.nightly),
+        *(pytest.param(Decode(channels=1), plain, marks=pytest.mark.nightly) for plain in (True, False)),
         *(pytest.param(Decode(exif="ignore"), plain, marks=pytest.mark.nightly) for plain in (False, True)),
     ],
     ids=lambda value: ("plain JPEGs" if value else "of all kinds") if isinstance(value, bool) else repr(value),
