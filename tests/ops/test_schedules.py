@@ -220,7 +220,7 @@ def test_every_number_and_range_takes_a_schedule(name: str, field: str, monkeypa
 
 BOXED = {"copy_paste", "random_iou_crop"}
 """Steps that need more than an image."""
-RUN_BY_DAY = 20
+RUN_BY_DAY = 30
 """Every so many arguments are run by day."""
 
 
