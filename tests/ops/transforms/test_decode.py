@@ -126,7 +126,7 @@ def files() -> dict[str, tuple[bytes, bytes]]:
 def test_lossless_formats(name: str, channels: Any) -> None:
     contents, same = files()[name]
     expected = pillow(same, "RGB" if channels == 3 else "L")
-    assert np.abs(decode(contents, Decode(channels=channels)) - expected).max() <= (0 if channels == 3 else 1)
+    assert np.abs(decode(contents, Decode(channels=1) if channels == 1 else Decode()) - expected).max() <= (0 if channels == 3 else 1)
 
 
 def test_an_animated_webp_is_refused() -> None:
@@ -281,14 +281,11 @@ def test_a_window_alone_is_the_window_cut_out(name: str, need: tuple[int, int] |
 def test_a_window_in_a_graph() -> None:
     import tensorflow as tf
 
-    signature = [tf.TensorSpec([], tf.string), tf.TensorSpec([4], tf.int32)]
-    step = Decode()
-    graph = tf.function(lambda c, w: step.decode_window(c, lambda height, width: w, (20, 20)), input_signature=signature, autograph=False)
+    graph, window = windowed((6, 5)), tf.constant([11, 3, 70, 81])
     assert graph.get_concrete_function().outputs[0].shape.as_list() == [None, None, 3]
-    window = tf.constant([11, 3, 70, 81])
     for contents in WINDOWED.values():
-        eager = step.decode_window(tf.constant(contents), lambda height, width: window, (20, 20))
-        np.testing.assert_array_equal(graph(contents, window).numpy(), eager.numpy())
+        eager = Decode().decode_window(tf.constant(contents), lambda height, width: window, (6, 5))
+        np.testing.assert_array_equal(graph(contents, window)[0].numpy(), eager.numpy())
 
 
 @pytest.mark.parametrize("need", [pytest.param(None, marks=pytest.mark.nightly), (20, 20)])
