@@ -11,7 +11,7 @@ import yaml
 
 import pipegen
 from pipegen import compat
-from pipegen.cli.commands import app
+from pipegen.cli.commands import APPS
 from pipegen.cli.reference import reference_pages
 from pipegen.cli.reference.commands import every_command
 from pipegen.cli.reference.keys import keys_named
@@ -80,7 +80,7 @@ def command_lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", [n for n in TEXTS if command_lines(TEXTS[n])])
 def test_every_command_and_option_exists(name: str) -> None:
-    known = dict(every_command(app))
+    known = dict(every_command(APPS))
     groups = {n.partition(" ")[0] for n in known if " " in n}
     for line in command_lines(TEXTS[name]):
         words = shlex.split(line.replace("'", ""))[1:]
@@ -100,7 +100,7 @@ def test_python_parses(name: str) -> None:
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    for name, text in reference_pages(app).items():
+    for name, text in reference_pages(APPS).items():
         assert TEXTS[name] == text, f"{name} is out of date: run `pipegen schema --write`"
 
 
@@ -139,7 +139,7 @@ def test_every_finding_and_every_public_name_is_there() -> None:
     for page, module in (("python", pipegen), ("compat", compat)):
         documented = set(re.findall(r"^### (\w+)$", TEXTS[f"docs/reference/{page}.md"], re.MULTILINE))
         assert {n for n in module.__all__ if n != "__version__"} <= documented
-    for name, _ in every_command(app):
+    for name, _ in every_command(APPS):
         assert f"\n## pipegen {name}\n" in TEXTS["docs/reference/commands.md"]
 
 

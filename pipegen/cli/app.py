@@ -38,7 +38,10 @@ def main() -> None:
             signal.signal(signal.SIGINT, _interrupt)
         from pipegen.cli.commands import app
 
-        app(prog_name="pipegen")
+        try:
+            app(prog_name="pipegen")
+        finally:
+            gc.freeze()  # what is about to go anyway would be looked through once more, which takes as long as to validate a spec
     except KeyboardInterrupt:
         _leave()
     except SystemExit as end:

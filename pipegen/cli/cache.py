@@ -171,6 +171,7 @@ def _chosen(found: dict[Path, list[Kept]], only: str | None) -> dict[Path, list[
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     help=f"Look after caches on disk.\n\nSpecs (*{SUFFIX}) ask for them with `runtime: {{cache: {{disk: FOLDER}}}}`.",

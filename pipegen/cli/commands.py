@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections import UserDict
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from pipegen.cli import cache, service
-from pipegen.cli.allowing import with_allowances
-from pipegen.cli.bench import bench
-from pipegen.cli.diff import diff
-from pipegen.cli.doctor import doctor
-from pipegen.cli.eject import eject
-from pipegen.cli.explain import explain
-from pipegen.cli.export import export
 from pipegen.cli.failures import tell
-from pipegen.cli.fit import fit
-from pipegen.cli.help import help_
-from pipegen.cli.init.command import init
-from pipegen.cli.lock import lock
-from pipegen.cli.migrate import migrate
-from pipegen.cli.monitor import monitor
-from pipegen.cli.ops import ops
-from pipegen.cli.options import OptionalValues, help_text
-from pipegen.cli.prepare import prepare
-from pipegen.cli.preview import preview
-from pipegen.cli.profile import profile
-from pipegen.cli.report import report
-from pipegen.cli.rule import rule
-from pipegen.cli.schema import schema
-from pipegen.cli.serve_export import serve_export
-from pipegen.cli.show import show
-from pipegen.cli.test import test
-from pipegen.cli.tune import tune
-from pipegen.cli.validate import validate
-from pipegen.cli.version import version
+from pipegen.cli.options import as_app, help_text
 from pipegen.terminal import say, visible
+
+_MODULES = {
+    "init": "init.command",
+    **{name: name for name in ("validate", "test", "show", "diff", "explain", "preview", "export", "fit", "prepare", "eject", "lock")},
+    "serve-export": "serve_export",
+    **{name: name for name in ("bench", "profile", "tune", "migrate", "ops", "report", "rule", "schema", "version", "doctor", "monitor")},
+    **{name: name for name in ("help", "cache", "service")},
+}
+"""Where each command is, below `pipegen/cli`, in the order of `pipegen --help`. The module has a function of the command's name (`help_`
+for a name of Python's), or where there is more to say, an app of Typer's."""
 
 _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """The base of what Typer says about bad usage; where it lives depends on the version of Typer."""
@@ -47,8 +34,44 @@ _LONGEST = 1000
 """Characters of a sentence that is never cut short."""
 
 
+class _Apps(Mapping[str, typer.Typer]):
+    """Each command, or group of commands, as an app of Typer's. It is imported when it is asked for: a run needs one of them."""
+
+    def __getitem__(self, name: str) -> typer.Typer:
+        module = import_module(f"pipegen.cli.{_MODULES[name]}")
+        if not hasattr(module, "app"):
+            word = name.replace("-", "_")
+            command = getattr(module, word, None) or getattr(module, f"{word}_")
+            return as_app(command, name)
+        app: typer.Typer = module.app
+        return app
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+APPS = _Apps()
+
+
+class _Imported(UserDict[str, Any]):
+    """The same as commands of Click's, each made when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        if self.data[name] is None:
+            self.data[name] = get_command(APPS[name])
+            self.data[name].name = name
+        return self.data[name]
+
+
 class Commands(TyperGroup):
     """The group of commands, which turns what they raise into messages and exit codes."""
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        self.commands = _Imported(dict.fromkeys(APPS))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands with whole sentences, on several lines where they are long."""
@@ -84,7 +107,7 @@ def _pipegen(
       pipegen validate photos.pipegen.yaml --data   check the spec and the files
       pipegen explain photos.pipegen.yaml           read the compiled plan
     """
-    ctx.obj = app  # what `schema --write` describes
+    ctx.obj = APPS  # what `schema --write` describes
     if show_version:
         from pipegen.release import __version__
 
@@ -100,34 +123,3 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 app.callback(invoke_without_command=True, help=help_text(_pipegen))(_pipegen)
-for command in (
-    init,
-    validate,
-    test,
-    show,
-    diff,
-    explain,
-    preview,
-    export,
-    fit,
-    prepare,
-    eject,
-    lock,
-    serve_export,
-    bench,
-    profile,
-    tune,
-    migrate,
-    ops,
-    report,
-    rule,
-    schema,
-    version,
-):
-    app.command(cls=OptionalValues, help=help_text(command))(with_allowances(command))
-app.command(cls=OptionalValues, help=help_text(doctor))(with_allowances(doctor))
-# What stands behind the command to watch is that command's.
-app.command(cls=TyperCommand, help=help_text(monitor), context_settings={"allow_interspersed_args": False})(monitor)
-app.command("help", cls=OptionalValues, help=help_text(help_))(help_)
-app.add_typer(cache.app, name="cache")
-app.add_typer(service.app, name="service")

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from pipegen.cli.common import is_terminal, json_text, note, say
 from pipegen.cli.failures import CannotRun, keep_silent, refused
+from pipegen.cli.options import as_app
 from pipegen.terminal import aligned, note_between
 
 if TYPE_CHECKING:
@@ -139,3 +141,6 @@ def _draw(record: Path, drawn: list[Path]) -> None:
     for path in drawn:
         with refused("write", path):
             write_picture(found, path)
+
+
+app = as_app(monitor, "monitor", TyperCommand, allow_interspersed_args=False)  # what stands behind the command to watch is that command's

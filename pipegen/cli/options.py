@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import typer
 from typer.core import TyperCommand
+
+from pipegen.cli.allowing import with_allowances
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,3 +37,10 @@ class OptionalValues(TyperCommand):
         valued = {name for option in self.get_params(ctx) if not getattr(option, "is_flag", False) for name in option.opts}
         written = [f"{arg}={self.alone[arg]}" if arg in self.alone and arg in valued else arg for arg in args[:end]]
         return super().parse_args(ctx, written + args[end:])
+
+
+def as_app(command: Callable[..., None], name: str, cls: type[TyperCommand] = OptionalValues, **settings: Any) -> typer.Typer:
+    """A command as an app of its own; `settings` are those of Click's context."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(name, cls=cls, help=help_text(command), context_settings=settings)(with_allowances(command))
+    return app

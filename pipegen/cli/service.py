@@ -125,6 +125,8 @@ def _free(port: int) -> None:
             raise CannotRun(f"cannot listen on port {port}: {error.strerror}", "give another one: --port N") from None
 
 
-app = typer.Typer(help="Run TensorFlow's servers that make batches on other machines.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Run TensorFlow's servers that make batches on other machines.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
+)
 for command in (dispatcher, worker):
     app.command(cls=OptionalValues, help=help_text(command))(command)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_helpers import GOOD, ROOT, Program
 
-from pipegen.cli.commands import app
+from pipegen.cli.commands import APPS
 from pipegen.cli.reference.commands import every_command
 
 STARTS_TENSORFLOW: dict[str, list[str]] = {
@@ -47,7 +47,7 @@ STARTUP_LINE = re.compile(r"^(WARNING: All log|[IWE]\d{4} |\d{4}-\d\d-\d\d .*: [
 
 def test_every_command_is_listed_here_once() -> None:
     listed = [*STARTS_TENSORFLOW, *RUNS_ON, *RUNS_ANOTHER_PROGRAM, *WITHOUT_TENSORFLOW]
-    assert sorted(listed) == sorted(name for name, _ in every_command(app))
+    assert sorted(listed) == sorted(name for name, _ in every_command(APPS))
 
 
 def test_commands_start_tensorflow_in_one_place() -> None:

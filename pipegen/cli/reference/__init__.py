@@ -11,11 +11,13 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import typer
 
 
-def reference_pages(app: typer.Typer) -> dict[str, str]:
-    """Returns every generated page of the documentation, by its path in pipegen's own repository; `app` has the commands."""
+def reference_pages(apps: Mapping[str, typer.Typer]) -> dict[str, str]:
+    """Returns every generated page of the documentation, by its path in pipegen's own repository; `apps` has the commands."""
     from pipegen.cli.reference.commands import commands_page
     from pipegen.cli.reference.findings import findings_page, migration_findings_page
     from pipegen.cli.reference.op_reference import reference
@@ -25,7 +27,7 @@ def reference_pages(app: typer.Typer) -> dict[str, str]:
 
     pages = {name: markdown(name) for name in PAGES}
     pages |= {name: names_page(name) for name in NAMES}
-    pages |= {"commands": commands_page(app), "findings": findings_page(), "migration-findings": migration_findings_page()}
+    pages |= {"commands": commands_page(apps), "findings": findings_page(), "migration-findings": migration_findings_page()}
     return {
         os.path.join("docs", "ops.md"): reference(),
         **{os.path.join("docs", "reference", f"{name}.md"): text for name, text in pages.items()},
