@@ -198,6 +198,8 @@ def quick_tracing(slow_tracing: list[bool]) -> None:
 
         slow_tracing.clear()
         tracing.note_one_stack()
+        tracing.read_arguments_in_c()
+        tracing.order_what_holds_resources()
         tracing.share_constants()
         tracing.keep_constants()
         tracing.ask_for_resources_where_they_can_be()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,20 +29,29 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
     import tensorflow as tf
 
     from pipegen.backend.kernels.lower import apply_element, apply_stage
+    from pipegen.backend.process.graphs import plain
 
     stages = stages_of(step, x, y)
     if stages[0].one_example:
         rows = [{"image": tf.constant(g), "@draws": tf.constant(row, tf.float64)} for g, row in zip(given, u, strict=True)]
         for row in rows:
-            apply_element(stages[0], row)
+            plain(apply_element)(stages[0], row)
         done = [row["image"] for row in rows]
         return tf.stack(done) if len({tuple(one.shape) for one in done}) == 1 else [one[None] for one in done]
     features = {"image": tf.constant(np.stack(given)), "@draws": tf.constant(u, tf.float64)}
     if isinstance(step, PastingTransform):
         features["mask"] = tf.cast(features["image"][..., :1] > 0, tf.uint8)
     for stage in stages:
-        apply_stage(stage, features)
+        plain(apply_stage)(stage, features)
     return features["image"]
+
+
+@cache
+def decoder(step: DecodeTransform) -> Any:
+    """The graph that a pipeline has for the files that it decodes."""
+    import tensorflow as tf
+
+    return tf.function(step.decode, input_signature=[tf.TensorSpec([], tf.string)], autograph=False).get_concrete_function()
 
 
 def uses_of(step: Transform) -> tuple[s.StepRef, ...]:

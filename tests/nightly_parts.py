@@ -36,23 +36,26 @@ PARTS = {
     "steps": Part("each step by itself", 12, (*_folders("ops/transforms"), *_files("contract soundness schedules", "ops/"))),
     "arguments": Part("every wrong argument is judged", 15, _files("wrong_arguments", "ops/")),
     "kinds": Part("boxes, masks, keypoints, and the sources by themselves", 7, _folders("ops/kinds ops/sources")),
-    "sources": Part("a pipeline on every source", 10, _files("every_source record_pipelines sources_page huggingface")),
+    "sources": Part("a pipeline on every source", 10, _files("every_source record_pipelines sources_page huggingface tfds_pipeline")),
     "forms": Part(
         "every way to store an image, a label or a box",
         12,
         _files("every_form_is_read stored_records annotated_orientation boxed_sources chosen_classes checksums mixed_shards")
-        + _files("coco_masks cut_items label_rule block_pipelines sharded_pipeline"),
+        + _files("coco_masks cut_items label_rule own_source block_pipelines sharded_pipeline pixels"),
     ),
     "any-spec": Part("any spec on any source gives what it gives on files", 20, _files("any_spec_on_any_source")),
     "faults": Part("faults in the bytes of every container", 12, _files("fault_injection")),
-    "choices": Part("every choice of the language", 8, _files("every_choice mix data_tests fitting from_image_dataset masking tasks")),
+    "choices": Part(
+        "every choice of the language", 8, _files("every_choice mix data_tests fitting from_image_dataset masking tasks pipeline")
+    ),
     "views": Part("every step in views", 15, _files("views tta")),
-    "resuming": Part("runs that go on elsewhere", 8, _files("resuming_fit resuming_recipes elastic distributed training_stages")),
-    "kills": Part("runs that are killed", 20, _files("killed_runs")),
+    "resuming": Part("runs that go on elsewhere", 8, _files("resuming_fit resuming_recipes elastic distributed training_stages resume")),
+    "kills": Part("runs that are killed", 20, _files("killed_runs whole_files")),
     "spec": Part(
         "specs, hashes, findings, commands, old code",
         12,
-        _folders("spec plan diagnostics comparing locking migrate compat cli doctor monitor profiling quality") + _files("typing"),
+        _folders("spec plan diagnostics comparing locking migrate compat cli doctor monitor profiling quality")
+        + _files("typing import_boundaries"),
     ),
     "passes": Part("every combination through every pass", 20, _folders("passes physical")),
     "backend": Part("kernels, orders, services, data", 10, _folders("backend service sampling data preparing")),

@@ -143,19 +143,20 @@ def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
     """
     import tensorflow as tf
 
+    from pipegen.backend.process.graphs import plain
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Batch, Element, Kernel, Read
 
     x = Executor(plan, spec, data)
     record = tf.range(len(data), dtype=tf.int64)
     draws = x.draws(x.tensors, record, tf.zeros_like(record))
-    compute = x.compute([n for n in plan.nodes if isinstance(n, (Read, Element))])
+    compute = plain(x.compute([n for n in plan.nodes if isinstance(n, (Read, Element))]))
     rows = [compute({"@record": r, "@draws": d}) for r, d in zip(record, draws, strict=True)]
     features = {name: tf.stack([row[name] for row in rows]) for name in rows[0]} | {"@draws": draws}
     entry = plan.batch.out
     for node in plan.nodes[plan.nodes.index(plan.batch) :]:
         if isinstance(node, Kernel):
-            features = x.kernel(node, entry)(features)
+            features = plain(x.kernel(node, entry))(features)
         entry = node.out
     assert any(isinstance(n, Batch) for n in plan.nodes)
     return {name: features[name].numpy() for name in received(plan.emit.output)}

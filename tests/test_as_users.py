@@ -10,13 +10,18 @@ from types import FunctionType
 
 import pytest
 import tensorflow as tf
+from tensorflow.core.config import flags
 
 import pipegen
 
 pytestmark = [pytest.mark.tf, pytest.mark.smoke]
 
 TESTS = Path(__file__).resolve().parent
-PATCHED_BY_DAY = {"tensorflow.python.util.tf_stack.extract_stack", "tensorflow.python.framework.ops._create_graph_constant"}
+PATCHED_BY_DAY = {
+    "tensorflow.python.util.tf_stack.extract_stack",
+    "tensorflow.python.framework.ops._create_graph_constant",
+    "tensorflow.python.framework.auto_control_deps._get_resource_inputs",
+}
 
 
 def replaced() -> Iterator[str]:
@@ -35,6 +40,7 @@ def test_the_smoke_set_replaces_nothing_and_has_onednn(as_users: bool) -> None:
     assert pipegen.__version__
     assert tf.constant([1, 2]).shape == (2,)
     found = set(replaced())
+    assert flags.config().graph_building_optimization.value() != as_users
     if as_users:
         assert found == set()
         assert os.environ.get("TF_ENABLE_ONEDNN_OPTS") in (None, "1")

@@ -277,7 +277,7 @@ def test_labelme_s_outlines_are_drawn_as_it_draws_them(tmp_path: Path) -> None:
         list(pipegen.build(spec, runtime={"jit": "never"}).train)
 
 
-@pytest.mark.parametrize("op", ["voc", "labelme"])
+@pytest.mark.parametrize("op", ["voc", pytest.param("labelme", marks=pytest.mark.nightly)])
 def test_an_image_as_long_as_what_its_mask_is_read_from_is_not_empty(op: str, tmp_path: Path) -> None:
     """The bytes of a record are those of all its files."""
     source = write(tmp_path, op)

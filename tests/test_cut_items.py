@@ -19,7 +19,7 @@ def lines(source: dict[str, Any], *steps: Any, split: str = "train", data: Any =
     sections = {
         "pipegen": 1,
         "source": source,
-        "transforms": [{"resize": {"size": [64, 88]}}, "random_flip", *steps],
+        "transforms": [{"resize": {"size": [64, 88]}}, *steps],
         "output": {"y": "boxes"},
     }
     pipe = pipegen.build({**sections, "batch": {"size": 2}, **own}, data=data, runtime={"jit": "never"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from pipes import COLOUR, GEOMETRY, RESIZE, SIZE, batches, same
+from pipes import COLOUR, FLIPPED, GEOMETRY, RESIZE, SIZE, batches, same
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ pytestmark = pytest.mark.tf
 
 Array = np.ndarray[Any, Any]
 MIXING: list[Any] = [RESIZE, "random_flip", {"mixup": {"alpha": 0.4}}, {"cutmix": {"alpha": 1.0}}, {"random_brightness": {"factor": 0.2}}]
+FEW: list[Any] = [*FLIPPED, {"random_brightness": {"factor": 0.3}}, {"rescale": {"to": [0, 1]}}]
+"""For what does not depend on the steps."""
 ONE_HOT = {"encode": {"label": "one_hot"}}
 RECIPES: dict[str, dict[str, Any]] = {
     "geometry and colour, two kernels": {"transforms": COLOUR},
@@ -96,16 +98,22 @@ def test_every_recipe_is_bit_for_bit_that_of_the_host(name: str, photo_folder: P
     alike(applied(stage, stage.dataset(epoch=3, step=1)), batches(pipe.dataset("train", epoch=3, step=1)))
 
 
-@pytest.mark.parametrize("remainder", ["keep", "pad"])
+@pytest.mark.parametrize("remainder", [pytest.param("keep", marks=pytest.mark.nightly), "pad"])
 def test_an_evaluation_split_ends_in_its_short_batch_or_in_weights(remainder: str, photo_folder: Path) -> None:
-    pipe = compiled(photo_folder, transforms=COLOUR, batch={"size": 8, "remainder": remainder})
+    pipe = compiled(photo_folder, transforms=FEW, batch={"size": 8, "remainder": remainder})
     stage = pipe.device_stage("validation")
     expected = batches(pipe.validation)
     assert len(expected[-1]) == (3 if remainder == "pad" else 2)
     alike(applied(stage, stage.batches), expected)
 
 
-@pytest.mark.parametrize("name", ["geometry and colour, two kernels", pytest.param("mixing", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a crop that fixes the shape",
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("geometry and colour, two kernels", "mixing")),
+    ],
+)
 def test_within_a_compiled_function_the_bits_are_the_same(name: str, photo_folder: Path) -> None:
     pipe = compiled(photo_folder, **RECIPES[name])
     stage = pipe.device_stage("train")
@@ -214,7 +222,7 @@ def test_cached_records_and_rows_of_arrays_go_as_they_are(photo_folder: Path) ->
 
 
 def test_epochs_are_counted_and_resumed_as_those_of_the_training_split(photo_folder: Path) -> None:
-    pipe, other = (compiled(photo_folder, transforms=COLOUR) for _ in range(2))
+    pipe, other = (compiled(photo_folder, transforms=FEW) for _ in range(2))
     stage = pipe.device_stage("train")
     expected = [*batches(other.train), *batches(other.train)]
     given = applied(stage, stage.batches)

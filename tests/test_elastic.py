@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from itertools import product
-from pipes import RESIZE, batches, pipeline, same, write_photos
+from pipes import FLIPPED, RESIZE, batches, pipeline, same, write_photos
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.tf
 
 SIZES, HOSTS = (8, 12, 16, 24), (1, 2, 3, 4)
-TURNS: list[Any] = [RESIZE, "random_flip", {"random_rotation": {"degrees": 20}}]
 MIXES: list[Any] = [RESIZE, {"random_rotation": {"degrees": 20}}, {"cutmix": {"probability": 0.7}}, {"mixup": {"alpha": 0.4}}]
 
 
@@ -125,7 +124,7 @@ def test_a_damaged_record_has_the_same_stand_ins_whatever_batches_and_hosts_ther
 @cache
 def made(folder: Path, kind: str, size: int, remainder: str = "keep") -> Any:
     """A pipeline of a kind; its shares may be uneven."""
-    own: dict[str, Any] = {"transforms": TURNS, "splits": {"parts": {"train": 39, "validation": 4}}}
+    own: dict[str, Any] = {"transforms": FLIPPED, "splits": {"parts": {"train": 39, "validation": 4}}}
     if "mixes" in kind:
         own |= {"transforms": MIXES, "output": {"encode": {"label": "one_hot"}}}
     if "steps" in kind:
@@ -164,11 +163,11 @@ def night(*case: Any) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "remainder", "before", "step", "after", "hosts"), [
-    ("turns", "keep", 8, 1, 12, 2),
+    ("flips", "keep", 8, 1, 12, 2),
     night("mixes", "drop", 12, 1, 8, 1),  # by day the stream of steps below mixes, too
     night("mixes", "drop", 12, 1, 8, 2),
-    night("turns", "drop", 12, 1, 16, 4),
-    night("turns", "pad", 12, 1, 24, 4),
+    night("flips", "drop", 12, 1, 16, 4),
+    night("flips", "pad", 12, 1, 24, 4),
     night("mixes", "keep", 12, 1, 16, 3),
     night("mixes", "pad", 12, 1, 16, 4),
     night("mixes compiled", "keep", 12, 1, 8, 1),
@@ -254,10 +253,10 @@ def test_stages_go_on_with_batches_of_other_sizes(photo_folder: Path) -> None:
 
 def test_hosts_that_would_get_nothing_of_the_last_batch_are_told_before_a_step(photo_folder: Path) -> None:
     def of_last_host(size: int) -> Any:
-        own: dict[str, Any] = {"transforms": TURNS, "splits": {"parts": {"train": 39, "validation": 4}}}
+        own: dict[str, Any] = {"transforms": FLIPPED, "splits": {"parts": {"train": 39, "validation": 4}}}
         return pipeline(photo_folder, {"shard": {"index": 3, "count": 4}}, batch={"size": size, "remainder": {"train": "keep"}}, **own)
 
-    state = moved_to(made(photo_folder, "turns", 8), 0, 2)
+    state = moved_to(made(photo_folder, "flips", 8), 0, 2)
     with pytest.raises(SpecError, match="split `train`, 23 examples, ends in a batch of 3 examples, fewer than the 4 hosts") as caught:
         of_last_host(20).restore(state)
     assert [d.code for d in caught.value.diagnostics] == ["PG412"]

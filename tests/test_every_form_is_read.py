@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.tf
 
 COUNT, BATCH, BAD = 100, 8, 57
-IN_ORDER, DAMAGED = "sql", "tfrecord"
+IN_ORDER = "sql"
 """The forms that are tried by day: one that Python reads, and one that is mapped, whose order `test_record_pipelines.py` sees to."""
 LOSSY = "prepared, jpeg"
 """Its pictures are compressed anew, so that a colour says no number; the tests of prepared stores read it."""
@@ -72,7 +72,8 @@ def test_order_resume_and_shares(form: str, tmp_path: Path) -> None:
     assert together == second[: steps * BATCH]
 
 
-@pytest.mark.parametrize("form", by_day([form for form in FORMS if not SOURCES[form].decodes], DAMAGED))
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", [form for form in FORMS if not SOURCES[form].decodes])
 def test_one_in_a_hundred_is_damaged(form: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot (decode|read|process) ") as told:
         seen(built(form, tmp_path / "raise", damaged=True).dataset("train"))

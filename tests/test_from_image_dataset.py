@@ -130,6 +130,7 @@ def test_gray_is_equal_for_jpegs_and_a_level_off_for_png(flowers: Path) -> None:
     assert differences(flowers, steps, image_size=(48, 60), color_mode="grayscale").max() == 0
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("mode", "argument"), [("crop", "crop_to_aspect_ratio"), ("pad", "pad_to_aspect_ratio")])
 def test_crops_and_pads_lie_within_a_pixel(tmp_path: Path, mode: str, argument: str) -> None:
     """On a slope of one level a pixel, a shift by a pixel is a level; the outermost pixels of a pad may be fill in one of both."""

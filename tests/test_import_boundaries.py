@@ -120,6 +120,7 @@ print([n for n in {names!r} if n in sys.modules], dir(compat) == sorted(compat._
     assert run(code, cwd=tmp_path).stdout.strip() == "[] True True"
 
 
+@pytest.mark.nightly
 def test_loading_a_spec_in_python_imports_none_of_them(tmp_path: Path) -> None:
     (tmp_path / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
     code = f"""\

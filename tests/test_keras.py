@@ -275,6 +275,7 @@ def test_a_repeated_run_of_steps_resumes_too(pipe: Any, clean: Any, tmp_path: Pa
     assert run() == [straight[first:6], straight[6:9], straight[9:12]]
 
 
+@pytest.mark.nightly
 def test_a_resumed_run_sees_the_rest(pipe: Any, clean: Any, tmp_path: Path) -> None:
     import keras
 
@@ -307,7 +308,7 @@ def test_a_finished_run_leaves_a_state_that_starts_the_next_epoch(pipe: Any, tmp
     assert pipe.state()["epoch"] == 2
 
 
-@pytest.mark.parametrize("ours_first", [True, False])
+@pytest.mark.parametrize("ours_first", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_a_stop_that_another_callback_wants_stays(pipe: Any, tmp_path: Path, ours_first: bool) -> None:
     import json
 
@@ -332,7 +333,7 @@ def test_a_callback_refuses_a_wrong_frequency(pipe: Any) -> None:
 @pytest.mark.parametrize(
     ("encode", "loss", "outputs"),
     [
-        ("one_hot", "categorical_crossentropy", 3),
+        pytest.param("one_hot", "categorical_crossentropy", 3, marks=pytest.mark.nightly),
         pytest.param("int", "sparse_categorical_crossentropy", 3, marks=pytest.mark.nightly),
     ],
 )

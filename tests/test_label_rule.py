@@ -366,6 +366,7 @@ BY_DAY = [pytest.param(form, marks=pytest.mark.nightly if form == "lmdb" else ()
 """LMDB lists its keys in a process for each file."""
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("form", BY_DAY)
 def test_a_column_means_the_same_in_every_source(form: str, tmp_path: Path) -> None:
     held = 0
@@ -383,6 +384,7 @@ def test_a_column_means_the_same_in_every_source(form: str, tmp_path: Path) -> N
     assert held >= 30
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("form", BY_DAY)
 def test_classes_that_are_odd_are_found_in_every_source(form: str, tmp_path: Path) -> None:
     both = {"PG664", "PG665"}
@@ -425,7 +427,7 @@ def test_a_split_that_lacks_classes_of_the_training_split_has_no_gap(tmp_path: P
     assert "PG668" not in {note.code for note in sources()["by_split"].model_validate(parts).list(tmp_path).notes}
 
 
-READ_BY_DAY = [pytest.param(form, marks=() if form == "webdataset" else pytest.mark.nightly) for form in FORMS]
+READ_BY_DAY = ("texts of whole floats", "a number among names", "times at midnight")
 
 
 def build(form: str, folder: Path, values: list[Any], feature: dict[str, Any], name: str = "label", **own: Any) -> Any:
@@ -457,11 +459,12 @@ def read(pipe: Any) -> list[Any]:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("form", READ_BY_DAY)
-def test_what_is_listed_is_read(form: str, tmp_path: Path) -> None:
-    by_day = ("texts of whole floats", "texts with blanks around", "truth values", "a number among names", "times at midnight")
+@pytest.mark.parametrize(
+    ("form", "names"), [("webdataset", READ_BY_DAY), *(pytest.param(form, (*COLUMNS,), marks=pytest.mark.nightly) for form in FORMS)]
+)
+def test_what_is_listed_is_read(form: str, names: tuple[str, ...], tmp_path: Path) -> None:
     held = 0
-    for name in by_day if form == "webdataset" else COLUMNS:
+    for name in names:
         values, expected = COLUMNS[name]
         folder = tmp_path / name.replace(" ", "-")
         folder.mkdir()
@@ -473,11 +476,12 @@ def test_what_is_listed_is_read(form: str, tmp_path: Path) -> None:
             continue
         held += 1
         assert read(pipe) == expected[1], name
-    assert held >= 4
+    assert held >= (3 if names == READ_BY_DAY else 4)
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("form", ["webdataset", "sqlite", pytest.param("tfrecord", marks=pytest.mark.nightly)])
+@pytest.mark.by_day(6)
+@pytest.mark.parametrize("form", ["webdataset", "sqlite", "tfrecord"])
 @pytest.mark.parametrize(
     ("values", "classes", "said"),
     [
@@ -503,7 +507,7 @@ WHOLE = sorted(set(FORMS) - {"excel", "arrays of objects"})
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("form", [pytest.param(f, marks=() if f in ("csv", "tfrecord") else pytest.mark.nightly) for f in WHOLE])
+@pytest.mark.parametrize("form", [pytest.param(f, marks=() if f == "tfrecord" else pytest.mark.nightly) for f in WHOLE])
 def test_whole_numbers_of_tensors_stay_what_they_are(form: str, tmp_path: Path) -> None:
     folders = iter(range(9))
 

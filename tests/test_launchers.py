@@ -103,6 +103,7 @@ def test_a_pipeline_says_which_share_it_takes(
     sections = {
         "pipegen": 1, "source": {"image_folder": {"path": str(photo_folder)}}, "splits": {"parts": {"train": 32, "validation": 11}},
         "transforms": [{"resize": {"size": 8}}], "batch": {"size": 8, "remainder": "pad"}, "shuffle": "none",
+        "runtime": {"jit": "never", "cache": "none"},
     }  # fmt: skip
     whole = pipegen.build(sections)
     assert "share" not in repr(whole) + str(whole.explain())

@@ -108,6 +108,7 @@ def test_a_batch_that_hosts_cannot_share_is_a_finding(photo_folder: Path) -> Non
 # outputs
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(("output", "x", "y"), [
     ({"encode": {"label": "one_hot"}}, ((8, 24, 24, 3), "float32"), ((8, 3), "float32")),
     ({"channels": "first"}, ((8, 3, 24, 24), "float32"), ((8,), "int64")),
@@ -426,7 +427,7 @@ class _Page(HTMLParser):
 
 def test_notebooks_show_pipelines_specs_datasets_and_plans(photo_folder: Path) -> None:
     name = "<b1>&\"'"
-    made = pipegen.build(sections(photo_folder, name=name, output={"x": {"<b1>": "image"}, "y": {"kind": "label"}}))
+    made = pipegen.build(sections(photo_folder, name=name, transforms=[RESIZE], output={"x": {"<b1>": "image"}, "y": {"kind": "label"}}))
     shown = {"pipe": made, "spec": made.spec, "train": made.train, "plan": made.explain(), "repeat": made.train.repeat()}
     pages = {key: _Page(value._repr_html_()) for key, value in shown.items() if hasattr(value, "_repr_html_")}
     assert set(pages) >= {"pipe", "spec", "train", "plan"}

@@ -134,6 +134,7 @@ def files() -> tuple[bytes, ...]:
 
 
 @pytest.mark.tf
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_works_on_16_bits_and_optimised_is_plain(files: tuple[bytes, ...], family: str) -> None:
     """The optimised plan gives what the plain one does, and no value leaves the range of 16 bits."""
@@ -172,6 +173,7 @@ def test_splits_say_the_same_of_their_images(place: Path) -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.nightly
 def test_caches_and_compiled_kernels_change_no_value(place: Path, tmp_path: Path) -> None:
     steps = [RESIZE, {"random_rotation": {"degrees": 30}}]
     given = spec(table(place, **DEEP), *steps)

@@ -158,7 +158,7 @@ def test_a_spec_without_labels_predicts_its_own_folder(photo_folder: Path) -> No
 def test_trim_removes_what_pad_added(photo_folder: Path) -> None:
     import keras
 
-    pipe = pipeline(photo_folder, transforms=[RESIZE], batch={"size": 8, "remainder": "pad"})
+    pipe = shared(photo_folder, transforms=[RESIZE], batch={"size": 8, "remainder": "pad"})
     inputs = keras.Input((SIZE, SIZE, 3))
     model = keras.Model(inputs, keras.layers.GlobalAveragePooling2D()(inputs))
     padded = model.predict(pipe.validation, verbose=0)
@@ -176,7 +176,7 @@ def test_trim_keeps_the_structure_of_several_outputs(pipe: Any) -> None:
 
 
 def test_pad_weighs_repeats_with_0(photo_folder: Path) -> None:
-    pipe = pipeline(photo_folder, transforms=[RESIZE], batch={"size": 8, "remainder": "pad"})
+    pipe = shared(photo_folder, transforms=[RESIZE], batch={"size": 8, "remainder": "pad"})
     images, labels, weights = stream(pipe.validation)
     assert images.shape[0] == 16
     assert weights.dtype == np.float32
@@ -194,5 +194,5 @@ def test_padded_losses_and_weighted_metrics_are_exact(photo_folder: Path) -> Non
     )
     model.compile("sgd", "sparse_categorical_crossentropy", weighted_metrics=["accuracy"], jit_compile=False)
     plain = model.evaluate(shared(photo_folder, transforms=[RESIZE]).validation, verbose=0)
-    padded = model.evaluate(pipeline(photo_folder, transforms=[RESIZE], batch={"size": 8, "remainder": "pad"}).validation, verbose=0)
+    padded = model.evaluate(shared(photo_folder, transforms=[RESIZE], batch={"size": 8, "remainder": "pad"}).validation, verbose=0)
     assert padded[1] == pytest.approx(plain[1])

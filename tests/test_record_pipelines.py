@@ -183,6 +183,7 @@ def test_a_shard_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.nightly
 def test_tensorflow_has_nothing_to_say_about_names_in_the_graph(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     WRITERS["webdataset"](tmp_path / "a.tar", examples(0, 12))
     features = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 4}}

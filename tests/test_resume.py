@@ -147,6 +147,7 @@ def test_a_damaged_state_file_is_named(pipe: Any, tmp_path: Path, text: str) -> 
         pipe.callback(tmp_path).on_train_begin()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("size", [4, 16])
 def test_another_batch_size_goes_on_at_the_same_example(pipe: Any, photo_folder: Path, size: int) -> None:
     saved = standing(pipe, 2)
@@ -156,6 +157,7 @@ def test_another_batch_size_goes_on_at_the_same_example(pipe: Any, photo_folder:
     same(stream(other.train), epoch_of(pipe, 0, 2))
 
 
+@pytest.mark.nightly
 def test_another_batch_size_with_epochs_of_steps(photo_folder: Path) -> None:
     own: dict[str, Any] = {"epoch": {"steps": 3}, "splits": {"parts": {"train": 29, "validation": 5}}}
     one, other = pipeline(photo_folder, **own), pipeline(photo_folder, **own, batch={"size": 4})

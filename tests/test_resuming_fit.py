@@ -22,8 +22,6 @@ EPOCHS = 3
 KINDS: dict[str, dict[str, Any]] = {"finite": {}, "3 of 4": {"steps_per_epoch": 3}, "6 of 4": {"steps_per_epoch": 6}}
 """What is handed to `fit`: `pipe.train`, or `pipe.train.repeat()` with epochs that are not the pipeline's."""
 SAVES = [1, 3, 4, "epoch"]
-OFTEN = {("6 of 4", 3, 2)}
-"""What the suite tries each time, as `test_keras.py` does epochs of 3 of 4; the others are tried nightly."""
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +69,17 @@ def test_the_run_that_nothing_broke_off(small: Any, kind: str, execution: int, b
     assert model.remembers == digest_of(model.trained)
 
 
-def check_every_crash(pipe: Any, folder: Path, kind: str, save_freq: Any, execution: int) -> None:
-    """Breaks runs off after every batch of two epochs, and at every save: in the write of the weights, before that of the epoch, behind."""
+def check_every_crash(pipe: Any, folder: Path, kind: str, save_freq: Any, execution: int, every: int = 1) -> None:
+    """Breaks runs off after every batch of two epochs, and at every save: in the write of the weights, before that of the epoch, behind.
+
+    Or at one in so many of those places.
+    """
     expected = memory(execution)
     fit(pipe, expected, kind, pipe.callback())
     batches = 2 * KINDS[kind].get("steps_per_epoch", 4)
     cases = [("batch", at) for at in range(execution, batches + 1, execution)]
     cases += [(how, save) for how in ("torn", "saved", "cut") for save in range(1, 4)]
-    for how, at in cases:
+    for how, at in cases[::every]:
         where = f"{kind}, save_freq={save_freq}, {execution} steps per execution, crash at {how} {at}"
         shutil.rmtree(folder, ignore_errors=True)
         pipe.seek(0, 0)
@@ -98,14 +99,18 @@ def check_every_crash(pipe: Any, folder: Path, kind: str, save_freq: Any, execut
 
 @pytest.mark.filterwarnings("ignore:.*ran out of data")  # where executions do not divide a pass that is resumed
 @pytest.mark.parametrize(
-    ("kind", "save_freq", "execution"),
+    ("kind", "save_freq", "execution", "every"),
     [
-        pytest.param(kind, save_freq, execution, marks=() if (kind, save_freq, execution) in OFTEN else pytest.mark.nightly)
-        for kind, save_freq, execution in itertools.product(KINDS, SAVES, (1, 2, 3))
+        ("6 of 4", 3, 2, 4),
+        *(
+            pytest.param(kind, save_freq, execution, 1, marks=pytest.mark.nightly)
+            for kind, save_freq, execution in itertools.product(KINDS, SAVES, (1, 2, 3))
+        ),
     ],
 )
-def test_every_crash(small: Any, tmp_path: Path, kind: str, save_freq: Any, execution: int) -> None:
-    check_every_crash(small, tmp_path / "ck", kind, save_freq, execution)
+def test_every_crash(small: Any, tmp_path: Path, kind: str, save_freq: Any, execution: int, every: int) -> None:
+    """By day one in four of a kind, as `test_keras.py` does epochs of 3 of 4; the others are tried nightly."""
+    check_every_crash(small, tmp_path / "ck", kind, save_freq, execution, every)
 
 
 def crashed(pipe: Any, folder: Path, at: int, *, save_freq: Any = 3, kind: str = "finite", model: Any = None, **own: Any) -> Any:
@@ -257,8 +262,9 @@ def stopped(pipe: Any, folder: Path, damage: str, *names: str, save_freq: Any = 
         file.write_bytes(DAMAGES[damage](file.read_bytes()))
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("double", [True, pytest.param(False, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("double", [True, False])
 def test_weights_that_are_not_whole(small: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str, double: bool) -> None:
     """Whatever Keras would say of them, and with whatever it is told now: the run goes on from the weights before, and says so."""
     folder = tmp_path / "ck"
@@ -272,7 +278,7 @@ def test_weights_that_are_not_whole(small: Any, tmp_path: Path, caplog: pytest.L
     assert f"{folder / 'latest.weights.h5'} cannot be read" in caplog.text
 
 
-@pytest.mark.parametrize("damage", ["empty", "half"])
+@pytest.mark.parametrize("damage", [pytest.param("empty", marks=pytest.mark.nightly), "half"])
 def test_a_record_of_the_epoch_that_is_not_whole(small: Any, tmp_path: Path, damage: str) -> None:
     for number, older in enumerate((True, False)):
         folder = tmp_path / f"ck{number}"
@@ -398,7 +404,7 @@ def test_initial_epoch(pipe: Any, whole: Any, tmp_path: Path) -> None:
     assert again.trained == rows, "nothing was saved of the broken run"
 
 
-@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_another_batch_size(pipe: Any, tmp_path: Path, size: int) -> None:
     """The position is one of examples: the rest of the epoch is cut into batches of the new size."""
     crashed(pipe, tmp_path / "ck", 6, save_freq=6)

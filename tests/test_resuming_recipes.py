@@ -64,8 +64,8 @@ def test_files_of_their_own_for_each_save(cut: int, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     pipe = numbered(8, 4)
     whole = make_model()
-    whole.fit(pipe.train, epochs=10, verbose=0, callbacks=[pipe.callback()])
-    code = recipe("newest.py").replace("save_freq=500", "save_freq=3").replace("epochs=10", "epochs=10, verbose=0")
+    whole.fit(pipe.train, epochs=6, verbose=0, callbacks=[pipe.callback()])
+    code = recipe("newest.py").replace("save_freq=500", "save_freq=3").replace("epochs=10", "epochs=6, verbose=0")
     names = {"pipe": pipe, "keras": keras, "make_model": make_model}
     pipe.seek(0)
     with pytest.raises(Stop):
@@ -77,7 +77,7 @@ def test_files_of_their_own_for_each_save(cut: int, tmp_path: Path, monkeypatch:
     pipe.seek(0)
     after: dict[str, Any] = dict(names)
     exec(code, after)
-    assert int(after["model"].optimizer.iterations) == int(whole.optimizer.iterations) == 40
+    assert int(after["model"].optimizer.iterations) == int(whole.optimizer.iterations) == 24
     for one, other in zip(after["model"].get_weights(), whole.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -48,9 +48,10 @@ PLAIN = {"transforms": [], "output": {"dtype": "uint8"}}
     ("source", "own"),
     [
         pytest.param({}, {"splits": {"parts": {"train": 0.8, "validation": 0.2}, "method": "hash"}}, marks=pytest.mark.nightly),
-        ({"encoded": True, "by_block": True}, {"transforms": [{"resize": {"size": 2}}]}),
+        pytest.param({"encoded": True, "by_block": True}, {"transforms": [{"resize": {"size": 2}}]}, marks=pytest.mark.nightly),
+        ({"by_block": True}, {}),
     ],
-    ids=["by hash", "encoded, by block"],
+    ids=["by hash", "encoded, by block", "by block"],
 )
 def test_every_record_is_read_once_and_shares_and_resumes_are_the_same(source: dict[str, Any], own: dict[str, Any]) -> None:
     pipe = build({"files": 12, "each": 21} | source, **(PLAIN | own))
@@ -120,6 +121,7 @@ def test_files_can_be_left_out_and_others_keep_their_records(tmp_path: Path) -> 
     assert fewer.files("train")[5:7] == ["/made/up/train/00002.rec#0", "/made/up/train/00002.rec#1"]
 
 
+@pytest.mark.nightly
 def test_a_cache_on_disk_holds_records_of_shards(tmp_path: Path) -> None:
     section = {"splits": {"parts": {"train": 0.5, "validation": 0.5}, "method": "hash"}, "runtime": {"cache": {"disk": str(tmp_path)}}}
     own: dict[str, Any] = PLAIN | section | {"transforms": [{"resize": {"size": 2}}]}

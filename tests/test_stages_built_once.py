@@ -71,7 +71,7 @@ def watched() -> Iterator[Work]:
 @pytest.mark.tf
 def test_a_build_checks_once_as_loaded_and_once_with_its_data(photo_folder: Path) -> None:
     with watched() as work:
-        pipe = pipegen.build(sections(photo_folder))
+        pipe = pipegen.build(sections(photo_folder, transforms=[RESIZE]))
     assert work.counts() == (2, 4, 4), "two splits, loaded and bound; then through the passes as loaded, and as they run"
     plans = pipe._plans
     with watched() as work:

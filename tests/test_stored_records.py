@@ -95,7 +95,7 @@ def test_every_step_can_be_resumed_and_hosts_take_their_shares(tmp_path: Path, k
     assert seen(pipe.dataset("train", epoch=1)) != whole
 
 
-@formats("array_record")
+@formats()
 def test_a_damaged_record_is_named(tmp_path: Path, kind: str) -> None:
     folder, ending = written(tmp_path / "d", kind, damaged=(1, 2)), WRITERS[kind][0]
     with pytest.raises(DataError, match=rf"cannot decode \S+/1\{ending}#2 \("):

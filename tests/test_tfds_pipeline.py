@@ -70,6 +70,7 @@ def test_a_prepared_data_set_is_read_split_and_resumed(tmp_path: Path) -> None:
     assert sorted(seen(alone.dataset("train")) + seen(alone["validation"])) == TRAIN[11:]
 
 
+@pytest.mark.nightly
 def test_damage_is_named_by_file_and_record(tmp_path: Path) -> None:
     folder = written(tmp_path, damaged=(2, 5))
     with pytest.raises(DataError, match=rf"cannot decode {folder}/pets-train.tfrecord-00002-of-00003#5 \("):

@@ -304,7 +304,7 @@ def breaks(monkeypatch: pytest.MonkeyPatch, small: Any, folder: Path, save_freq:
 
 
 @pytest.mark.parametrize(
-    ("save_freq", "every"), [("epoch", 5), *(pytest.param(freq, 1, marks=pytest.mark.nightly) for freq in ("epoch", 1, 3))]
+    ("save_freq", "every"), [("epoch", 9), *(pytest.param(freq, 1, marks=pytest.mark.nightly) for freq in ("epoch", 1, 3))]
 )
 def test_a_training_that_is_broken_off_goes_on(
     small: Any, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save_freq: Any, every: int

@@ -52,10 +52,10 @@ def test_views_given_as_steps(pipe: Any, plain: Any, photo_folder: Path) -> None
 
 
 def test_a_number_of_views_draws_the_random_steps_of_training(pipe: Any, plain: Any) -> None:
-    ds = pipe.tta("validation", 3, examples=5)
+    ds = pipe.tta("validation", 2, examples=5)
     x, _ = stream(ds)
-    rows = x.reshape(11, 3, *x.shape[1:])
-    assert all(not np.array_equal(rows[:, i], rows[:, j]) for i, j in ((0, 1), (1, 2), (0, 2)))
+    rows = x.reshape(11, 2, *x.shape[1:])
+    assert not np.array_equal(rows[:, 0], rows[:, 1])
     assert not np.array_equal(rows[:, 0], plain[0])
 
 

@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = sorted({str(p.parent.relative_to(ROOT)) for p in (ROOT / "pipegen").rglob("*.py")})
 CLAUSES = ("What", "Whether", "Where", "Which", "How")
 """Words that open a clause, and no sentence."""
+MAYBE = re.compile(rf"""["'](\\\n|\s)*({"|".join(CLAUSES)})\b""")
+"""Where a text opens with one; other files need not be parsed."""
 OLD_WORDS = re.compile(
     r"\b(that|which) there (is|are) not\b|\bliv(es|e|ing) on (it|the|an|another|none|that|this)\b|\bdealt out\b|\bimages a second\b"
 )
@@ -22,7 +24,8 @@ def clauses(folder: str) -> list[str]:
     """Docstrings of a folder that open with a clause."""
     found = []
     for path in sorted((ROOT / folder).glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        code = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(code)) if MAYBE.search(code) else ():
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 text = ast.get_docstring(node) or "-"
                 if text.split()[0].rstrip(",:;.") in CLAUSES:

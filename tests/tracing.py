@@ -24,6 +24,29 @@ def note_one_stack() -> None:
     tf_stack.extract_stack = lambda stacklevel=1: one
 
 
+def read_arguments_in_c() -> None:
+    """What an operation is given is looked through by TensorFlow's own program in C++, which it has and leaves off.
+
+    In Python, that is a fifth of the time of those tests that build pipelines.
+    """
+    from tensorflow.core.config import flags
+
+    flags.config().graph_building_optimization.reset(True)
+
+
+def order_what_holds_resources() -> None:
+    """Only operations that are given a resource, or a data set, which can hold one, are asked for the resources that they touch."""
+    import tensorflow as tf
+    from tensorflow.python.framework import auto_control_deps
+
+    ask, holding = auto_control_deps._get_resource_inputs, {tf.resource, tf.variant}
+
+    def touched(operation: Any) -> Any:
+        return ask(operation) if any(tensor.dtype in holding for tensor in operation.inputs) else ()
+
+    auto_control_deps._get_resource_inputs = touched
+
+
 def share_constants() -> None:
     """Equal constants of a graph are one operation, as Grappler makes them later on.
 

@@ -63,6 +63,7 @@ def epoch(flow: Any) -> list[Any]:
     return [next(flow) for _ in range(len(flow))]
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("mode", ["categorical", "binary", "sparse", "input", None])
 def test_a_folder_gives_what_keras_gives(folder: Path, theirs: Any, mode: str | None) -> None:
     asked = {"target_size": (12, 16), "class_mode": mode, "batch_size": 4, "shuffle": False}
@@ -108,6 +109,7 @@ def test_binary_with_another_number_of_classes_gives_their_indices(folder: Path,
         (folder / "empty").rmdir()
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("images", "cast"),
     [

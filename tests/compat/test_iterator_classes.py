@@ -85,6 +85,7 @@ def test_a_table_without_a_generator_is_keras(keras_image: Any, folder: Path, ta
     same(next(ours), theirs[0], atol=1e-6)
 
 
+@pytest.mark.nightly
 def test_tables_keep_proportions_too(folder: Path, table: Any) -> None:
     asked = {**SMALL, "target_size": (8, 6), "keep_aspect_ratio": True, "class_mode": None}
     flow, made = ImageDataGenerator().flow_from_dataframe(table, folder, **asked), compat.DataFrameIterator(table, folder, **asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from pipes import picture
 from typing import Any
@@ -22,9 +23,10 @@ Y = np.arange(23)
 
 
 def flow_of(**options: Any) -> Any:
-    return ImageDataGenerator(rotation_range=40, horizontal_flip=True).flow(X, Y, batch_size=3, seed=5, **options)
+    return ImageDataGenerator(horizontal_flip=True).flow(X, Y, batch_size=3, seed=5, **options)
 
 
+@cache
 def expected() -> list[Any]:
     """The batches of the first epoch, in turn."""
     flow = flow_of()

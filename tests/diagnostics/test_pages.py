@@ -60,9 +60,21 @@ PREPARING = {"PG572", "PG573", "PG574", "PG575", "PG576", "PG577"}
 """Found where data is prepared, which takes TensorFlow."""
 REMOTE = {"PG565", "PG566", "PG567", "PG744", "PG745"}
 """Found at addresses, of which those in memory have the same files."""
-PAGES = [
-    pytest.param(code, marks=[pytest.mark.tf] if code in DECODING | TESTING | PREPARING | {"PG543", "PG744"} else []) for code in CODES
-]
+BY_NIGHT = {
+    "PG406": "ops/sources/test_image_folder.py",
+    "PG414": "ops/sources/test_image_folder.py",
+    "PG543": "test_serving.py",
+    "PG575": "preparing/test_formats.py",
+    "PG576": "preparing/test_prepare.py",
+    "PG722": "test_data_tests.py",
+}
+"""Codes whose pages are tried by night, as each of them builds a pipeline; and the tests that find them by day."""
+WITH_TF = DECODING | TESTING | PREPARING | {"PG543", "PG744"}
+BAD, GOOD = (
+    [pytest.param(code, marks=[pytest.mark.tf] * (code in WITH_TF) + [pytest.mark.nightly] * (code in night)) for code in CODES]
+    for night in (BY_NIGHT, WITH_TF | {code for number, code in enumerate(CODES) if number % 3})
+)
+"""Every page; by day each bad spec yields its code, and every third good one is tried, of those that build no pipeline."""
 
 
 @cache
@@ -305,22 +317,29 @@ def unconvertible() -> list[Diagnostic]:
     return []
 
 
-@pytest.mark.parametrize("code", PAGES)
-def test_the_bad_spec_yields_the_code_and_the_good_one_does_not(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def of_page(code: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Diagnostic]:
+    """What is found of one spec of a page, in a folder of its own."""
     told = spec_page(code)
     monkeypatch.delenv("FLOWERS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     monkeypatch.setattr("pipegen.data.remote.blocks.WAITS", 0.0)
     if code == "PG487":
         monkeypatch.setattr("pipegen.phases.service.LARGEST", 1000)
-    for name in ("bad", "good"):
-        (tmp_path / name).mkdir()
-    monkeypatch.chdir(tmp_path / "bad")
-    bad = findings(code, told, told.bad_bytes)
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    return findings(code, told, told.bad_bytes if name == "bad" else told.good.encode())
+
+
+@pytest.mark.parametrize("code", BAD)
+def test_the_bad_spec_yields_the_code(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = of_page(code, "bad", tmp_path, monkeypatch)
     assert {d.code for d in bad} == {code}, [(d.code, d.message) for d in bad]
     assert {d.severity for d in bad} == {CODES[code].severity}
-    monkeypatch.chdir(tmp_path / "good")
-    good = findings(code, told, told.good.encode())
+
+
+@pytest.mark.parametrize("code", GOOD)
+def test_the_good_spec_does_not(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = of_page(code, "good", tmp_path, monkeypatch)
     assert code not in {d.code for d in good}, [(d.code, d.message) for d in good]
     assert not [(d.code, d.message) for d in good if d.severity is Severity.ERROR]
 

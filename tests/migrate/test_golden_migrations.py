@@ -21,6 +21,7 @@ from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:
     from pipegen.migrate.migration import Migration
+    from pipegen.phases.compilation import Inspection
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "migrate"
 CASES = sorted(GOLDEN.glob("*.md"))
@@ -46,6 +47,12 @@ def migration(path: Path) -> Migration:
     return migrate_code(parse_code(f"{path.stem}.py", code.encode()))
 
 
+@cache
+def inspected(name: str, text: str) -> Inspection:
+    """What is found of a spec that was written, once for all tests."""
+    return inspect(name, text=text)
+
+
 def printed(result: Migration) -> str:
     parts = [f"=== {name}\n{text}" for name, text in result.specs.items()]
     diff = result.diff()
@@ -68,7 +75,7 @@ def test_a_migration_reads_as_its_file_shows(path: Path, update_golden: bool) ->
 def test_every_spec_is_valid_and_every_change_is_python(path: Path) -> None:
     result = migration(path)
     for name, text in result.specs.items():
-        found = inspect(name, text=text)
+        found = inspected(name, text)
         assert [d.message for d in found.diagnostics if d.severity.value == "error"] == []
         assert found.plans
     if result.changed:
@@ -82,7 +89,7 @@ def test_the_changed_code_names_splits_that_the_spec_has(path: Path) -> None:
         used = re.findall(rf"\b{pipe}\.(train|validation|test)\b", result.changed)
         used += re.findall(rf'\b{pipe}(?:\.\w+\(|\[)"(\w+)"', result.changed)
         assert used
-        assert set(used) <= set(inspect(name, text=result.specs[name]).plans)
+        assert set(used) <= set(inspected(name, result.specs[name]).plans)
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)

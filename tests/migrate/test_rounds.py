@@ -116,6 +116,7 @@ def test_data_without_labels_of_code_that_is_not_edited_is_named() -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.nightly
 def test_the_class_draws_other_numbers_in_each_round() -> None:
     import numpy as np
 

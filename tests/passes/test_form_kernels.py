@@ -120,6 +120,7 @@ def holds(kernel: tuple[str, ...]) -> bool:
     return not again and not STARTS.intersection(image[1:]) and not BETTER_APART.intersection(combinations(image, 2))
 
 
+@pytest.mark.by_day(86)
 @pytest.mark.parametrize("names", list(product(STEPS, repeat=3)), ids=" ".join)
 def test_no_chain_of_three_recomputes(names: tuple[str, ...]) -> None:
     found = kernels(*(STEPS[n] for n in names))

@@ -188,7 +188,7 @@ def test_what_stands_beside_boxes_goes_with_them(plain: Any) -> None:
 def test_every_plan_gives_the_same_boxes(plain: Any, runtime: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     expected = stream(plain)
-    for size in (8, 3):
+    for size in (3,) if "cache" in runtime else (8, 3):
         got = stream(pipe(STEPS, runtime=runtime, size=size))
         for name in ("boxes", "boxes_valid", "names", "scores"):
             np.testing.assert_array_equal(got[name], expected[name])
@@ -242,9 +242,9 @@ def test_a_preview_draws_boxes_and_an_export_writes_them(plain: Any, tmp_path: P
     sheet = np.asarray(plain.preview(rows=4, draws=1, cell=160))
     assert (np.abs(sheet.astype(int) - (230, 57, 70)).max(-1) < 60).any()
     made = pipe(STEPS, output={"boxes": "rel_xywh"})
-    done = made.export(tmp_path / "out", split="train", examples=None)
+    done = made.export(tmp_path / "out", split="train", examples=5)
     lines = [json.loads(line) for line in done.table.read_text(encoding="utf-8").splitlines()]
-    got = stream(made)
+    got = {name: values[:5] for name, values in stream(made).items()}
     for line, boxes, there, names in zip(lines, got["boxes"], got["boxes_valid"], got["names"], strict=True):
         np.testing.assert_allclose(np.array(line["boxes"]).reshape(-1, 4), boxes[there], atol=1e-6)
         assert line["names"] == [("cat", "dog", "hen")[name] for name in names[there]]

@@ -196,13 +196,17 @@ def test_crops_by_boxes_and_by_a_mask_follow_one_another() -> None:
             assert box[0].tolist() == [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
 
 
+@pytest.fixture(scope="module")
+def around_masks() -> dict[str, Array]:
+    return delivered(spec(MASK, [{"random_crop_around": {"size": 9}}], {"x": ["image", "mask"]}), scenes())
+
+
 @pytest.mark.tf
-def test_an_instance_mask_leads_as_any_mask_and_the_model_need_not_get_it() -> None:
+def test_an_instance_mask_leads_as_any_mask_and_the_model_need_not_get_it(around_masks: dict[str, Array]) -> None:
     """Its plane has the number of an object at each pixel, of which each is as likely as it has pixels."""
     data = scenes()
-    whole = delivered(spec(MASK, [{"random_crop_around": {"size": 9}}], {"x": ["image", "mask"]}), data)
     alone = delivered(spec(MASK, [{"random_crop_around": {"size": 9}}], {"x": ["image"]}), data)
-    np.testing.assert_array_equal(whole["x0"], alone["x0"])
+    np.testing.assert_array_equal(around_masks["x0"], alone["x0"])
     data["mask"] = data["mask"] * np.uint8(7)
     plane = delivered(spec(MASK, [{"random_crop_around": {"size": 9}}], {"x": ["image"]}), data)
     np.testing.assert_array_equal(plane["x0"], alone["x0"])
@@ -210,9 +214,9 @@ def test_an_instance_mask_leads_as_any_mask_and_the_model_need_not_get_it() -> N
 
 @pytest.mark.tf
 @pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
-def test_views_choose_their_own_windows_and_batches_of_any_size_have_the_same(jit: str) -> None:
+def test_views_choose_their_own_windows_and_batches_of_any_size_have_the_same(around_masks: dict[str, Array], jit: str) -> None:
     given = spec(MASK, [{"random_crop_around": {"size": 9}}], {"x": ["image", "mask"]})
-    one = delivered(given, scenes())
+    one = around_masks
     other = delivered({**given, "batch": {"size": 5, "remainder": "keep"}}, scenes(), jit=jit)
     np.testing.assert_array_equal(one["x0"], other["x0"])
     views = spec(MASK, [{"random_crop_around": {"size": 9}}], {"x": ["image_1", "image_2", "mask_2"]}, views=2)

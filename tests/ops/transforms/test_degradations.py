@@ -41,9 +41,11 @@ def apply(step: NeighbourhoodTransform, images: Array, u: Array | None = None) -
     """Every image through the step, eagerly; by default with draws of one half."""
     import tensorflow as tf
 
+    from pipegen.backend.process.graphs import plain
+
     draws = tf.constant(np.full((len(images), step.num_draws()), 0.5) if u is None else u, tf.float64)
     clip = step.clip_of(FeatureType("image", images.dtype.name, images.shape[1:], Interval(0, 255)))
-    done: Array = step.apply(tf.constant(images), *step.parameters(draws, *images.shape[1:3]), clip=clip).numpy()
+    done: Array = plain(step.apply)(tf.constant(images), *step.parameters(draws, *images.shape[1:3]), clip=clip).numpy()
     return done.astype(float)
 
 

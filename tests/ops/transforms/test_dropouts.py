@@ -102,31 +102,33 @@ def test_a_grid_mask_is_the_squares_of_a_grid() -> None:
 
 
 @pytest.mark.tf
-def test_masks_are_filled_where_that_is_asked_for() -> None:
+@pytest.mark.parametrize(("name", "fill"), [
+    ("random_erasing", 1), ("random_coarse_dropout", "ignore"), ("random_grid_dropout", None),
+    pytest.param("random_grid_mask", 2, marks=pytest.mark.nightly),
+])  # fmt: skip
+def test_masks_are_filled_where_that_is_asked_for(name: str, fill: Any) -> None:
     import pipegen
 
     size, n = 24, 6
     masks = np.random.default_rng(1).integers(0, 3, (n, size, size)).astype(np.uint8)
     feature = {"kind": "mask", "classes": 3, "ignore": 9, "of": "image"}
-    fills = {"random_erasing": 1, "random_coarse_dropout": "ignore", "random_grid_dropout": None, "random_grid_mask": 2}
     given = {"random_coarse_dropout": {"holes": 4}, "random_grid_dropout": {"cells": 3}}
-    for name, fill in fills.items():
-        spec = {
-            "pipegen": 1,
-            "source": {"arrays": {"features": {"image": {"kind": "image"}, "mask": feature}}},
-            "splits": {"parts": {"train": n}},
-            "transforms": [{name: {**given.get(name, {}), "fill": {"constant": 5}, **({} if fill is None else {"mask_fill": fill})}}],
-            "batch": {"size": n, "remainder": "keep"},
-            "shuffle": "none",
-            "output": {"x": "image", "y": "mask"},
-            "runtime": {"jit": "never"},
-        }
-        data = {"image": np.full((n, size, size, 3), 200, np.uint8), "mask": masks}
-        ((image, mask),) = pipegen.build(spec, data=data).train
-        gone = image.numpy()[..., :1] == 5
-        assert 0 < gone.mean() < 1
-        left = masks[..., None] if fill is None else np.where(gone, 9 if fill == "ignore" else fill, masks[..., None])
-        np.testing.assert_array_equal(mask.numpy(), left, err_msg=name)
+    spec = {
+        "pipegen": 1,
+        "source": {"arrays": {"features": {"image": {"kind": "image"}, "mask": feature}}},
+        "splits": {"parts": {"train": n}},
+        "transforms": [{name: {**given.get(name, {}), "fill": {"constant": 5}, **({} if fill is None else {"mask_fill": fill})}}],
+        "batch": {"size": n, "remainder": "keep"},
+        "shuffle": "none",
+        "output": {"x": "image", "y": "mask"},
+        "runtime": {"jit": "never"},
+    }
+    data = {"image": np.full((n, size, size, 3), 200, np.uint8), "mask": masks}
+    ((image, mask),) = pipegen.build(spec, data=data).train
+    gone = image.numpy()[..., :1] == 5
+    assert 0 < gone.mean() < 1
+    left = masks[..., None] if fill is None else np.where(gone, 9 if fill == "ignore" else fill, masks[..., None])
+    np.testing.assert_array_equal(mask.numpy(), left, err_msg=name)
 
 
 @pytest.mark.parametrize(("given", "code", "advice"), [
