@@ -202,7 +202,6 @@ def quick_tracing(slow_tracing: list[bool]) -> None:
         tracing.order_what_holds_resources()
         tracing.share_constants()
         tracing.keep_constants()
-        tracing.ask_for_resources_where_they_can_be()
 
 
 @pytest.fixture(scope="session")

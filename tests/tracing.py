@@ -90,17 +90,6 @@ def keep_constants() -> None:
     tensor_util.make_tensor_proto = proto
 
 
-def ask_for_resources_where_they_can_be() -> None:
-    """An operation is asked for the variables that it uses where one can be among its inputs.
-
-    TensorFlow asks every operation of a graph for an attribute that few have, and catches an error for each of the others.
-    """
-    from tensorflow.python.framework import auto_control_deps, dtypes
-
-    ask, kinds = auto_control_deps._get_resource_inputs, (dtypes.resource, dtypes.variant)
-    auto_control_deps._get_resource_inputs = lambda op: ask(op) if any(one.dtype in kinds for one in op.inputs) else []
-
-
 def _known(value: Any) -> Any:
     """What tells plain values apart, also -0.0 from 0.0, or `None` for others, such as arrays."""
     if isinstance(value, (list, tuple)):
