@@ -39,7 +39,7 @@ pytestmark = pytest.mark.tf
 
 CASES = len(damage.FAULTS)
 """Faults that happen to each container by night: more than 5,000 in all."""
-BY_DAY = 2
+BY_DAY = 1
 """And by day, to those that are written in no time."""
 LIMIT = 120
 """Seconds that one case may take, on a machine that is busy."""

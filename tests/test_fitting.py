@@ -240,6 +240,7 @@ def test_whitening_is_fitted_on_the_training_split_and_kept(
     np.testing.assert_allclose(stream(pipe.predict_on(files).dataset)[0].reshape(-1, 108), wanted[:3], rtol=0, atol=e1)
 
 
+@pytest.mark.nightly
 def test_a_cache_on_disk_holds_what_one_matrix_made(kept: Path, tmp_path: Path) -> None:
     x = np.random.default_rng(0).integers(0, 256, (60, 3, 3, 1)).astype(np.uint8)
     folder = tmp_path / "photos"

@@ -117,7 +117,8 @@ def test_a_kill_within_the_write_of_the_only_weights(tmp_path: Path) -> None:
     assert int(here) == 24
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(6, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("kills", [3, 6])
 def test_one_kill_after_another(kills: int, tmp_path: Path) -> None:
     folder, died = tmp_path / "ck", ONE_AFTER_ANOTHER[:kills]
     ends, said = processes(folder, *(f"{save_freq}:{how}:{at}" for save_freq, how, at, _ in died), "epoch:never:0")

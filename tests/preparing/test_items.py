@@ -180,6 +180,7 @@ def test_annotated_images(op: str, form: str, epochs: list[int], splits: dict[st
     equal(pipegen.build(original), pipegen.build(done.spec, runtime=RUNTIME), *epochs, lossy=form == "jpeg")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("form", "epochs", "splits"),
     [
