@@ -119,7 +119,6 @@ def test_a_cache_on_disk_shares_other_batches_and_splits_have_the_same(tmp_path:
         np.testing.assert_array_equal(found, [painted(int(Path(file).stem)) for file in pipe.files(split)])
 
 
-@pytest.mark.nightly
 def test_a_damaged_image_is_skipped_and_takes_its_mask_along(tmp_path: Path) -> None:
     given = spec(outlined(tmp_path) | {"masks": "instances"}, errors={"decode": {"skip": {"max_fraction": 0.5}}})
     (tmp_path / "photos" / "3.png").write_bytes(b"no image")

@@ -149,7 +149,6 @@ def test_each_split_has_its_own(tmp_path: Path) -> None:
         build({"by_split": {"train": {"packs": {"path": a}}, "validation": {"packs": {"path": b, "classes": 5}}}})
 
 
-@pytest.mark.nightly
 def test_a_damaged_record_is_named_or_skipped(tmp_path: Path) -> None:
     folder = packed(tmp_path / "a", 5, 6, damaged=(1, 2))
     with pytest.raises(DataError, match=r"cannot decode \S+/1\.pack#2 \("):
