@@ -1,4 +1,4 @@
-"""Whether a change of the code changes anything: what a few hundred specs give, and what is said about them, as digests to compare.
+"""Compares two commits: digests of what a few hundred specs give, and the texts about them.
 
     python -m benchmarks.digests before.json                       # on the commit before
     python -m benchmarks.digests after.json --against before.json  # on the one after: equal, or what differs

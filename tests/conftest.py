@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from nightly_parts import PARTS, has_nightly_tests
+from nightly_parts import PARTS, has_nightly_tests, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -134,7 +134,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     has_tests, part = _HAS_TESTS.get(config.getoption("markexpr")), config.getoption("--part")
     if has_tests is None or not collection_path.match("test_*.py"):
         return None
-    if part is not None and not PARTS[part].has(str(collection_path.relative_to(config.rootpath))):
+    if part is not None and part not in parts_of(str(collection_path.relative_to(config.rootpath))):
         return True
     return None if has_tests(collection_path.read_text(encoding="utf-8")) else True
 
@@ -150,8 +150,8 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def _leave_to_the_night(items: list[pytest.Item]) -> None:
-    """Marks cases of tests with `by_day(n)` as nightly: all but n, which are spread over them. A case that is asked for alone runs."""
+def _mark_as_nightly(items: list[pytest.Item]) -> None:
+    """Marks cases of tests with `by_day(n)` as nightly: all but n, which are spread over them. A case that is named on its own runs."""
     cases = defaultdict(list)
     for item in items:
         if item.get_closest_marker("by_day"):
@@ -168,7 +168,8 @@ def _leave_to_the_night(items: list[pytest.Item]) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Nightly tests, and those beside other libraries, run where `-m` names them. Files that need TensorFlow come first: some take a
     minute, and whichever process is done early takes the quick ones."""
-    _leave_to_the_night(items)
+    if not _chosen(config, "smoke"):
+        _mark_as_nightly(items)
     if not _chosen(config, "nightly"):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]

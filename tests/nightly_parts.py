@@ -17,9 +17,9 @@ class Part:
     minutes: int
     paths: tuple[str, ...]
 
-    def has(self, path: str) -> bool:
-        """Whether a file, as named from the root, belongs here."""
-        return any(path == own or path.startswith(f"{own}/") for own in self.paths)
+    def named(self, path: str) -> int:
+        """The length of what names a file here, as named from the root, or a folder that it is in; 0 where nothing does."""
+        return max((len(own) for own in self.paths if path == own or path.startswith(f"{own}/")), default=0)
 
 
 def _files(names: str, folder: str = "") -> tuple[str, ...]:
@@ -69,14 +69,19 @@ PARTS = {
     ),
     "onednn": Part("the proofs by day, with oneDNN", 20, _files("onednn")),
     "extras": Part("each extra in an environment of its own; reads a package index", 20, _files("extras")),
-    "measured": Part("benchmarks; alone on the machine, with `-n 0`", 15, (*_folders("benchmarks"), *_files("expected_memory"))),
+    "measured": Part(
+        "benchmarks; alone on the machine, with `-n 0`",
+        17,
+        (*_folders("benchmarks"), *_files("expected_memory"), *_files("cli_profile", "cli/")),
+    ),
     "mutants": Part("mistakes in the code that a test has to notice; with `-n 0`", 29, _folders("mutants")),
 }
 
 
 def parts_of(path: str) -> list[str]:
-    """The names of the parts that a file, as named from the root, is in."""
-    return [name for name, part in PARTS.items() if part.has(path)]
+    """The names of the parts that a file, as named from the root, is in: a part that names the file comes before one with its folder."""
+    closest = max(part.named(path) for part in PARTS.values())
+    return [name for name, part in PARTS.items() if closest and part.named(path) == closest]
 
 
 def has_nightly_tests(text: str) -> bool:

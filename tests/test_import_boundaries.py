@@ -172,3 +172,19 @@ main()
 """
     result = run(code, "validate", cwd=tmp_path)
     assert result.stdout.splitlines()[-1] == "[]", "these cost time that `pipegen validate` does not have"
+
+
+ONE_COMMAND = """
+import sys
+from typer.testing import CliRunner
+from pipegen.cli.commands import APPS, app
+done = CliRunner().invoke(app, ["validate", "--help"], prog_name="pipegen")
+assert done.exit_code == 0, done.output
+loaded = {name.split(".")[2] for name in sys.modules if name.startswith("pipegen.cli.")}
+print(*sorted(loaded & {name.replace("-", "_") for name in APPS}))
+"""
+
+
+def test_a_command_starts_without_the_others() -> None:
+    done = subprocess.run([sys.executable, "-c", ONE_COMMAND], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["validate"]

@@ -41,7 +41,7 @@ def main() -> None:
         try:
             app(prog_name="pipegen")
         finally:
-            gc.freeze()  # what is about to go anyway would be looked through once more, which takes as long as to validate a spec
+            gc.freeze()  # else the interpreter searches all objects for garbage before it ends
     except KeyboardInterrupt:
         _leave()
     except SystemExit as end:

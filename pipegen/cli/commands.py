@@ -16,15 +16,14 @@ from pipegen.cli.failures import tell
 from pipegen.cli.options import as_app, help_text
 from pipegen.terminal import say, visible
 
-_MODULES = {
-    "init": "init.command",
-    **{name: name for name in ("validate", "test", "show", "diff", "explain", "preview", "export", "fit", "prepare", "eject", "lock")},
-    "serve-export": "serve_export",
-    **{name: name for name in ("bench", "profile", "tune", "migrate", "ops", "report", "rule", "schema", "version", "doctor", "monitor")},
-    **{name: name for name in ("help", "cache", "service")},
-}
-"""Where each command is, below `pipegen/cli`, in the order of `pipegen --help`. The module has a function of the command's name (`help_`
-for a name of Python's), or where there is more to say, an app of Typer's."""
+_COMMANDS = (
+    *("init", "validate", "test", "show", "diff", "explain", "preview", "export", "fit", "prepare", "eject", "lock", "serve-export"),
+    *("bench", "profile", "tune", "migrate", "ops", "report", "rule", "schema", "version", "doctor", "monitor", "help", "cache", "service"),
+)
+"""In the order of `pipegen --help`. Each is a module of this folder, with a function of its name (`help_` for a name of Python's), or
+with an app of Typer's where there is more to say."""
+_MODULES = {"init": "init.command"}
+"""Where a command is whose module has another name."""
 
 _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """The base of what Typer says about bad usage; where it lives depends on the version of Typer."""
@@ -35,29 +34,29 @@ _LONGEST = 1000
 
 
 class _Apps(Mapping[str, typer.Typer]):
-    """Each command, or group of commands, as an app of Typer's. It is imported when it is asked for: a run needs one of them."""
+    """Imports a command, or a group of commands, as an app of Typer's when it is looked up: a run needs one of them."""
 
     def __getitem__(self, name: str) -> typer.Typer:
-        module = import_module(f"pipegen.cli.{_MODULES[name]}")
+        word = name.replace("-", "_")
+        module = import_module(f"pipegen.cli.{_MODULES.get(name, word)}")
         if not hasattr(module, "app"):
-            word = name.replace("-", "_")
             command = getattr(module, word, None) or getattr(module, f"{word}_")
             return as_app(command, name)
         app: typer.Typer = module.app
         return app
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
+        return iter(_COMMANDS)
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return len(_COMMANDS)
 
 
 APPS = _Apps()
 
 
 class _Imported(UserDict[str, Any]):
-    """The same as commands of Click's, each made when it is asked for."""
+    """Makes Click's command of an app when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         if self.data[name] is None:

@@ -96,7 +96,7 @@ def test_epochs_and_seeds_have_orders_of_their_own(count: int) -> None:
     first = {tuple(dict.fromkeys(blocks_of(rows, served).tolist())) for served in passes(order(rows, window=1, seed=2), count)}
     assert len(first) > 0.95 * count, "of 5,040 orders of seven blocks"
     assert len({one_pass(order(rows, seed=seed)).tobytes() for seed in range(count // 10)}) == count // 10
-    assert len({served.tobytes() for served in passes(order(rows, seed=3), count)}) == count
+    assert len({served.tobytes() for served in passes(order(rows, seed=3), 3 * count // 2)}) == 3 * count // 2
 
 
 def test_a_global_and_the_stored_order_know_no_blocks() -> None:

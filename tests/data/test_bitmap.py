@@ -28,7 +28,6 @@ def bitmap_of(mask: Array, at_once: int = 2 * BLOCK) -> Bitmap:
     return writer.done()
 
 
-@settings(max_examples=settings.default.max_examples // 2)
 @given(masks(), st.sampled_from([BLOCK, 2 * BLOCK, 8 * BLOCK]))
 def test_members_and_ranks_are_those_of_the_mask(mask: Array, at_once: int) -> None:
     bitmap = bitmap_of(mask, at_once)
@@ -39,7 +38,7 @@ def test_members_and_ranks_are_those_of_the_mask(mask: Array, at_once: int) -> N
 
 
 @pytest.mark.tf
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=15)
 @given(masks())
 def test_the_graph_finds_the_same_members(mask: Array) -> None:
     import tensorflow as tf

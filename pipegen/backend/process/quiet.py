@@ -39,7 +39,7 @@ _NOISE = re.compile(
 def import_tensorflow() -> None:
     """Imports TensorFlow, unless that has been done, and without its log lines, unless `TF_CPP_MIN_LOG_LEVEL` asks for them.
 
-    Python's collector is off meanwhile: it would search what stays for good, which takes a third of the time. TensorFlow reads the
+    Python's garbage collector is off meanwhile: it would search what stays for good, a quarter of the time. TensorFlow reads the
     variable once, on import: where the user has not set it, it is gone again afterwards, and TensorFlow logs errors alone.
     """
     if "tensorflow" in sys.modules:

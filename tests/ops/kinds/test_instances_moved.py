@@ -354,7 +354,7 @@ def test_masks_follow_each_step(step: str, boxes: list[tuple[int, int, int, int]
 
 
 @pytest.mark.tf
-@settings(max_examples=8, deadline=None, phases=NO_SHRINKING)
+@settings(max_examples=12, deadline=None, phases=NO_SHRINKING)
 @given(step=st.sampled_from(sorted(moving())), boxes=BOXES, seed=SEEDS)
 def test_masks_follow_steps(step: str, boxes: list[tuple[int, int, int, int]], seed: int) -> None:
     check_step(plan_of(step), boxes, seed)

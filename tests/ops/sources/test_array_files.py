@@ -87,7 +87,7 @@ def test_a_damaged_archive_is_read_or_refused(tmp_path: Path, damage: Any, whole
     assert isinstance(listed(tmp_path, damage(whole)), (Listing, OpError))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=damages(), array=st.sampled_from([IMAGES, IMAGES / 255, np.asfortranarray(IMAGES), IMAGES.astype(">u2")]))
 def test_a_damaged_array_is_read_or_refused(tmp_path: Path, damage: Any, array: Any) -> None:
     assert isinstance(listed(tmp_path, damage(npy(array)), "npy"), (Listing, OpError))

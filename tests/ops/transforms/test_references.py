@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pipes import stream
+from pipes import pipeline, stream
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,7 +127,8 @@ def test_a_path_is_relative_to_the_spec_and_images_have_to_be_there(folder: Path
     (tmp_path / "spec" / "a.pipegen.yaml").write_text(json.dumps(text))
     pipe = pipegen.build(tmp_path / "spec" / "a.pipegen.yaml", runtime={"cache": "none", "jit": "never"})
     x = stream(pipe.dataset("train", epoch=0))[0]
-    assert x.shape[1:] == (24, 24, 3)
+    plain = stream(pipeline(photo_folder, transforms=[{"resize": {"size": 24}}], shuffle="none").train)[0]
+    assert x.shape[1:] == plain.shape[1:] == (24, 24, 3)
     shutil.rmtree(tmp_path / "spec" / "looks")
     with pytest.raises(SpecError, match=r"finds no reference image at `.*looks/\*\.png`"):
         pipegen.build(tmp_path / "spec" / "a.pipegen.yaml")

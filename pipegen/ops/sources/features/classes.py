@@ -166,7 +166,7 @@ def check_written_lists(texts: Sequence[str], classes: Classes, where: Callable[
         return
     if _OBJECT.match(example):
         what = "an object"
-        help_ = ["name a field of it behind the column or key: `about.label` is `label` in the JSON of `about`"]
+        help_ = ["to read one field, write it after the column or key: `about.label` is the field `label` of the JSON in `about`"]
     else:
         what = "a list"
         help_ = [
