@@ -21,13 +21,13 @@ from PIL import Image
 from skimage import data
 
 import pipegen
+from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.item_crops import ItemCrop
+from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.families.references import ReferenceTransform
-from pipegen.ops.families.turns import TurnTransform
 from pipegen.ops.registry import transforms
+from pipegen.ops.transforms.rotate_90 import TurnTransform
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Transform

@@ -11,10 +11,10 @@ from planning import callee_of
 from pipegen.ops.base import CropTransform, Family, PointwiseTransform, Transform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.pasting import PastingTransform
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import recipe
 from pipegen.spec.models import PipelineSpec

@@ -13,7 +13,7 @@ import numpy as np
 import tifffile
 from PIL import Image, ImageOps
 
-from pipegen.ops.lowering.plugins import ready_for
+from pipegen.ops.lowering.library import ready_for
 
 Array = np.ndarray[Any, Any]
 HEIGHT, WIDTH = 22, 19

@@ -12,8 +12,7 @@ import pipegen
 from pipegen.cli.common import allowed_code
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.errors import OpError, SpecError
-from pipegen.ops.transforms.python import Python
-from pipegen.ops.transforms.random_python import RandomPython
+from pipegen.ops.transforms.python import Python, RandomPython
 from pipegen.phases.functions import allowed_modules, is_allowed, with_functions
 from pipegen.plan.custom import check_functions
 from pipegen.plan.nodes import Cache, Element

@@ -102,7 +102,7 @@ def test_a_damaged_record_is_noted_by_what_goes_with_the_pipeline(folder: Path, 
 def test_what_a_graph_calls_is_let_go_with_the_graph(of: str, where: str) -> None:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.python_call import numpy_function, py_function
+    from pipegen.ops.lowering.python_calls import numpy_function, py_function
 
     class Twice:
         def __call__(self, x: Any) -> Any:

@@ -13,7 +13,7 @@ from pipegen.api.fitting import fit
 from pipegen.arguments import called_with_count, got
 from pipegen.data.testing import choose
 from pipegen.errors import DataError, OpError
-from pipegen.ops.testing.example_tests import ExampleTest
+from pipegen.ops.testing.base import ExampleTest
 from pipegen.phases.compilation import bind, collect_data, load
 from pipegen.phases.data_tests import begin, run_cheap, run_on_files, with_test_functions
 from pipegen.phases.functions import allowed_modules, with_functions
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pipegen.data.testing import Chosen
-    from pipegen.ops.testing.example_tests import Watch
+    from pipegen.ops.testing.base import Watch
     from pipegen.phases.data_tests import Run
     from pipegen.phases.specs import BoundSpec, Spec
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pipegen
 from pipegen.compat.refusals import UnsupportedArgument
-from pipegen.ops.arguments.presets import PRESETS
+from pipegen.ops.arguments.arithmetic import PRESETS
 from pipegen.ops.families.custom import CustomTransform
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
     """
     import numpy as np
 
-    from pipegen.ops.arguments.learned import Fitted
-    from pipegen.ops.arguments.whitening import Whitening
+    from pipegen.ops.arguments.learned import Fitted, Whitening
     from pipegen.plan.fitting_plans import learning_steps
 
     loaded = pipegen.load(spec)

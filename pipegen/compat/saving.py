@@ -57,7 +57,7 @@ class Saving:
         """The batches, each written on its way; with `rows`, they are `(images, rows)`."""
         import tensorflow as tf
 
-        from pipegen.ops.lowering.python_call import numpy_function
+        from pipegen.ops.lowering.python_calls import numpy_function
 
         def written(*parts: Any) -> Any:
             given = [parts[0], parts[1]] if rows else [parts[0]]

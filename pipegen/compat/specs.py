@@ -12,7 +12,7 @@ from pipegen.compat.functions import handing
 from pipegen.compat.images import RESAMPLING
 from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.steps import fixed_steps, image_steps
-from pipegen.ops.lowering.pillow_resizing import CHOOSES_PASS
+from pipegen.ops.lowering.resizing import CHOOSES_PASS
 from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ def preset_of(value: Value) -> str | None:
     """The preset of `normalize` that is a Keras application's `preprocess_input`."""
     if not isinstance(value, Dotted) or not is_keras(value.name) or not value.name.endswith(".preprocess_input"):
         return None
-    from pipegen.ops.arguments.presets import Preset
+    from pipegen.ops.arguments.arithmetic import Preset
 
     module = value.name.split(".")[-2]
     if module == "imagenet_utils":

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.arithmetic import Arithmetic as Arithmetic
-from pipegen.ops.arguments.fills import ConstantFill as ConstantFill
-from pipegen.ops.arguments.fills import Fill as Fill
-from pipegen.ops.arguments.fills import Interpolation as Interpolation
-from pipegen.ops.arguments.fills import filled, interpolated
+from pipegen.ops.arguments.geometry import ConstantFill as ConstantFill
+from pipegen.ops.arguments.geometry import Fill as Fill
+from pipegen.ops.arguments.geometry import Interpolation as Interpolation
+from pipegen.ops.arguments.geometry import Reach, filled, interpolated
 from pipegen.ops.arguments.magnitudes import Number as Number
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.arguments.reach import Reach
 from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.ops.inputs import require_image as require_image
 from pipegen.ops.kinds.registry import kind_of

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, field_validator
 
+from pipegen.ops.arguments.geometry import BUCKET, Side, Size
 from pipegen.ops.arguments.magnitudes import has_type
-from pipegen.ops.arguments.sizes import BUCKET, Side, Size
 from pipegen.ops.model import Model
 from pipegen.ops.transform import Transform
 

@@ -1,13 +1,48 @@
-"""The base of everything that a spec is made of."""
+"""The base of everything that a spec is made of, and the documentation of its fields."""
 
 from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from functools import cache
+from itertools import pairwise
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Model(BaseModel):
     """The base of everything a spec is made of: frozen, strict about unknown keys, each field documented by the string
-    below it (`ops/docs.py` reads those).
+    below it (`ops/model.py` reads those).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+@cache
+def field_docs(model: type[BaseModel]) -> dict[str, str]:
+    """The documentation of each field by name, inherited fields included; a field without any is left out."""
+    docs = {name: field.description for name, field in model.model_fields.items() if field.description}  # of a name that is none in Python
+    for cls in reversed(model.__mro__):
+        if cls.__module__.partition(".")[0] not in ("builtins", "pydantic"):
+            docs.update(_classes(cls.__module__).get(cls.__qualname__, {}))
+    return {name: docs[name] for name in model.model_fields if name in docs}
+
+
+@cache
+def _classes(module: str) -> dict[str, dict[str, str]]:
+    """The field documentation of every class of a module."""
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except (OSError, TypeError, KeyError):
+        return {}
+    return {node.name: _fields(node) for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
+
+
+def _fields(node: ast.ClassDef) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for field, text in pairwise(node.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                found[name] = inspect.cleandoc(said)
+    return found

@@ -1,7 +1,8 @@
-"""Finds the ops: each file of `ops/sources`, `ops/transforms` and `ops/datatests` holds the op of its name; folders there hold none.
+"""Finds the ops by their names: which file of `ops/transforms` and `ops/datatests` holds which stands here, and a test compares it.
+Each file of `ops/sources` holds the source of its name; folders there hold none.
 
-Discovery is an import side effect on purpose: adding an op is adding a file. A file is imported when its op is
-first looked up, since a spec uses a few of them and `pipegen validate` should not wait for the rest.
+A file is imported when one of its ops is first looked up, since a spec uses a few of them and `pipegen validate` should not wait
+for the rest.
 """
 
 from __future__ import annotations
@@ -21,11 +22,79 @@ from pipegen.ops.testing.base import DataTest
 
 _T = TypeVar("_T", Transform, Source, DataTest)
 _DECODER = "decode"
+_STEPS = {
+    "affine": "affine random_affine",
+    "auto_augment": "aug_mix auto_augment rand_augment trivial_augment",
+    "auto_contrast": "auto_contrast random_auto_contrast",
+    "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur "
+    "random_defocus_blur random_gaussian_blur random_glass_blur random_median_blur random_motion_blur random_zoom_blur",
+    "box_crops": "random_box_crop random_box_safe_crop random_crop_around random_iou_crop",
+    "brightness": "brightness random_brightness",
+    "cast": "cast",
+    "channels": "random_channel_drop random_channel_shift random_channel_shuffle random_rgb_shift",
+    "chromatic_aberration": "random_chromatic_aberration",
+    "color_jitter": "random_color_jitter random_photometric_distort",
+    "contrast": "contrast random_contrast",
+    "crop": "center_crop corner_crop crop random_crop",
+    "decode": "decode",
+    "distortions": "random_elastic random_grid_distortion random_optical_distortion random_piecewise_affine random_thin_plate_spline",
+    "domain_adaptation": "random_fourier_adaptation random_histogram_matching random_stain",
+    "downscale": "random_downscale",
+    "dropout": "random_coarse_dropout random_erasing random_grid_dropout random_grid_mask random_pixel_dropout",
+    "equalization": "clahe equalization random_clahe random_equalization",
+    "flip": "flip random_flip",
+    "gamma": "gamma random_gamma random_tone_curve",
+    "grayscale": "grayscale random_grayscale",
+    "grid_shuffle": "random_grid_shuffle",
+    "hue": "hue random_hsv random_hue",
+    "invert": "invert random_invert",
+    "jpeg": "jpeg random_jpeg",
+    "light": "random_color_temperature random_illumination random_pca_lighting random_plasma random_plasma_shadow random_shadow",
+    "mixup": "copy_paste cutmix mixup mosaic",
+    "morphology": "random_morphology",
+    "noise": "random_additive_noise random_gaussian_noise random_iso_noise random_salt_and_pepper random_shot_noise",
+    "normalize": "normalize",
+    "one_of": "one_of random_order some_of",
+    "pad": "pad random_zoom_out",
+    "perspective": "perspective random_perspective",
+    "posterization": "posterization random_posterization",
+    "python": "python random_python",
+    "random_resized_crop": "random_resized_crop",
+    "rescale": "rescale",
+    "resize": "random_shorter_side resize scale_jitter",
+    "rotate_90": "random_d4 random_rotate_90 random_transpose rotate_90 transpose",
+    "rotation": "random_rotation rotation",
+    "saturation": "random_saturation saturation",
+    "sepia": "random_sepia sepia",
+    "sharpness": "random_emboss random_sharpness random_unsharp_mask sharpness",
+    "shear": "random_shear shear",
+    "solarization": "random_solarization random_solarize_add solarization",
+    "standardize": "standardize",
+    "translation": "random_translation translation",
+    "weather": "random_fog random_rain random_snow random_spatter random_sun_flare",
+    "whiten": "whiten",
+    "zoom": "random_zoom zoom",
+}
+"""The steps of each file of `ops/transforms`."""
+_DATA_TESTS = {
+    "columns": "accepted disjoint present unique",
+    "labels": "balance classes examples",
+    "no_leak": "no_leak",
+    "python": "python",
+    "values": "mean range shape std",
+}
+"""The tests of data of each file of `ops/datatests`."""
 
 
-def _modules(package: str) -> list[str]:
+def _homes(files: Mapping[str, str]) -> dict[str, str]:
+    """The file of each op by the op's name, sorted."""
+    return dict(sorted((op, file) for file, ops in files.items() for op in ops.split()))
+
+
+def _files(package: str) -> dict[str, str]:
+    """The files of a folder where each holds the op of its name; folders in it hold none."""
     found = pkgutil.iter_modules(importlib.import_module(package).__path__)
-    return sorted(info.name for info in found if not info.ispkg)
+    return {name: name for name in sorted(info.name for info in found if not info.ispkg)}
 
 
 def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
@@ -35,63 +104,65 @@ def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
     return {v.op: v for v in own}
 
 
-class _Files(MutableMapping[str, type[_T]]):
+class _Ops(MutableMapping[str, type[_T]]):
     """The ops of a folder by name; looking one up imports its file. One that lies elsewhere can be added.
 
     Args:
         package: The folder.
         base: What its ops derive from.
+        homes: The file of each op.
     """
 
-    def __init__(self, package: str, base: type[_T]) -> None:
+    def __init__(self, package: str, base: type[_T], homes: Mapping[str, str]) -> None:
         self._package = package
         self._base: type[_T] = base
-        self._names: dict[str, None] = dict.fromkeys(_modules(package))
+        self._homes = dict(homes)
         self._found: dict[str, type[_T]] = {}
 
     def __getitem__(self, name: str) -> type[_T]:
         if name not in self._found:
-            if name not in self._names:
-                raise KeyError(name)
-            found = _ops_in(f"{self._package}.{name}", self._base)
-            if list(found) != [name]:
+            home = self._homes[name]
+            due = {op for op, file in self._homes.items() if file == home}
+            found = _ops_in(f"{self._package}.{home}", self._base)
+            if set(found) != due:
                 folder = self._package.removeprefix("pipegen.").replace(".", "/")
-                raise InternalError(f"{folder}/{name}.py must define `{name}` and no other, and defines {sorted(found)}")
-            self._found[name] = found[name]
+                raise InternalError(f"{folder}/{home}.py defines {sorted(found)}, and `ops/registry.py` expects {sorted(due)} in it")
+            self._found = found | self._found
         return self._found[name]
 
     def __setitem__(self, name: str, op: type[_T]) -> None:
-        self._names[name], self._found[name] = None, op
+        self._homes[name], self._found[name] = "", op
 
     def __delitem__(self, name: str) -> None:
-        del self._names[name], self._found[name]
+        del self._homes[name]
+        self._found.pop(name, None)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self._homes
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._homes)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._homes)
 
 
 @cache
 def transforms() -> Mapping[str, type[Transform]]:
     """Every step by its name in a spec, sorted."""
-    return _Files("pipegen.ops.transforms", Transform)
+    return _Ops("pipegen.ops.transforms", Transform, _homes(_STEPS))
 
 
 @cache
 def datatests() -> Mapping[str, type[DataTest]]:
     """Every test of data by its name in a spec, sorted."""
-    return _Files("pipegen.ops.datatests", DataTest)
+    return _Ops("pipegen.ops.datatests", DataTest, _homes(_DATA_TESTS))
 
 
 @cache
 def sources() -> Mapping[str, type[Source]]:
     """Every source by its name in a spec, sorted."""
-    return _Files("pipegen.ops.sources", Source)
+    return _Ops("pipegen.ops.sources", Source, _files("pipegen.ops.sources"))
 
 
 def goes_bare(cls: type[Any]) -> bool:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from pipegen.types import BYTE_RANGE, FeatureType
+
+if TYPE_CHECKING:
+    pass
 
 
 class Family(str, Enum):

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, PrivateAttr
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.checks import Odd
-from pipegen.ops.arguments.magnitudes import Magnitude, canonical, has_type, is_level, least, level_range, most, resolved
-from pipegen.ops.arguments.schedules import Schedule
-from pipegen.ops.arguments.sizes import Size
+from pipegen.ops.arguments.geometry import Size
+from pipegen.ops.arguments.magnitudes import Magnitude, Odd, Schedule, canonical, has_type, is_level, least, level_range, most, resolved
 from pipegen.ops.kinds.registry import named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits

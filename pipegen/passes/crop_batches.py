@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.ops.base import GeometricTransform
-from pipegen.ops.families.canvas_crops import CanvasCrop
+from pipegen.ops.families.crops import CanvasCrop
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s

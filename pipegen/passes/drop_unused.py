@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipegen.ops.families.item_crops import ChooseWindow, window_name
+from pipegen.ops.families.crops import ChooseWindow, window_name
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s

@@ -13,7 +13,7 @@ from pipegen.errors import SpecError
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.wording import step_kwargs
+from pipegen.ops.stage import step_kwargs
 from pipegen.passes.base import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.outputs import names

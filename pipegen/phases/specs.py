@@ -102,7 +102,7 @@ class Spec:
 
 def step_texts(model: PipelineSpec) -> list[str]:
     """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
-    from pipegen.ops.wording import step_kwargs
+    from pipegen.ops.stage import step_kwargs
     from pipegen.spec.writing import to_yaml
 
     def arguments(step: Transform) -> str:

@@ -21,8 +21,8 @@ from pipegen.ops.base import (
     PointwiseTransform,
     Transform,
 )
+from pipegen.ops.families.crops import ChooseWindow, ItemCrop, window_name
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.item_crops import ChooseWindow, ItemCrop, window_name
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.testing.base import DataTest
-    from pipegen.ops.testing.evidence import Known
+    from pipegen.ops.testing.base import DataTest, Known
     from pipegen.plan.nodes import Plan
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -31,7 +30,7 @@ def check_data_tests(spec: PipelineSpec, plans: Mapping[str, Plan], locate: Loca
 
 def known_of(spec: PipelineSpec, plans: Mapping[str, Plan]) -> Known:
     """Returns what tests may know of a spec without its data."""
-    from pipegen.ops.testing.evidence import Known  # here, as most specs have no tests
+    from pipegen.ops.testing.base import Known  # here, as most specs have no tests
 
     return Known(spec.split_names(), spec.source, {split: plan.out for split, plan in plans.items()})
 

@@ -8,7 +8,7 @@ from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.ops.base import ConstantFill, Fill
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan import followers
+from pipegen.plan.followers import anchor
 from pipegen.plan.stages import Path, StepRef
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType
 
@@ -38,7 +38,7 @@ class Fills:
         """Returns the uses whose constant means something else on an image than on one aligned with it."""
         for ref, value, images in self._met.values():
             for feature, x in images.items():
-                home = followers.anchor(record, feature)
+                home = anchor(record, feature)
                 if home != feature and home in images and not _alike(images[home], x):
                     message = (
                         f"`{ref.step.op}` fills with {value:g}, and `{home}` ({images[home]}) and `{feature}` ({x}), "

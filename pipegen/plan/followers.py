@@ -9,8 +9,8 @@ from pipegen.errors import OpError
 from pipegen.ops.acting import acted_on as acted_on
 from pipegen.ops.acting import anchor as anchor
 from pipegen.ops.base import GeometricTransform, Transform
+from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.item_crops import ItemCrop
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.plan.outputs import meant_feature
 from pipegen.plan.stages import StepRef

@@ -15,7 +15,7 @@ from pipegen.types import valid_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pipegen.ops.families.pasting import PastingTransform
+    from pipegen.ops.families.items import PastingTransform
     from pipegen.plan.stages import Stage, StepRef
     from pipegen.types import ElementType, FeatureType
 

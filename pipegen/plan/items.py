@@ -12,8 +12,8 @@ from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
 from pipegen.ops.acting import anchor
 from pipegen.ops.base import CropTransform, Family, Fill, GeometricTransform
+from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.item_crops import ItemCrop
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Kernel

@@ -10,8 +10,8 @@ from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
 from pipegen.ops.acting import anchor
 from pipegen.ops.base import Family
+from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.families.pasting import PastingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
 from pipegen.plan.instances import about_items, pasted, pasted_by

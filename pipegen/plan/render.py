@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pipegen.ops.arguments.sizes import BUCKET
-from pipegen.ops.wording import step_kwargs
+from pipegen.ops.arguments.geometry import BUCKET
+from pipegen.ops.stage import step_kwargs
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.plan.stages import Stage, StepRef

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipegen.ops.base import Fill, GeometricTransform, Transform
-from pipegen.ops.families.padding import PaddedWindow
+from pipegen.ops.families.crops import PaddedWindow
 from pipegen.plan import stages as s
 from pipegen.plan.stages import Stage
 from pipegen.types import FeatureType

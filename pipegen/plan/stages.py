@@ -25,9 +25,6 @@ from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.decoder import Decode as Decode
 from pipegen.ops.families.decoder import Decodes as Decodes
 from pipegen.ops.families.decoder import DecodeWindow as DecodeWindow
-from pipegen.ops.families.instances import MixInstances as MixInstances
-from pipegen.ops.families.instances import NumberItems as NumberItems
-from pipegen.ops.families.instances import Renumber as Renumber
 from pipegen.ops.families.items import Bend as Bend
 from pipegen.ops.families.items import BendEach as BendEach
 from pipegen.ops.families.items import Enter as Enter
@@ -35,21 +32,23 @@ from pipegen.ops.families.items import EnterEach as EnterEach
 from pipegen.ops.families.items import Express as Express
 from pipegen.ops.families.items import Limit as Limit
 from pipegen.ops.families.items import Measure as Measure
+from pipegen.ops.families.items import MixInstances as MixInstances
 from pipegen.ops.families.items import MixItems as MixItems
 from pipegen.ops.families.items import Move as Move
 from pipegen.ops.families.items import MoveEach as MoveEach
+from pipegen.ops.families.items import NumberItems as NumberItems
+from pipegen.ops.families.items import Paste as Paste
+from pipegen.ops.families.items import PasteInstances as PasteInstances
+from pipegen.ops.families.items import PasteItems as PasteItems
+from pipegen.ops.families.items import PastePoints as PastePoints
+from pipegen.ops.families.items import Renumber as Renumber
 from pipegen.ops.families.items import Shorten as Shorten
 from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
 from pipegen.ops.families.mixing import Mix as Mix
 from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
-from pipegen.ops.families.pasting import Paste as Paste
-from pipegen.ops.families.pasting import PasteInstances as PasteInstances
-from pipegen.ops.families.pasting import PasteItems as PasteItems
-from pipegen.ops.families.pasting import PastePoints as PastePoints
-from pipegen.ops.stage import RESIZING_NS, Computes, F, Path, Stage, only_identities, weight_ns
+from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, F, Path, Stage, fitted_use, only_identities, use, uses, value, weight_ns
 from pipegen.ops.stage import Choice as Choice
 from pipegen.ops.stage import StepRef as StepRef
-from pipegen.ops.wording import WAITING, fitted_use, use, uses, value
 from pipegen.spec.models import Encoding
 from pipegen.types import ElementType, FeatureType, Interval, times
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import InternalError, SpecError
 from pipegen.ops.kinds.registry import kind_of, kinds
-from pipegen.ops.wording import step_kwargs
+from pipegen.ops.stage import step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.spec.allowed import CHECKED
 from pipegen.spec.steps import ids_of

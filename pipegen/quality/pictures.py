@@ -13,7 +13,7 @@ from PIL import Image
 
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.plugins import ready_for
+from pipegen.ops.lowering.library import ready_for
 from pipegen.ops.sources.records.archives.archive import split_path
 
 if TYPE_CHECKING:

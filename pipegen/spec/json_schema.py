@@ -9,8 +9,8 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from pipegen.ops.base import Model, Transform
-from pipegen.ops.docs import field_docs
 from pipegen.ops.families.selections import STEP_SCHEMA
+from pipegen.ops.model import field_docs
 from pipegen.ops.registry import datatests, goes_bare, sources, transforms
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.mix import SOURCE_SCHEMA

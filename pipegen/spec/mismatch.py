@@ -15,7 +15,7 @@ from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix,
 from pipegen.diagnostics.foreign import meanings
 from pipegen.diagnostics.suggest import closest, is_certain
 from pipegen.ops.base import Transform
-from pipegen.ops.docs import field_docs
+from pipegen.ops.model import field_docs
 from pipegen.ops.registry import datatests, transforms
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.testing.base import DataTest

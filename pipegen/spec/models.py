@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_serializer, model_validator
 
 from pipegen.errors import InternalError
-from pipegen.ops.arguments.box_rules import BoxFormat
+from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.base import Model, SplitName, Transform
 from pipegen.ops.buckets import Buckets
-from pipegen.ops.curriculum import Curriculum
+from pipegen.ops.sampling import Curriculum
 from pipegen.ops.sampling import Sampling as Sampling
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.splitting import ColumnMethod as ColumnMethod

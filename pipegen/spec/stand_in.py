@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.arguments.sizes import BUCKET
+from pipegen.ops.arguments.geometry import BUCKET
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform, Transform
 from pipegen.ops.buckets import sized
 from pipegen.ops.families.fitted import FittedTransform

@@ -16,7 +16,7 @@ import tensorflow as tf
 from pipegen.backend.running.requests import arrange, served
 from pipegen.errors import ModelMismatchError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.target import made_for
+from pipegen.ops.lowering.graphs import made_for
 from pipegen.phases.compilation import optimise
 from pipegen.phases.layered import before_layer, layer_config
 from pipegen.physical.decide import assumed_examples, decide, extent_of
@@ -30,7 +30,7 @@ from pipegen.whole_files import whole_place
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pipegen.ops.lowering.target import Target
+    from pipegen.ops.lowering.graphs import Target
     from pipegen.phases.specs import BoundSpec
     from pipegen.physical.nodes import Physical
     from pipegen.plan.nodes import Plan

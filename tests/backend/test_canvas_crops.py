@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_element, apply_stage
-from pipegen.ops.families.canvas_crops import CanvasCrop, place_name, size_name, store_name
+from pipegen.ops.families.crops import CanvasCrop, place_name, size_name, store_name
 from pipegen.ops.registry import transforms
 from pipegen.plan.nodes import Kernel
 from pipegen.plan.stages import Crop, StepRef, Warp

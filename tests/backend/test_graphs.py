@@ -126,7 +126,7 @@ def test_nothing_is_prepared_for_several_devices_at_a_call(more: dict[str, Any],
 
 def test_a_call_takes_and_gives_nested_tensors_and_knows_what_is_around_it() -> None:
     """As TensorFlow's own: by name, with what is no tensor beside them, with tensors of the graph around, and compiled by XLA as well."""
-    from pipegen.ops.lowering.once import apart
+    from pipegen.ops.lowering.graphs import apart
 
     def graph(x: tf.Tensor, y: tf.Tensor) -> Any:
         around = x + y

@@ -10,8 +10,8 @@ import tensorflow as tf
 from record_files import examples, write_tfrecord
 
 import pipegen
+from pipegen.ops.lowering.graphs import may_run_elsewhere
 from pipegen.ops.lowering.mapped import Maps
-from pipegen.ops.lowering.target import may_run_elsewhere
 from pipegen.preparing import work
 
 if TYPE_CHECKING:

@@ -220,7 +220,7 @@ def test_what_files_store() -> None:
 def test_the_size_that_a_file_says() -> None:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.sizes import stored_size
+    from pipegen.ops.lowering.decoding import stored_size
 
     image = Image.fromarray(RNG.integers(0, 256, (31, 47, 3)).astype(np.uint8))
     turned = Image.Exif()
@@ -234,7 +234,7 @@ def test_the_size_that_a_file_says() -> None:
 
 
 def test_a_contact_sheet_shows_the_mask_on_its_image(folder: Path) -> None:
-    from pipegen.ops.lowering.overlay import overlay
+    from pipegen.ops.lowering.pictures import overlay
 
     image = np.full((2, 2, 3), 100, np.uint8)
     shown = overlay(image, np.array([[[0], [1]], [[1], [9]]], np.uint8), ignore=9)

@@ -18,11 +18,11 @@ from scipy import ndimage
 from warping import HEIGHT, OPENCV, SCIPY, STEEPEST, WIDTH, Array, matrix_of, smooth, warp
 
 from pipegen.ops.base import GeometricTransform
-from pipegen.ops.transforms.random_flip import RandomFlip
-from pipegen.ops.transforms.random_rotation import RandomRotation
-from pipegen.ops.transforms.random_shear import RandomShear
-from pipegen.ops.transforms.random_translation import RandomTranslation
-from pipegen.ops.transforms.random_zoom import RandomZoom
+from pipegen.ops.transforms.flip import RandomFlip
+from pipegen.ops.transforms.rotation import RandomRotation
+from pipegen.ops.transforms.shear import RandomShear
+from pipegen.ops.transforms.translation import RandomTranslation
+from pipegen.ops.transforms.zoom import RandomZoom
 
 pytestmark = pytest.mark.tf
 

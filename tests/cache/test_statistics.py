@@ -16,8 +16,7 @@ from planning import load_spec
 from pipegen.cache.statistics import read_statistics, statistics_file, statistics_key, write_statistics
 from pipegen.data.manifest import Manifest
 from pipegen.kept import kept_folder
-from pipegen.ops.arguments.moments import Moments
-from pipegen.ops.arguments.whitening import Whitening
+from pipegen.ops.arguments.learned import Moments, Whitening
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.listing.base import Listing

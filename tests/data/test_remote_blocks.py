@@ -247,9 +247,9 @@ def test_a_source_says_what_it_can() -> None:
 
 
 def test_tensorflow_says_what_it_does_not_read(memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegen.ops.lowering import addresses
+    from pipegen.ops.lowering import fetched
 
-    monkeypatch.setattr(addresses, "_knows", lambda address: False)
+    monkeypatch.setattr(fetched, "_knows", lambda address: False)
     memory.pipe("/r/a.jpg", b"x")
     with pytest.raises(SpecError) as told:
         collect_data(load(spec("memory://r", tmp_path, fetch="none")))

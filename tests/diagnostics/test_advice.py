@@ -27,7 +27,7 @@ from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Severity
 from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.foreign import VAGUE, Row, every_row, plain
-from pipegen.ops.arguments.fills import ConstantFill
+from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.coco import Coco

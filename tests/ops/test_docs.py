@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipegen.ops.docs import field_docs
+from pipegen.ops.model import field_docs
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.models import Batch, PipelineSpec
 

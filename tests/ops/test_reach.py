@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipegen.ops.arguments.reach import Reach, stays_within
+from pipegen.ops.arguments.geometry import Reach, stays_within
 from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.registry import transforms
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import pytest
 import yaml
 
-from pipegen.ops.arguments.magnitudes import factor_range, level_range, symmetric_range
-from pipegen.ops.arguments.schedules import Schedule
+from pipegen.ops.arguments.magnitudes import Schedule, factor_range, level_range, symmetric_range
 from pipegen.ops.base import Transform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import transforms

@@ -20,7 +20,7 @@ def test_graphs_share_what_is_traced_and_a_search_over_sizes_keeps_few() -> None
     import tensorflow as tf
     from tensorflow.python.eager import context
 
-    from pipegen.ops.lowering.once import once
+    from pipegen.ops.lowering.graphs import once
 
     def graph(by: int) -> int:
         tf.function(lambda x: once(scaled, x, by=by), autograph=False).get_concrete_function(tf.TensorSpec([], tf.int32))
@@ -37,7 +37,7 @@ def test_graphs_share_what_is_traced_and_a_search_over_sizes_keeps_few() -> None
 def plus_one(x: Any) -> Any:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.python_call import numpy_function
+    from pipegen.ops.lowering.python_calls import numpy_function
 
     return numpy_function(lambda value: value + 1, [x], tf.int32)
 
@@ -45,7 +45,7 @@ def plus_one(x: Any) -> Any:
 def test_what_is_shared_calls_python_after_the_graph_that_it_was_traced_in_is_gone() -> None:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.once import once
+    from pipegen.ops.lowering.graphs import once
 
     def called() -> int:
         return int(tf.function(lambda x: once(plus_one, x), autograph=False)(tf.constant(1)))

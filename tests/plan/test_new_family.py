@@ -11,8 +11,7 @@ from planning import compiled, interpret, load_spec, photos, records, run_plan
 
 from pipegen.cli.reference.op_docs import family
 from pipegen.ops.base import require_image
-from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
-from pipegen.ops.wording import uses
+from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities, uses
 from pipegen.plan.check import check
 from pipegen.plan.cost import Circumstances, plan_cost
 from pipegen.plan.nodes import Kernel

@@ -10,7 +10,7 @@ from planning import built, compiled, load_spec
 
 from pipegen.errors import InternalError
 from pipegen.ops.base import Arithmetic
-from pipegen.ops.transforms.cutmix import Cutmix
+from pipegen.ops.transforms.mixup import Cutmix
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import Pass
 from pipegen.plan import stages as s

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from pipegen.ops.docs import field_docs
+from pipegen.ops.model import field_docs
 from pipegen.ops.registry import datatests, sources, transforms
 from pipegen.ops.sources.tables.sql_address import _ADDRESS, ARGUMENTS, unsafe
 from pipegen.spec.address import KNOWN, OBJECT_STORES

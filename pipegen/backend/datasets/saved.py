@@ -18,7 +18,7 @@ from pipegen.backend.process.options import ANY_THREADS, options_elsewhere
 from pipegen.backend.reading.columns import columns_saved, paths_below
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError
-from pipegen.ops.lowering.target import made_for
+from pipegen.ops.lowering.graphs import made_for
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
 

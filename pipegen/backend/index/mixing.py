@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from pipegen.backend.index.order import START
 from pipegen.backend.index.uses import own_draws, step_of
+from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
-from pipegen.ops.families.pasting import PastingTransform
-from pipegen.ops.lowering.floats import as_float32
+from pipegen.ops.lowering.linear import as_float32
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:

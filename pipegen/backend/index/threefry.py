@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.ops.lowering.threefry import threefry2x32 as threefry2x32
+from pipegen.ops.lowering.random import threefry2x32 as threefry2x32
 
 if TYPE_CHECKING:
-    from pipegen.ops.lowering.threefry import Word
+    from pipegen.ops.lowering.random import Word
 
 
 def uniform(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tf.Tensor:

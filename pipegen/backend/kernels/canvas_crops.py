@@ -14,13 +14,12 @@ from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.backend.kernels.blocks import finished
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.backend.kernels.words import BYTES, as_words, planes, read_words
-from pipegen.ops.families.canvas_crops import place_name, size_name, store_name
-from pipegen.ops.lowering.floats import as_float32, nearest_float32
-from pipegen.ops.lowering.linear import multiply
+from pipegen.ops.families.crops import place_name, size_name, store_name
+from pipegen.ops.lowering.linear import as_float32, multiply, nearest_float32
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
-    from pipegen.ops.families.canvas_crops import CanvasCrop
+    from pipegen.ops.families.crops import CanvasCrop
 
 _AT_ONCE = 1 << 20
 """Bytes that are read at a time: they stay in the processor's cache until they are taken apart."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import tensorflow as tf
 
-from pipegen.ops.lowering.floats import as_float32
+from pipegen.ops.lowering.linear import as_float32
 
 if TYPE_CHECKING:
     from pipegen.ops.base import Arithmetic
@@ -27,7 +27,7 @@ def apply_colour(
         clip: What the result is clipped to.
         uses_mean: Whether `m` can be other than zero.
         mixes_channels: Whether `A` can be more than its diagonal; if not, a value is read for one output value alone.
-        exact: Whether every bit counts; see `ops/lowering/floats.py`.
+        exact: Whether every bit counts; see `ops/lowering/linear.py`.
 
     Returns:
         float32 `(n, height, width, out)`.

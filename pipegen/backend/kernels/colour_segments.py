@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import acts, own_draws, step_of
-from pipegen.backend.kernels import colour as c
+from pipegen.backend.kernels.colour import ColourMatrix, apply_colour
 from pipegen.ops.lowering.colours import compose
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipegen.plan import stages as s
 
 
-def colour_matrix(ref: s.StepRef[ColourTransform], draws: tf.Tensor, channels: int) -> c.ColourMatrix:
+def colour_matrix(ref: s.StepRef[ColourTransform], draws: tf.Tensor, channels: int) -> ColourMatrix:
     """One step's colour matrix, float64."""
     n = tf.shape(draws)[0]
     a, b, m = step_of(ref, draws).matrix(own_draws(ref, draws), channels)
@@ -41,7 +41,7 @@ def colour(stage: s.Colour, value: tf.Tensor, params: Params) -> tf.Tensor:
     """Applies the matrices to the images."""
     a, b, m = params
     how = {"uses_mean": stage.uses_mean, "mixes_channels": stage.mixes_channels, "exact": stage.exact}
-    return c.apply_colour(value, (a, b, m), stage.clip, **how)
+    return apply_colour(value, (a, b, m), stage.clip, **how)
 
 
 def compose_colour(stage: s.ComposeColour, features: Features) -> None:
@@ -57,4 +57,4 @@ def apply_pending(stage: s.ApplyColour, features: Features) -> None:
     """Applies the pending matrix."""
     name, key = stage.feature, f"@colour/{stage.feature}"
     a, b, m = (tf.cast(features.pop(f"{key}/{part}"), tf.float32) for part in "abm")
-    features[name] = c.apply_colour(features[name], (a, b, m), stage.clip, uses_mean=stage.uses_mean, exact=stage.exact)
+    features[name] = apply_colour(features[name], (a, b, m), stage.clip, uses_mean=stage.uses_mean, exact=stage.exact)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.uses import own_draws, step_of
-from pipegen.ops.families.item_crops import window_name
+from pipegen.ops.families.crops import window_name
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from pipegen.backend.kernels.chain import Chain
 from pipegen.backend.kernels.lower import LOWERINGS
 from pipegen.backend.process.xla import compiled
-from pipegen.ops.lowering.target import made_for
+from pipegen.ops.lowering.graphs import made_for
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from pipegen.backend.index.mixing import pasted_pixels
 from pipegen.backend.kernels.moving import mixed_with, settle
-from pipegen.ops.families.instances import NUMBERS
+from pipegen.ops.families.items import NUMBERS
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.types import valid_name
 

@@ -29,9 +29,8 @@ from pipegen.backend.kernels.moving import bend, choose_window, enter, express, 
 from pipegen.backend.kernels.neighbourhood import neighbourhood, neighbourhood_params, neighbourhood_phases
 from pipegen.backend.kernels.tables import histogram_table, look_up, table_params
 from pipegen.errors import InternalError
-from pipegen.ops.families.canvas_crops import CanvasCrop
 from pipegen.ops.families.chains import BlendChains
-from pipegen.ops.families.item_crops import ChooseWindow
+from pipegen.ops.families.crops import CanvasCrop, ChooseWindow
 from pipegen.ops.families.neighbourhood import HostNeighbourhood
 from pipegen.plan import stages as s
 

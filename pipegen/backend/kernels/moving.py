@@ -11,8 +11,8 @@ from pipegen.backend.index.mixing import partners, partners_of
 from pipegen.backend.index.uses import acts, own_draws, step_of
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
-from pipegen.ops.families.instances import NUMBERS
-from pipegen.ops.families.item_crops import ChooseWindow, window_name
+from pipegen.ops.families.crops import ChooseWindow, window_name
+from pipegen.ops.families.items import NUMBERS
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.linear import multiply

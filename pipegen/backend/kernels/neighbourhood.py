@@ -12,7 +12,7 @@ from pipegen.backend.index.uses import acts, own_draws, step_of
 from pipegen.backend.kernels.positions import around, outside, sides
 from pipegen.backend.kernels.warp import read
 from pipegen.ops.families.neighbourhood import DisplacementTransform
-from pipegen.ops.lowering.floats import as_float32
+from pipegen.ops.lowering.linear import as_float32
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params, Phase

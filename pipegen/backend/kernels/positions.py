@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.ops.arguments.reach import stays_within
+from pipegen.ops.arguments.geometry import stays_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.ops.arguments.reach import Reach
+    from pipegen.ops.arguments.geometry import Reach
     from pipegen.ops.base import ConstantFill
 
 ONE = 1 << 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from pipegen.backend.kernels.positions import Located, margins
-from pipegen.ops.lowering.floats import as_float32, nearest_float32
+from pipegen.ops.lowering.linear import as_float32, nearest_float32
 
 _LINEAR_BITS = 8
 _CUBIC_BITS = 11
@@ -26,7 +26,7 @@ def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0
         located: From `locate`.
         fill: What lies outside, as for `locate`.
         constant: The value of a constant fill.
-        exact: Whether every bit of floats counts; see `ops/lowering/floats.py`.
+        exact: Whether every bit of floats counts; see `ops/lowering/linear.py`.
 
     Returns:
         `(n, *size, channels)` of the same dtype; integers round half to even.

@@ -11,8 +11,7 @@ import tensorflow as tf
 
 from pipegen.backend.process.quiet import quietly
 from pipegen.log import log
-from pipegen.ops.lowering.once import call
-from pipegen.ops.lowering.target import for_xla
+from pipegen.ops.lowering.graphs import call, for_xla
 
 
 def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | None = None, *, jit: bool = True) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ import tensorflow as tf
 from pipegen.backend.process.variables import on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
 from pipegen.log import log
-from pipegen.ops.lowering.target import may_run_elsewhere
+from pipegen.ops.lowering.graphs import may_run_elsewhere
 from pipegen.ops.sources.listing.strings import Collector, Strings, shareable
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pipegen.backend.index.order import From
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.reading.guard import NO_STAND_IN
 from pipegen.errors import DataError
-from pipegen.ops.lowering.calling import CallFailed
+from pipegen.ops.lowering.python_calls import CallFailed
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Read
 from pipegen.types import ElementType

@@ -15,7 +15,7 @@ import tensorflow as tf
 from pipegen.backend.process.variables import variable, write_row
 from pipegen.cache.store import file_stamp
 from pipegen.log import log
-from pipegen.ops.lowering.python_call import numpy_function
+from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

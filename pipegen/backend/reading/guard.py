@@ -19,8 +19,8 @@ from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.reading.records import files_of
 from pipegen.errors import DataError
 from pipegen.json_lines import add_line
-from pipegen.ops.lowering.python_call import numpy_function
-from pipegen.ops.lowering.target import called_in
+from pipegen.ops.lowering.graphs import called_in
+from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features

@@ -14,7 +14,7 @@ from pipegen.backend.reading.mapped_shards import MappedShards
 from pipegen.backend.reading.shards import ShardTensors
 from pipegen.errors import InternalError
 from pipegen.memory import ram_budget
-from pipegen.ops.families.canvas_crops import place_name, size_name, store_name
+from pipegen.ops.families.crops import place_name, size_name, store_name
 from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.kernels.decode import survey, surveyed
-from pipegen.ops.lowering.once import apart, either
+from pipegen.ops.lowering.graphs import apart, either
 from pipegen.ops.lowering.resizing import usual_sizes
 from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Element, Read

@@ -12,8 +12,8 @@ from pipegen.backend.kernels.chain import lower_for_any_batch
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.errors import InternalError
 from pipegen.ops.lowering.formats import head_of, is_jpeg, kind
+from pipegen.ops.lowering.graphs import target
 from pipegen.ops.lowering.library import served_formats
-from pipegen.ops.lowering.target import target
 from pipegen.physical import nodes as p
 from pipegen.plan.nodes import Element, Kernel
 from pipegen.plan.stages import Decodes, Stage

@@ -18,7 +18,7 @@ from pipegen.backend.service.origin import Origin, origin_here
 from pipegen.backend.service.remote import steps_dataset, through_service
 from pipegen.errors import StateError
 from pipegen.log import log
-from pipegen.ops.lowering.python_call import py_function
+from pipegen.ops.lowering.python_calls import py_function
 from pipegen.physical.position import Position
 from pipegen.plan.nodes import Prefetch
 

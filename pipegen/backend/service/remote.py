@@ -12,7 +12,7 @@ from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.process.options import ANY_THREADS, options_elsewhere
 from pipegen.backend.running.walk import Run
 from pipegen.backend.service.origin import origin_there
-from pipegen.ops.lowering.target import made_for
+from pipegen.ops.lowering.graphs import made_for
 from pipegen.physical.decide import decide
 from pipegen.physical.forms import SERVICE
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.init.samples import Sample, sample_of, spread
 from pipegen.cli.init.survey import enter, level, split_folders
-from pipegen.ops.lowering.sizes import PNG
+from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan
 
 if TYPE_CHECKING:

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.reference.op_docs import default_of
-from pipegen.ops.arguments.schedules import CosineSchedule, LinearSchedule, Schedule, StepSchedule, TableSchedule
+from pipegen.ops.arguments.magnitudes import CosineSchedule, LinearSchedule, Schedule, StepSchedule, TableSchedule
 from pipegen.ops.base import GeometricTransform, Model, Transform
-from pipegen.ops.docs import field_docs
+from pipegen.ops.model import field_docs
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.files import FilesFeature
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.tables.features import TableFeature
-from pipegen.ops.testing.base import DataTest
-from pipegen.ops.testing.example_tests import ExampleTest
+from pipegen.ops.testing.base import DataTest, ExampleTest
 from pipegen.spec.expect import describe_argument, field_type, shape
 from pipegen.spec.models import Batch, Errors, Folds, Output, Param, PipelineSpec, Runtime, Splits
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.common import bold
 from pipegen.ops.base import Transform
-from pipegen.ops.docs import field_docs
+from pipegen.ops.model import field_docs
 from pipegen.ops.registry import sources, transforms
 from pipegen.spec.expect import describe_argument, field_type, shape
 from pipegen.terminal import aligned

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.reference.op_docs import all_ops, argument_names, default_of, family, markdown_table
 from pipegen.ops.base import Transform
-from pipegen.ops.docs import field_docs
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.model import field_docs
 from pipegen.spec.expect import describe_argument, field_type
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ def file_system(address: Address, field: str, *, by_tensorflow: bool) -> Abstrac
         OpError: `PG565` where nothing speaks it, `PG566` where it cannot be reached, `PG744` where TensorFlow does not speak it.
     """
     if by_tensorflow or (address.scheme == "gs" and importlib.util.find_spec("gcsfs") is None):
-        from pipegen.ops.lowering.addresses import TensorFlowFiles, speaks
+        from pipegen.ops.lowering.fetched import TensorFlowFiles, speaks
 
         lacking = speaks(address.text, address.scheme)
         if lacking:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, PrivateAttr, field_validator
 
 from pipegen.ops.named_function import NamedFunction, as_written
-from pipegen.ops.testing.base import many, named
-from pipegen.ops.testing.evidence import Failure, Outcome
-from pipegen.ops.testing.example_tests import ExampleTest, Watch
+from pipegen.ops.testing.base import ExampleTest, Failure, Outcome, Watch, many, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.testing.evidence import Array, Known, Listed
+    from pipegen.ops.testing.base import Array, Known, Listed
 
 
 class Python(NamedFunction, ExampleTest):

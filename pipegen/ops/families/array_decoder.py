@@ -1,19 +1,14 @@
-"""Turns the array that a file holds into floats: an image, or a tensor. A source says so of its features, so no spec writes it."""
+"""Turns files of arrays, masks and outlines into values. A source says so of its features, so no step of a spec does."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Literal
 
-from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.lazy import tf
+from pipegen.ops.families.decoder import DecodeTransform, format_of
 from pipegen.ops.traits import Family, Traits
-
-if TYPE_CHECKING:
-    from typing import Literal
-
-    import tensorflow as tf
-
-    from pipegen.types import FeatureType
+from pipegen.types import FeatureType, Interval
 
 _LIBRARIES = {"nifti": ("nibabel", "nibabel"), "dicom": ("pydicom", "pydicom"), "geotiff": ("rasterio", "rasterio")}
 """What reads a format: the module, and what people call it. NumPy reads the others."""
@@ -45,7 +40,7 @@ class ArrayDecoder(DecodeTransform):
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """float32 of the shape; see `lowering.arrays.decode_array`."""
-        from pipegen.ops.lowering.arrays import decode_array
+        from pipegen.ops.lowering.array_formats import decode_array
 
         return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype)
 
@@ -64,3 +59,55 @@ def missing_library(format: str) -> tuple[str, str] | None:
     if not module or find_spec(module) is not None:
         return None
     return library, f"pip install 'pipegen[{format}]'"
+
+
+LARGEST = 255
+"""The largest class index of a mask, which is held in a byte."""
+
+
+class MaskDecoder(DecodeTransform):
+    """A mask's file becomes the class index of each pixel: the stored value, or what `values` makes of it."""
+
+    op: ClassVar[str] = "decode"
+
+    values: tuple[tuple[int, int], ...] | None = None
+    """Pairs of a stored value and its class index; `None` takes the stored values for class indices."""
+    allowed: tuple[int, ...] | None = None
+    """The class indices that there can be; `None` for any."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.ELEMENT, decodes=True)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """uint8 `(height, width, 1)`."""
+        indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
+        return x.decoded(1, dtype="uint8", interval=Interval(0.0, float(max(*indices, x.ignore))))
+
+    def read_by_python(self, content: bytes) -> str | None:
+        gray = content.startswith(b"\x89PNG") and content[25:26] == b"\0"
+        return None if gray else format_of(content) or "a PNG of palette indices or colours, or another format than PNG"
+
+    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
+        """uint8 `(height, width, 1)`; see `lowering.masks.decode_mask`."""
+        from pipegen.ops.lowering.masks import decode_mask  # with all formats, which checking a spec does without
+
+        return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        return self.decode(image)
+
+
+class OutlineDecoder(ArrayDecoder):
+    """An annotation file becomes a mask of instances: the number of the shape that is drawn last at each pixel."""
+
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "always"
+
+    dtype = "uint8"
+    shape: tuple[int | None, ...] = (None, None, 1)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """uint8 `(height, width, 1)`."""
+        return x.decoded(1, dtype="uint8", interval=Interval(0.0, 255.0))
+
+    def read_by_python(self, content: bytes) -> str | None:
+        return f"outlines ({self.format})"

@@ -7,16 +7,23 @@ each family's part turns them into what its family composes: an example that got
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from pipegen.lazy import tf
-from pipegen.ops.base import Fill, Interpolation, Transform
+from pipegen.ops.base import ColourTransform, Fill, GeometricTransform, Interpolation, Transform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.policies import Policy
+from pipegen.ops.families.sharpening import SharpenTransform, gains
+from pipegen.ops.lowering.linear import LUMA, multiply, radians, stack
+from pipegen.ops.lowering.tables import auto_contrasted, equalized, posterized, solarized
+from pipegen.ops.transform import Part
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from pipegen.ops.arguments.schedules import Schedule
+    from pipegen.ops.arguments.magnitudes import Schedule
+
 
 OPERATIONS = (
     "identity", "shear_x", "shear_y", "translate_x", "translate_y", "rotate", "brightness", "color", "contrast",
@@ -187,3 +194,223 @@ class LayerPart(AugmentationPart):
 
     layer: int
     """Which layer, from 0."""
+
+
+class AllGeometry(AugmentationPart, GeometricTransform):
+    """The geometry of every layer of a policy, as one matrix."""
+
+    part = "geometry"
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        return product(self.policy.layers(u), self.policy.limits, height, width)
+
+
+def product(chosen: Chosen, limits: Limits, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """Multiplies what all layers do to the geometry: float64 `(..., 3, 3)`, from output to input, on a canvas of this size in pixels."""
+    slant_x, slant_y = chosen.signed("shear_x", limits.shear), chosen.signed("shear_y", limits.shear)
+    right, down = chosen.signed("translate_x", limits.translation), chosen.signed("translate_y", limits.translation)
+    if not limits.in_pixels:
+        right, down = right * width, down * height
+    angle = radians(chosen.signed("rotate", limits.degrees))
+    cos, sin = tf.cos(angle), tf.sin(angle)
+    cx, cy = (width - 1.0) / 2.0, (height - 1.0) / 2.0
+    # A layer does one of these, so the others are 0 and their terms add up; the corner lies half a pixel outside.
+    across = cx - (cos * cx - sin * cy) - 0.5 * slant_x - right
+    along = cy - (sin * cx + cos * cy) - 0.5 * slant_y - down
+    matrices = stack([[cos, -sin - slant_x, across], [sin - slant_y, cos, along], [0.0, 0.0, 1.0]], angle)
+    total = matrices[..., 0, :, :]
+    for layer in range(1, int(chosen.operation.shape[-1])):
+        total = multiply(total, matrices[..., layer, :, :])
+    return total
+
+
+class AllColour(AugmentationPart, ColourTransform):
+    """The colour of every layer of a policy, as one matrix."""
+
+    part = "colour"
+
+    def uses_mean(self) -> bool:
+        return any(own.get("contrast", 0) for own in self.policy.shares())
+
+    def mixes_channels(self) -> bool:
+        return any(own.get("color", 0) for own in self.policy.shares())
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        chosen, limit = self.policy.layers(u), self.policy.limits.enhancement
+        brightness, colour, contrast = (1.0 + chosen.signed(name, limit) for name in COLOUR)
+        luma = LUMA if channels == 3 else (1.0,)
+        gain = brightness * contrast
+        own, gray = gain * colour, gain * (1.0 - colour)
+        rows = [[gray * luma[j] + (own if i == j else 0.0) for j in range(channels)] for i in range(channels)]
+        matrices, pivots = stack(rows, gain), tf.stack([1.0 - contrast] * channels, -1)
+        a, m = matrices[..., 0, :, :], pivots[..., 0, :]
+        for layer in range(1, len(self.policy.shares())):
+            a, m = (
+                multiply(matrices[..., layer, :, :], a),
+                tf.reduce_sum(matrices[..., layer, :, :] * m[..., None, :], -1) + pivots[..., layer, :],
+            )
+        return a, tf.zeros_like(m), m
+
+
+class LayerTable(LayerPart, LookupTableTransform):
+    """Posterize, solarize or invert: what one layer of a policy says."""
+
+    part = "tables"
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        chosen = self.policy.layers(u)
+        operation, bits = chosen.operation[..., self.layer], chosen.bits(self.policy.limits)[..., self.layer]
+        reduced, turned = posterized(bits), solarized(chosen.threshold()[..., self.layer])
+        inverted = 255 - tf.range(256)
+        return tf.where(_is(operation, "posterize"), reduced, tf.where(_is(operation, "solarize"), turned, inverted))
+
+
+class LayerHistogramTable(LayerPart, LookupTableTransform):
+    """Auto-contrast or equalization: what one layer of a policy says."""
+
+    part = "histogram tables"
+    needs_histogram = True
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        stretches = _is(self.policy.operations(u)[..., self.layer], "auto_contrast")
+        return tf.where(stretches, auto_contrasted(histogram), equalized(histogram))
+
+
+class LayerFilter(LayerPart, SharpenTransform):
+    """Sharpness: what one layer of a policy says."""
+
+    part = "filter"
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return gains(1.0 + self.policy.layers(u).signed("sharpness", self.policy.limits.enhancement)[..., self.layer])
+
+
+def _is(operation: tf.Tensor, name: str) -> tf.Tensor:
+    """Returns where a layer does this: bool `(n, 1, 1)`."""
+    return (operation == NUMBER[name])[:, None, None]
+
+
+class LayeredAugmentation(Augmentation):
+    """A policy of layers with what does their work: the base of the steps."""
+
+    def parts(self) -> tuple[Part, ...]:
+        kinds = ((PLAIN_TABLES, LayerTable), (HISTOGRAM_TABLES, LayerHistogramTable), (FILTERS, LayerFilter))
+        shares, found = self.shares(), []
+        for layer, own in enumerate(shares):
+            for kind, (names, part) in enumerate(kinds):
+                if any(own.get(name, 0) for name in names):
+                    step = part(policy=self, layer=layer, feature=self.feature)
+                    found.append(Part(step, layer * len(KINDS) + kind))
+        used = {name for own in shares for name, share in own.items() if share}
+        if used & set(GEOMETRY):
+            found.append(Part(AllGeometry(policy=self, fill=self.fill, interpolation=self.interpolation, feature=self.feature)))
+        if used & set(COLOUR):
+            found.append(Part(AllColour(policy=self, feature=self.feature)))
+        return tuple(found)
+
+
+PolicyName = Literal["imagenet", "cifar10", "svhn"]
+
+
+class SubPolicy(NamedTuple):
+    """Two operations, with the probability and the level (0 to 9) of each."""
+
+    operations: tuple[str, str]
+    probabilities: tuple[float, float]
+    levels: tuple[int, int]
+
+
+_TABLES: dict[PolicyName, str] = {
+    "imagenet": """
+        posterize .4 8, rotate .6 9
+        solarize .6 5, auto_contrast .6
+        equalize .8, equalize .6
+        posterize .6 7, posterize .6 6
+        equalize .4, solarize .2 4
+        equalize .4, rotate .8 8
+        solarize .6 3, equalize .6
+        posterize .8 5, equalize 1
+        rotate .2 3, solarize .6 8
+        equalize .6, posterize .4 6
+        rotate .8 8, color .4 0
+        rotate .4 9, equalize .6
+        equalize 0, equalize .8
+        invert .6, equalize 1
+        color .6 4, contrast 1 8
+        rotate .8 8, color 1 2
+        color .8 8, solarize .8 7
+        sharpness .4 7, invert .6
+        shear_x .6 5, equalize 1
+        color .4 0, equalize .6
+        equalize .4, solarize .2 4
+        solarize .6 5, auto_contrast .6
+        invert .6, equalize 1
+        color .6 4, contrast 1 8
+        equalize .8, equalize .6
+    """,
+    "cifar10": """
+        invert .1, contrast .2 6
+        rotate .7 2, translate_x .3 9
+        sharpness .8 1, sharpness .9 3
+        shear_y .5 8, translate_y .7 9
+        auto_contrast .5, equalize .9
+        shear_y .2 7, posterize .3 7
+        color .4 3, brightness .6 7
+        sharpness .3 9, brightness .7 9
+        equalize .6, equalize .5
+        contrast .6 7, sharpness .6 5
+        color .7 7, translate_x .5 8
+        equalize .3, auto_contrast .4
+        translate_y .4 3, sharpness .2 6
+        brightness .9 6, color .2 8
+        solarize .5 2, invert 0
+        equalize .2, auto_contrast .6
+        equalize .2, equalize .6
+        color .9 9, equalize .6
+        auto_contrast .8, solarize .2 8
+        brightness .1 3, color .7 0
+        solarize .4 5, auto_contrast .9
+        translate_y .9 9, translate_y .7 9
+        auto_contrast .9, solarize .8 3
+        equalize .8, invert .1
+        translate_y .7 9, auto_contrast .9
+    """,
+    "svhn": """
+        shear_x .9 4, invert .2
+        shear_y .9 8, invert .7
+        equalize .6, solarize .6 6
+        invert .9, equalize .6
+        equalize .6, rotate .9 3
+        shear_x .9 4, auto_contrast .8
+        shear_y .9 8, invert .4
+        shear_y .9 5, solarize .2 6
+        invert .9, auto_contrast .8
+        equalize .6, rotate .9 3
+        shear_x .9 4, solarize .3 3
+        shear_y .8 8, invert .7
+        equalize .9, translate_y .6 6
+        invert .9, equalize .6
+        contrast .3 3, rotate .8 4
+        invert .8, translate_y 0 2
+        shear_y .7 6, solarize .4 8
+        invert .6, rotate .8 4
+        shear_y .3 7, translate_x .9 3
+        shear_x .1 6, invert .6
+        solarize .7 2, translate_y .6 7
+        shear_y .8 4, invert .8
+        shear_x .7 9, translate_y .8 3
+        shear_y .8 5, auto_contrast .7
+        shear_x .7 2, invert .1
+    """,
+}
+
+
+@cache
+def sub_policies(name: PolicyName) -> tuple[SubPolicy, ...]:
+    """The 25 sub-policies of a published policy, in the order of the paper."""
+    found = []
+    for line in _TABLES[name].strip().splitlines():
+        first, second = (part.split() for part in line.split(","))
+        levels = tuple(int(part[2]) if len(part) > 2 else 0 for part in (first, second))
+        found.append(SubPolicy((first[0], second[0]), (float(first[1]), float(second[1])), (levels[0], levels[1])))
+    return tuple(found)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pipegen.ops.base import ElementTransform
-from pipegen.ops.lowering.plugins import plugin_format
-from pipegen.ops.stage import Stage, StepRef, weight_ns
+from pipegen.ops.lowering.library import plugin_format
+from pipegen.ops.stage import Stage, StepRef, use, weight_ns
 from pipegen.ops.traits import Family, Traits
-from pipegen.ops.wording import use
 from pipegen.types import times
 
 if TYPE_CHECKING:

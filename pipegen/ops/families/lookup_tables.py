@@ -9,12 +9,10 @@ from typing import Any, ClassVar
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Probability, Span, span_range
-from pipegen.ops.arguments.schedules import Schedule
+from pipegen.ops.arguments.magnitudes import Probability, Schedule, Span, span_range
 from pipegen.ops.base import Family, require_image
 from pipegen.ops.inputs import require_bytes
-from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities
-from pipegen.ops.wording import uses
+from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities, uses
 from pipegen.types import BYTE_RANGE, FeatureType
 
 _HISTOGRAM_NS = 1.5

@@ -11,9 +11,8 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range, most
 from pipegen.ops.base import Transform, require_image
-from pipegen.ops.stage import Computes, Stage, StepRef, only_identities
+from pipegen.ops.stage import Computes, Stage, StepRef, only_identities, use
 from pipegen.ops.traits import Family
-from pipegen.ops.wording import use
 from pipegen.types import FeatureType
 
 GROUP = 8

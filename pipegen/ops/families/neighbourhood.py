@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.fills import filled, interpolated
+from pipegen.ops.arguments.geometry import filled, interpolated
 from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import ConstantFill, Fill, Interpolation, Transform, require_image
 from pipegen.ops.inputs import require_bytes
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.stage import Computes, StagedTransform, StepRef, only_identities, weight_ns
+from pipegen.ops.stage import Computes, StagedTransform, StepRef, fitted_use, only_identities, weight_ns
 from pipegen.ops.traits import Family, Traits
-from pipegen.ops.wording import fitted_use
 from pipegen.types import BYTE_RANGE, FLOATING, FeatureType, Interval
 
 
@@ -78,7 +77,7 @@ class NeighbourhoodTransform(StagedTransform):
         Returns:
             Images of the dtype and shape that `infer` says; uint8 is rounded half to even and clipped. Where every bit of the floats
             counts, the images come as float64 of float32 values, and go as float64 from a step that keeps the dtype: see
-            `ops/lowering/floats.py`.
+            `ops/lowering/linear.py`.
         """
         from pipegen.ops.lowering.filters import sides  # which not every spec needs
 

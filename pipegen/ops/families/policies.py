@@ -1,9 +1,4 @@
-"""Policies: steps that choose, for each example, among steps of other families.
-
-What a policy stands for is a block, and its meaning is the language's: whatever is chosen in one block is applied by
-family, tables and filters first, in their order, then all geometry as one resampling, then all colour as one matrix
-with one clip. So a policy costs one warp and one matrix for all, and a branch for what only some examples get.
-"""
+"""Policies: steps that choose, for each example, among steps of other families."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pipegen.ops.base import ColourTransform, GeometricTransform, Part, Transfor
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
-from pipegen.ops.wording import step_kwargs
+from pipegen.ops.stage import step_kwargs
 
 
 def _read(value: Any) -> Any:

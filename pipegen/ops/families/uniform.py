@@ -1,13 +1,18 @@
-"""Random steps that draw one number for each of their magnitudes, uniformly."""
+"""Steps whose magnitudes are given or drawn uniformly, and those that work on bytes in whole numbers."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import ClassVar
 
+from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, factor_range, has_type, symmetric_range
 from pipegen.ops.base import ColourTransform, GeometricTransform, Transform
+from pipegen.ops.families.lookup_tables import LookupTableTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.linear import uniform
+from pipegen.types import FeatureType
 
 
 class UniformTransform(Transform):
@@ -42,3 +47,38 @@ class UniformColour(UniformTransform, ColourTransform):
 def _magnitudes(step: type[UniformTransform]) -> tuple[str, ...]:
     """Returns the names of a step's magnitudes. Passes ask at every rewrite."""
     return tuple(name for name, field in step.model_fields.items() if has_type(field, Magnitude))
+
+
+class DeterministicGeometric(GeometricTransform):
+    """A geometric step with one matrix for every example."""
+
+    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
+
+
+class DeterministicColour(ColourTransform):
+    """A colour step with one matrix for every example."""
+
+    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
+
+
+class DeterministicLookupTable(LookupTableTransform):
+    """A table step with one table for every example, or one that depends on nothing but the histogram."""
+
+    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
+
+
+class ByteTransform(UniformTransform, NeighbourhoodTransform):
+    """A function of images of bytes, with a number drawn for each of its magnitudes."""
+
+    on_bytes: ClassVar[bool] = True
+
+
+class RgbTransform(ByteTransform):
+    """One that needs red, green and blue."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """uint8; it needs three channels."""
+        y = super().infer(x)
+        if x.channels != 3:
+            raise OpError("PG205", f"`{self.op}` needs 3 channels, and gets {x.channels}")
+        return y

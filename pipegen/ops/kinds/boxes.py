@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
+from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.turning import turned_points
@@ -192,7 +192,7 @@ class Boxes(FeatureKind):
         return tf.cast(_area(tf.cast(items, tf.float64)), tf.float32)
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.overlay import outlined
+        from pipegen.ops.lowering.pictures import outlined
 
         return outlined(image, value, names)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.point_rules import PointRules, swapped_places
+from pipegen.ops.arguments.item_rules import PointRules, swapped_places
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.turning import turned_points
@@ -162,7 +162,7 @@ class Keypoints(FeatureKind):
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
         import numpy as np
 
-        from pipegen.ops.lowering.overlay import dotted
+        from pipegen.ops.lowering.pictures import dotted
 
         own = x.details.names if isinstance(x.details, PointRules) else ()
         points = np.asarray(value).reshape(-1, 3)

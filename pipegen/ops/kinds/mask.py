@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import PartError
-from pipegen.ops.families.mask_decoder import LARGEST
+from pipegen.ops.families.array_decoder import LARGEST
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.types import FeatureType, Interval
 
@@ -61,7 +61,7 @@ class Mask(FeatureKind):
         return Column(*read_mask(name, feature, as_array(name, given)))
 
     def draw(self, image: Any, value: Any, x: FeatureType, names: Sequence[str] = ()) -> Any:
-        from pipegen.ops.lowering.overlay import overlay
+        from pipegen.ops.lowering.pictures import overlay
 
         return overlay(image, value, x.ignore)
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
-from pipegen.ops.lowering.products import product
+from pipegen.ops.lowering.linear import product
 
 Tiles: TypeAlias = "tuple[int, int]"
 """Rows and columns of tiles."""

@@ -1,9 +1,4 @@
-"""Matrices on the channels, by what happens to the colours: what the colour steps are made of.
-
-Every function takes float64 tensors of the batch's shape `(...)` and gives `A (..., out, in)`, `b (..., out)` and `m (..., out)` of
-`y = A x + b + m * mean`, in float64, where `mean` is the mean luma of the image that enters the run of colour steps. Luma is
-0.299 R + 0.587 G + 0.114 B (ITU-R BT.601); of one channel it is the channel.
-"""
+"""Colours: matrices on the channels, hue and saturation, and one colour laid over another."""
 
 from __future__ import annotations
 
@@ -11,8 +6,10 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import TypeAlias
 
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
+from pipegen.ops.lowering.filters import Whole, rounded_shift
 from pipegen.ops.lowering.linear import LUMA, diagonal, stack, vector, zeros
+from pipegen.ops.lowering.random import UNIT, deviation, smooth_field
 
 ColourMatrix: TypeAlias = "tuple[tf.Tensor, tf.Tensor, tf.Tensor]"
 
@@ -114,3 +111,117 @@ def compose(first: ColourMatrix, second: ColourMatrix) -> ColourMatrix:
 
     product = tf.reduce_sum(a2[..., :, :, None] * a1[..., None, :, :], -2)
     return product, through(b1) + b2, through(m1) + m2
+
+
+HSV_BITS = 14
+HSV_ONE = 1 << HSV_BITS
+"""What stands for a sextant, and for full saturation."""
+TURN = 6 * HSV_ONE
+VALUE_BITS = 6
+_RECIPROCAL_BITS = 22
+
+
+def whole_shifts(degrees: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Rounds shifts from float64, of degrees and of levels of 255 twice, to the whole numbers that `shifted` takes."""
+    hue = tf.math.floormod(tf.cast(tf.round(degrees * (HSV_ONE / 60.0)), tf.int32), TURN)
+    return hue, tf.cast(tf.round(saturation * (HSV_ONE / 255.0)), tf.int32), tf.cast(tf.round(value * float(1 << VALUE_BITS)), tf.int32)
+
+
+def shifted(images: tf.Tensor, hue: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Hue, saturation and value of bytes `(n, height, width, 3)`, shifted; grays have no hue, and stay gray.
+
+    Args:
+        images: uint8.
+        hue: int32 `(n, 1, 1)` or one for each pixel, from 0 to below a turn.
+        saturation: int32, likewise; what leaves 0 to 1 is clipped.
+        value: int32, likewise; what leaves 0 to 255 is clipped.
+
+    Returns:
+        int32 `(n, height, width)` each.
+    """
+    red, green, blue = tf.unstack(tf.cast(images, tf.int32), num=3, axis=-1)
+    most = tf.maximum(tf.maximum(red, green), blue)
+    chroma = most - tf.minimum(tf.minimum(red, green), blue)
+    reciprocals = tf.constant([0, *np.rint((1 << _RECIPROCAL_BITS) / np.arange(1, 256)).astype(int)], tf.int32)
+    shift = _RECIPROCAL_BITS - HSV_BITS
+    # The channel that is largest says from which sextant the difference of the other two counts.
+    is_red, is_green = red == most, green == most
+    difference = tf.where(is_red, green - blue, tf.where(is_green, blue - red, red - green))
+    start = tf.where(is_red, 0, tf.where(is_green, 2 * HSV_ONE, 4 * HSV_ONE))
+    place = start + rounded_shift(difference * tf.gather(reciprocals, chroma), shift) + hue
+    place = tf.where(place < 0, place + TURN, place)
+    full = rounded_shift(chroma * tf.gather(reciprocals, most), shift)
+    moved = tf.where(chroma == 0, 0, tf.clip_by_value(full + saturation, 0, HSV_ONE))
+    bright = tf.clip_by_value(tf.bitwise.left_shift(most, VALUE_BITS) + value, 0, 255 << VALUE_BITS)
+    return tf.where(place >= TURN, place - TURN, place), moved, bright
+
+
+def channels(hue: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+    """Red, green and blue of what `shifted` gives: int32 `(n, height, width, 3)` from 0 to 255, rounded half to even."""
+    found = []
+    for first in (5, 3, 1):  # the sextants by which the channels' curves are apart
+        place = hue + first * HSV_ONE
+        place = tf.where(place >= TURN, place - TURN, place)
+        less = tf.clip_by_value(tf.minimum(place, 4 * HSV_ONE - place), 0, HSV_ONE)
+        rest = HSV_ONE - rounded_shift(saturation * less, HSV_BITS)
+        found.append(rounded_shift(value * rest, HSV_BITS + VALUE_BITS))
+    return tf.stack(found, -1)
+
+
+BITS = 12
+ONE = 1 << BITS
+"""What stands for a share of 1."""
+
+
+def over(images: tf.Tensor, share: tf.Tensor, colour: Sequence[int]) -> tf.Tensor:
+    """Blends a colour into images: y = x + share · (colour - x), rounded half to even.
+
+    Args:
+        images: int32 `(n, height, width, channels)`, from 0 to 255.
+        share: int32 `(n, height, width)`, from 0 to `ONE`.
+        colour: Red, green and blue; images of another number of channels get the mean of them.
+    """
+    channels = int(images.shape[-1])
+    levels = colour if channels == len(colour) else [sum(colour) // len(colour)] * channels
+    towards = (tf.constant(levels, tf.int32) - images) * share[..., None]
+    return images + rounded_shift(towards, BITS)
+
+
+def shares(values: tf.Tensor) -> tf.Tensor:
+    """Rounds shares from float64 to the whole numbers that `over` takes."""
+    return tf.cast(tf.round(tf.clip_by_value(values, 0.0, 1.0) * float(ONE)), tf.int32)
+
+
+def squares(length: Whole, centre: tf.Tensor, radius: tf.Tensor) -> tf.Tensor:
+    """Squares of the distances of rows or columns from centres, the radius being 1: int32 `(..., length)` in 1/`ONE`, at most 2.
+
+    Args:
+        length: The number of rows, or of columns.
+        centre: float64 `(...)`, in pixels.
+        radius: float64 `(...)`, in pixels.
+    """
+    away = (tf.range(tf.cast(length, tf.float64), dtype=tf.float64) - centre[..., None]) / tf.maximum(radius, 1.0)[..., None]
+    return tf.cast(tf.round(tf.minimum(tf.square(away), 2.0) * float(ONE)), tf.int32)
+
+
+def clouds(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tensor:
+    """Smooth noise of about normal distribution, of mean 0 and deviation 1: int32 `(n, height, width)` in 1/`ONE`, the same everywhere."""
+    field = smooth_field(key, height, width, sigma)
+    total = field[:, 0] + field[:, 1]  # whole numbers below 2^24, so that the sum is exact
+    return tf.cast(tf.round(total * (ONE / (UNIT * deviation(sigma) * 2.0**0.5))), tf.int32)
+
+
+def plasma(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tensor:
+    """Noise of three sizes, the smaller ones weaker, clipped at two of its deviations: int32 `(n, height, width)` in 1/`ONE`, from -1 to 1.
+
+    Args:
+        key: uint32 `(n, 2)`: the noise is a function of it alone.
+        height: Of the images, in pixels.
+        width: Of the images, in pixels.
+        sigma: The width of the largest, in pixels, at least 4.
+    """
+    total = tf.constant(0)
+    for octave, weight in enumerate((4, 2, 1)):
+        own = tf.bitwise.bitwise_xor(key, tf.constant([0, octave], tf.uint32))
+        total += clouds(own, height, width, sigma / (1 << octave)) * weight
+    return tf.clip_by_value(total * 100 // 917, -ONE, ONE)  # of 2 deviations: 2 · sqrt(4² + 2² + 1²) = 9.17

@@ -8,18 +8,22 @@ one with fancy upsampling, the defaults of `tf.io.decode_image`. Both decode at 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.once import apart, either, once
-from pipegen.ops.lowering.target import target
+from pipegen.ops.lowering.exif import orientation, swaps_sides, upright_png
+from pipegen.ops.lowering.formats import GRAY_TYPES, decode_other, head_of, is_jpeg, kind, luma, refused, sure
+from pipegen.ops.lowering.graphs import apart, either, once, target
+from pipegen.ops.lowering.library import read_by_library, too_shallow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import TypeAlias
 
+
+if TYPE_CHECKING:
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
     WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -371,3 +375,81 @@ def _slice(image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
 def _shaped(image: tf.Tensor, channels: int) -> tf.Tensor:
     image.set_shape([None, None, channels])
     return image
+
+
+_AFTER_KINDS = 7
+"""The branch of a JPEG, behind those of `kind`."""
+
+
+def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
+    """Decodes a PNG, TIFF, PGM or PPM file of 16 bits to uint16, as `decode_other` does one of 8; files of less are refused."""
+    head = head_of(contents)
+    number = tf.where(is_jpeg(head), _AFTER_KINDS, kind(head))
+
+    def shallow(name: str) -> Callable[[], tf.Tensor]:
+        return lambda: refused(contents, too_shallow(name), tf.uint16)
+
+    def library() -> tf.Tensor:
+        return read_by_library(contents, channels, 16, exif=exif)
+
+    def png() -> tf.Tensor:
+        def read() -> tf.Tensor:
+            return _png(contents, head, channels)
+
+        return upright_png(contents, read) if exif == "apply" else read()
+
+    # In the order of `kind`: PNG, GIF, BMP, WebP, TIFF, Netpbm, unknown; then JPEG.
+    others = [shallow(name) for name in ("a GIF", "a BMP image", "a WebP image")]
+    unknown = [lambda: refused(contents, "is not a PNG, TIFF, PGM or PPM image", tf.uint16), shallow("a JPEG")]
+    image = tf.switch_case(number, [png, *others, library, library, *unknown])
+    image.set_shape([None, None, channels])
+    return image
+
+
+def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
+    # TensorFlow would multiply 8 bits by 257 without a word.
+    with sure((head[24] == 16, too_shallow("a PNG of 8 bits or less"))):
+        known = tf.identity(contents)
+    if channels != 1:
+        return tf.io.decode_png(known, channels, dtype=tf.uint16)
+    gray = tf.reduce_any(head[25] == list(GRAY_TYPES))
+    return tf.cond(
+        gray,
+        lambda: tf.io.decode_png(known, 1, dtype=tf.uint16),
+        lambda: luma(tf.io.decode_png(known, 3, dtype=tf.uint16)),
+    )
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+"""How a PNG starts."""
+_PNG_SIDES = 16
+"""Where a PNG has its width and its height, four bytes each, the highest first."""
+
+
+def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: int = 8) -> tf.Tensor:
+    """The height and width that a decoded file has, in pixels.
+
+    Args:
+        contents: string scalar: a file's bytes.
+        exif: Whether images are turned upright.
+        bits: What the file is decoded to, 8 or 16.
+
+    Returns:
+        int32 `(2,)`.
+    """
+
+    def upright(size: tf.Tensor) -> tf.Tensor:
+        return tf.where(swaps_sides(once(orientation, contents)), tf.reverse(size, [0]), size) if exif == "apply" else size
+
+    def jpeg() -> tf.Tensor:
+        return upright(tf.io.extract_jpeg_shape(contents)[:2])
+
+    def png() -> tf.Tensor:
+        sides = tf.io.decode_raw(tf.strings.substr(contents, _PNG_SIDES, 8), tf.int32, little_endian=False)
+        return upright(tf.reverse(tf.ensure_shape(sides, [2]), [0]))
+
+    def other() -> tf.Tensor:
+        return tf.shape(once(decode_other if bits == 8 else decode_deep, contents, channels=3, exif=exif))[:2]
+
+    starts = [tf.strings.substr(contents, 0, len(PNG)) == PNG, tf.strings.substr(contents, 0, 3) == b"\xff\xd8\xff"]
+    return tf.case([(starts[0], png), (starts[1], jpeg)], default=other)

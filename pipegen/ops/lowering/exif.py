@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
-from pipegen.ops.lowering.once import apart, once
+from pipegen.ops.lowering.graphs import apart, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,17 +1,12 @@
-"""Separable Gaussian filters on batches of images: weights for each example, a reflected border, exact integers for bytes.
-
-XLA on a CPU computes what is read more than once again for each reader, so the filter is three functions, each of which
-reads what the one before has finished: `widen`, `filter_rows`, `filter_columns`. They work on lines, `(n, height,
-width · channels)`: a loop over three channels, the innermost ones of an image, is several times slower.
-"""
+"""Filters on batches of images: Gaussian ones, linear ones of any shape, medians, and images made smaller and large again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.floats import nearest_float32, working
+from pipegen.ops.lowering.linear import nearest_float32, working
 
 Whole: TypeAlias = "int | tf.Tensor"
 
@@ -148,3 +143,233 @@ def reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
     """The line inside 0..length-1 that a line stands for (abc|cba, the edge repeated)."""
     i = tf.math.floormod(i, 2 * length)
     return tf.minimum(i, 2 * length - 1 - i)
+
+
+Offset: TypeAlias = "tuple[int, int]"
+"""Rows down and columns to the right."""
+
+
+def with_border(images: tf.Tensor, radius: int, edge: Literal["reflect", "nearest"]) -> tf.Tensor:
+    """Images as lines of values, with `radius` more pixels on every side, reflected (abc|cba) or repeating the edge."""
+    height, width, channels = sides(images)
+    lines = tf.reshape(images, [-1, height, width * channels])
+    if edge == "nearest":
+        left, right = lines[:, :, :channels], lines[:, :, (width - 1) * channels :]
+        wide = tf.concat([*[left] * radius, lines, *[right] * radius], 2)
+        return tf.concat([*[wide[:, :1]] * radius, wide, *[wide[:, height - 1 :]] * radius], 1)
+
+    def beyond(values: tf.Tensor, first: int | tf.Tensor, length: int | tf.Tensor, axis: int) -> tf.Tensor:
+        repeat = channels if axis == 2 else 1
+        places = reflect(tf.range(radius) + first, length)[:, None] * repeat + tf.range(repeat)
+        return tf.gather(values, tf.reshape(places, [-1]), axis=axis)
+
+    wide = tf.concat([beyond(lines, -radius, width, 2), lines, beyond(lines, width, width, 2)], 2)
+    return tf.concat([beyond(wide, -radius, height, 1), wide, beyond(wide, height, height, 1)], 1)
+
+
+def whole_weights(weights: tf.Tensor, middle: int = 0, counts: Sequence[int] | None = None) -> tuple[tf.Tensor, tf.Tensor]:
+    """The weights for bytes and for floats, float32 `(n, taps)`.
+
+    Args:
+        weights: float64 `(n, taps)` that sum to 1.
+        middle: The tap that takes what rounding to whole numbers leaves of their sum, 2 to the power of `BITS`.
+        counts: How often each tap counts in the sum; by default once, as `middle` does in any case.
+    """
+    whole = tf.round(weights * float(1 << BITS))
+    total = tf.reduce_sum(whole if counts is None else whole * tf.constant(counts, tf.float64), -1, keepdims=True)
+    whole += (float(1 << BITS) - total) * tf.one_hot(middle, int(weights.shape[-1]), dtype=tf.float64)
+    return tf.cast(whole, tf.float32), tf.cast(weights, tf.float32)
+
+
+def spread(
+    images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor, groups: Sequence[Sequence[Offset]], radius: int
+) -> tf.Tensor:
+    """Sums lines at the same offsets for all examples.
+
+    Args:
+        images: `(n, height, width, channels)`, uint8 or floats.
+        wide: From `with_border`.
+        whole: The weight of each group for bytes, from `whole_weights`; it counts once for each offset of its group.
+        real: Those for floats.
+        groups: Offsets that weigh the same.
+        radius: How far `wide` goes beyond the images.
+
+    Returns:
+        Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even, and are clipped.
+    """
+    height, width, channels = sides(images)
+    integer = images.dtype.is_integer
+    dtype = tf.int32 if integer else working(images)
+    weights = tf.cast(whole if integer else real, dtype)
+
+    def read(offset: Offset) -> tf.Tensor:
+        top, left = offset[0] + radius, (offset[1] + radius) * channels
+        return tf.cast(wide[:, top : top + height, left : left + width * channels], tf.uint16 if integer else dtype)
+
+    total = None
+    for weight, group in zip(tf.unstack(tf.reshape(weights, [-1, len(groups), 1, 1]), axis=1), groups, strict=True):
+        if dtype == tf.float64:  # a sum of several would not be exact
+            parts = [read(offset) * weight for offset in group]
+        else:
+            values = read(group[0])
+            for offset in group[1:]:
+                values = values + read(offset)
+            parts = [tf.cast(values, dtype) * weight]
+        for part in parts:
+            total = part if total is None else total + part
+    return _finished(total, images)
+
+
+def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+    """Sums lines at offsets of each example's own, one example after another. Where no weight is negative, sums for bytes stay below 2^24,
+    which float32 holds: as fast as floats, and the same bits in any order.
+
+    Args:
+        images: `(n, height, width, channels)`, uint8 or floats.
+        wide: From `with_border`.
+        places: The row and the column of `wide` at which each tap begins, int32 `(n, taps, 2)`.
+        whole: The weight of each tap for bytes, from `whole_weights`.
+        real: Those for floats.
+
+    Returns:
+        Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even.
+    """
+    height, width, channels = sides(images)
+    integer = images.dtype.is_integer
+    dtype = tf.float32 if integer else working(images)
+
+    def one(given: tuple[tf.Tensor, ...]) -> tf.Tensor:
+        lines, place, weights = given
+        total = None
+        for tap in range(int(place.shape[0])):
+            part = tf.slice(lines, [place[tap, 0], place[tap, 1] * channels], [height, width * channels])
+            part = tf.cast(part, dtype) * weights[tap]
+            total = part if total is None else total + part
+        return total
+
+    weights = tf.cast(whole if integer else real, dtype)
+    total = tf.map_fn(one, (wide, places, weights), fn_output_signature=tf.TensorSpec([None, None], dtype))
+    return _finished(tf.reshape(total, [-1, height, width * channels]), images)
+
+
+def _finished(total: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
+    if not images.dtype.is_integer:
+        return tf.cast(total, images.dtype)
+    return tf.cast(tf.clip_by_value(rounded_shift(tf.cast(total, tf.int32), BITS), 0, 255), images.dtype)
+
+
+def sorted_columns(wide: tf.Tensor, size: int, height: Whole) -> tuple[tf.Tensor, ...]:
+    """Sorts each `size` values one above the other: the lines `(n, height, ...)` of the least, the second, and so on.
+
+    Args:
+        wide: Lines of images with `size // 2` more pixels on every side.
+        size: How many rows a column has.
+        height: Of the images.
+    """
+    return tuple(_sorted([wide[:, row : row + height] for row in range(size)]))
+
+
+def middle(columns: Sequence[tf.Tensor], line: Whole, channels: int) -> tf.Tensor:
+    """The medians, lines `(n, height, line)`, from `sorted_columns`; `line` is how many values a line of the images has."""
+    size = len(columns)
+
+    def row(rank: int) -> list[tf.Tensor]:
+        return [columns[rank][:, :, at * channels : at * channels + line] for at in range(size)]
+
+    # In a square whose columns and rows are sorted, what has too many below or above it is not the median.
+    half, places = size * size // 2 + 1, range(size)
+    left = [
+        value
+        for rank in places
+        for place, value in enumerate(_sorted(row(rank)))
+        if (rank + 1) * (place + 1) <= half and (size - rank) * (size - place) <= half
+    ]
+    return _sorted(left)[len(left) // 2]
+
+
+def _sorted(values: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Tensors of one shape, sorted value by value: Batcher's odd-even merge sort, for any count (Knuth, 5.2.2, algorithm M)."""
+    found, count = [*values], len(values)
+    first = p = 1 << ((count - 1).bit_length() - 1)
+    while p:
+        q, r, d = first, 0, p
+        while True:
+            for i in range(count - d):
+                if i & p == r:
+                    a, b = found[i], found[i + d]
+                    found[i], found[i + d] = tf.minimum(a, b), tf.maximum(a, b)
+            if q == p:
+                break
+            q, r, d = q // 2, p, q - p
+        p //= 2
+    return found
+
+
+def through(factor: tf.Tensor, length: Whole, method: str) -> tuple[tf.Tensor, ...]:
+    """Gives the lines that make each line, int32 `(n, length, taps)`, and their weights for bytes and for floats, float32 likewise.
+
+    Args:
+        factor: float64 `(n,)`.
+        length: How many lines there are.
+        method: `nearest` or `bilinear`.
+    """
+    side = tf.cast(length, tf.float64)
+    small = tf.maximum(tf.round(factor * side), 1.0)[:, None]
+    line = tf.range(length, dtype=tf.int32)
+    if method == "nearest":
+        few = tf.cast(small, tf.int32)
+        first = (2 * line + 1)[None, :] * few // (2 * length)
+        places = ((2 * first + 1) * length // (2 * few))[..., None]
+        weights = tf.ones_like(places, tf.float64)
+    else:
+        middle = (tf.cast(line, tf.float64)[None, :] + 0.5) * small / side
+        found: list[tuple[tf.Tensor, tf.Tensor]] = []
+        for at, share in _between(middle, small):
+            found += [(place, share * part) for place, part in _between((at + 0.5) * side / small, side)]
+        places, weights = (tf.stack(parts, -1) for parts in zip(*found, strict=True))
+    taps = int(places.shape[-1])
+    own = tf.reshape(weights, [-1, taps])
+    whole, real = (tf.reshape(w, tf.shape(places)) for w in whole_weights(own))
+    shape = [None, length if isinstance(length, int) else None, taps]
+    done = tf.cast(places, tf.int32), whole, real
+    for part in done:
+        part.set_shape(shape)
+    return done
+
+
+def _between(middle: tf.Tensor, length: tf.Tensor) -> list[tuple[tf.Tensor, tf.Tensor]]:
+    """The two lines that a position lies between, and their shares; beyond the edge, the last one."""
+    first = tf.floor(middle - 0.5)
+    share = middle - 0.5 - first
+    return [(tf.clip_by_value(first + i, 0.0, length - 1.0), share if i else 1.0 - share) for i in (0, 1)]
+
+
+def rows_of(images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """The images whose rows are sums of others: `(n, height, width, channels)`, uint16 in 1/256 of a level for bytes, else floats; and what
+    `through` gave of the columns."""
+    total = _sum(images, images, given[:3], 1)
+    if not images.dtype.is_integer:
+        return nearest_float32(total), *given[3:]
+    shift = BITS - 8
+    return tf.cast(tf.bitwise.right_shift(total + (1 << (shift - 1)), shift), tf.uint16), *given[3:]
+
+
+def columns_of(images: tf.Tensor, between: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """The images whose columns are sums of others, from what `rows_of` gives, in the images' dtype; bytes round half to even."""
+    total = _sum(images, between, given, 2)
+    return (tf.cast(rounded_shift(total, BITS + 8) if images.dtype.is_integer else total, images.dtype),)
+
+
+def _sum(images: tf.Tensor, values: tf.Tensor, given: tuple[tf.Tensor, ...], axis: int) -> tf.Tensor:
+    """The weighted sums of lines along an axis, int32 for bytes, else floats."""
+    places, whole, real = given
+    integer = images.dtype.is_integer
+    dtype = tf.int32 if integer else working(images)
+    weights = tf.cast(whole if integer else real, dtype)
+    total = None
+    for tap in range(int(places.shape[-1])):
+        weight = weights[:, :, tap]
+        weight = weight[:, :, None, None] if axis == 1 else weight[:, None, :, None]
+        part = tf.cast(tf.gather(values, places[:, :, tap], axis=axis, batch_dims=1), dtype) * weight
+        total = part if total is None else total + part
+    return total

@@ -1,8 +1,4 @@
-"""Small float64 matrices, stacked over any leading batch axes: what the geometric and the colour steps are made of.
-
-Everything is float64: TensorFlow's float32 `sin`, `exp` and `log` depend on the size of the tensor, float64 rounded
-once does not.
-"""
+"""Small matrices, stacked over any leading batch axes, and floats that are the same wherever they are computed."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from pipegen.lazy import tf
+from pipegen.ops.lowering.graphs import target
 
 Scalar: TypeAlias = "float | tf.Tensor"
 
@@ -113,3 +110,47 @@ def zeros_for(u: tf.Tensor) -> tf.Tensor:
     like = tf.zeros(tf.shape(u)[:-1], tf.float64)
     like.set_shape(u.shape[:-1])
     return like
+
+
+def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Returns the product of matrices, of which one is alone and the other may be several: `(rows, inner)` and `(..., inner, columns)`, or
+    `(..., rows, inner)` and `(inner, columns)`; all bits of float32 count, on an accelerator too."""
+    if target() != "device" or a.dtype != tf.float32:
+        return tf.linalg.matmul(a, b)
+    from tensorflow.compiler.tf2xla.python import xla
+
+    dimensions, precision = xla.DotDimensionNumbers(), xla.PrecisionConfig()
+    dimensions.lhs_contracting_dimensions.append(a.shape.rank - 1)
+    dimensions.rhs_contracting_dimensions.append(b.shape.rank - 2)
+    precision.operand_precision.extend([xla.PrecisionConfig.HIGHEST] * 2)
+    found = xla.dot_general(a, b, dimensions, precision)
+    several = b.shape.rank - 2  # whose dimensions stand behind the rows now
+    return tf.transpose(found, [*range(1, several + 1), 0, several + 1]) if several else found
+
+
+_DROPPED = 29
+"""How many bits of a float64 a float32 does not have."""
+
+
+def working(images: tf.Tensor) -> tf.DType:
+    """Returns what the floats of a step are computed in: float64 where the images are, else float32."""
+    return tf.float64 if images.dtype == tf.float64 else tf.float32
+
+
+def nearest_float32(values: tf.Tensor) -> tf.Tensor:
+    """Rounds float64 values to the nearest that float32 can hold, half to even; they stay float64, and others stay as they are.
+
+    It is done on the bits, as integers: XLA leaves out a cast to float32 and back (TensorFlow 2.16 does). Other runtimes, whose rounding is
+    their own in any case, are spared it.
+    """
+    if values.dtype != tf.float64 or target() == "converter":
+        return values
+    bits = tf.bitcast(values, tf.int64)
+    odd = tf.bitwise.bitwise_and(tf.bitwise.right_shift(bits, tf.constant(_DROPPED, tf.int64)), tf.constant(1, tf.int64))
+    rounded = bits + odd + tf.constant((1 << (_DROPPED - 1)) - 1, tf.int64)
+    return tf.bitcast(tf.bitwise.bitwise_and(rounded, tf.constant(-(1 << _DROPPED), tf.int64)), tf.float64)
+
+
+def as_float32(values: tf.Tensor) -> tf.Tensor:
+    """Returns float32 of float64 values, each rounded to the nearest, half to even; others stay as they are."""
+    return tf.cast(nearest_float32(values), tf.float32) if values.dtype == tf.float64 else values

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.target import graph_around, runs_elsewhere
+from pipegen.ops.lowering.graphs import graph_around, runs_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from pipegen.lazy import np, tf
-from pipegen.ops.lowering.python_call import numpy_function
-from pipegen.ops.lowering.sizes import PNG
-from pipegen.ops.lowering.target import target
+from pipegen.ops.lowering.decoding import PNG
+from pipegen.ops.lowering.graphs import target
+from pipegen.ops.lowering.python_calls import numpy_function
 
 _DEPTH_AT, _COLOUR_AT = 24, 25
 """The bytes of a PNG's header that say how many bits a sample has, and whether it is gray, colour or a palette's index (W3C, PNG

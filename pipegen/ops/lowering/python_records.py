@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.python_call import numpy_function
+from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

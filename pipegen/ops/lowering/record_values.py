@@ -1,4 +1,4 @@
-"""From what a record stores of a label to a class index, checked."""
+"""From what a record stores to values, checked: labels, class indices, the fields of `tf.Example`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.python_call import numpy_function
+from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from pipegen.ops.sources.listing.reader import Read
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.labels import Lookup
+    from pipegen.ops.sources.records.messages import Layout
     from pipegen.ops.sources.records.stored import Stored
+
 
 LONGEST = 2**31 - 1
 """Bytes of the longest text."""
@@ -237,3 +241,57 @@ def inflate(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
     checked = tf.debugging.Assert(there, ["a member of the archive is damaged"])
     with tf.control_dependencies([checked] if checked is not None else []):
         return tf.identity(found)
+
+
+def parse_example(
+    record: tf.Tensor, features: Mapping[str, RecordFeature], layout: Layout, classes: Mapping[str, Lookup]
+) -> dict[str, tf.Tensor]:
+    """Returns features of one record.
+
+    Args:
+        record: The message, a string scalar.
+        features: Those that are wanted, each with its key.
+        layout: How the records hold them.
+        classes: What finds the class of each label.
+
+    Returns:
+        Encoded features as string scalars, labels as int64 class indices, others as float32 or int64 of their shapes.
+    """
+    dtypes = {"bytes": tf.string, "float": tf.float32, "int": tf.int64}
+    fields = {name: field for name, field in layout.fields.items() if name in features}
+    keys = {name: feature.key or name for name, feature in features.items() if name not in fields}
+    asked = {field.key: tf.io.FixedLenFeature((), tf.string) for field in fields.values()}
+    for name, key in keys.items():
+        asked[key] = tf.io.FixedLenFeature(features[name].stored_shape, dtypes[layout.held.get(key) or "bytes"])
+    found = tf.io.parse_single_example(record, asked)
+    values = {}
+    for name, field in fields.items():
+        values[name] = from_member(name, features[name], field.stored, found[field.key], None, classes.get(name), field.read)
+    for name, key in keys.items():
+        feature, value = features[name], found[key]
+        kind = kind_of(feature)
+        if kind.labels:
+            value = class_index(name, value, classes[name])
+        elif kind.numbers:
+            value = number(name, feature, value)
+        values[name] = value
+    return values
+
+
+def renumbered(values: Any, table: Ints) -> Any:
+    """Returns the entries of an int64 table at class indices: a tensor, or a list of them."""
+    if isinstance(values, list):
+        return [tf.gather(tf.constant(table), value) for value in values]
+    return tf.gather(tf.constant(table), values)
+
+
+def same_for_all(value: Any) -> Read:
+    """Returns what reads one value, an array, for every record: `shape` from scalar places, `(n, *shape)` from `(n,)`."""
+
+    def read(*place: tf.Tensor) -> tf.Tensor:
+        held = tf.constant(value)
+        found = tf.broadcast_to(held, tf.concat([tf.shape(place[0]), tf.shape(held)], 0))
+        found.set_shape([*place[0].shape, *value.shape])
+        return found
+
+    return read

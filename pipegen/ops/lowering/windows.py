@@ -9,7 +9,7 @@ from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import stack
 
 if TYPE_CHECKING:
-    from pipegen.ops.arguments.fills import Fill
+    from pipegen.ops.arguments.geometry import Fill
 
 Whole: TypeAlias = "int | tf.Tensor"
 Box: TypeAlias = "tuple[float | tf.Tensor, float | tf.Tensor, float | tf.Tensor, float | tf.Tensor]"

@@ -98,7 +98,7 @@ class _Messages(StoreReader):
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         """Return one call for the messages, and the parsing."""
         from pipegen.ops.lowering.python_records import parsed, together
-        from pipegen.ops.lowering.tf_examples import parse_example
+        from pipegen.ops.lowering.record_values import parse_example
 
         self.check()
         messages = together(lambda _, shards, rows: self.values(("",), shards, rows), {"": ("string", ())})

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator, model_validator
 
 from pipegen.errors import InternalError, PartError
-from pipegen.ops.arguments.schedules import AnySchedule, Schedule
-from pipegen.ops.curriculum import Curriculum
+from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
-from pipegen.ops.sampling import Sampling
+from pipegen.ops.sampling import Curriculum, Sampling
 from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.splitting import Splits

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.base import SplitName
-from pipegen.ops.families.mask_decoder import MaskDecoder
+from pipegen.ops.families.array_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of, names_in
@@ -24,7 +24,7 @@ from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pipegen.ops.arguments.box_rules import BoxRules
+    from pipegen.ops.arguments.item_rules import BoxRules
     from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.prepared_store.layout import StoreAbout

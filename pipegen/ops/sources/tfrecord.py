@@ -129,7 +129,7 @@ class TFRecord(RecordSource):
 
     def parse(self, layout: Layout, labels: Mapping[str, LabelColumn], features: Sequence[str], message: Any) -> dict[str, Any]:
         """Returns features of one message, a string scalar, as TensorFlow ops."""
-        from pipegen.ops.lowering.tf_examples import parse_example
+        from pipegen.ops.lowering.record_values import parse_example
 
         if self.content == "bytes":
             return dict.fromkeys(features, message)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.box_rules import BoxFormat
+from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.base import SplitName
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text
 from pipegen.ops.sources.annotations.pairs import below, files_below, listed_images, without_ending

@@ -7,11 +7,23 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.checks import needs_one
-from pipegen.ops.arguments.magnitudes import FAR, STEEP, TURN, Number, Odd, factor_lints
-from pipegen.ops.arguments.reach import Reach
+from pipegen.ops.arguments.geometry import Reach
+from pipegen.ops.arguments.magnitudes import (
+    ABOVE_ZERO,
+    AROUND_ZERO,
+    FAR,
+    SLANT,
+    STEEP,
+    TURN,
+    TURNS,
+    Magnitude,
+    Number,
+    Odd,
+    factor_lints,
+    needs_one,
+)
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicGeometric
+from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import affine
 from pipegen.ops.lowering.linear import zeros_for
 
@@ -57,3 +69,45 @@ class Affine(DeterministicGeometric):
         degrees, x, y, factor = (like + v for v in (self.degrees, self.x, self.y, self.factor))
         shear = (like + self.shear_x, like + self.shear_y)
         return affine(degrees=degrees, x=x, y=y, shear=shear, factor=factor, height=height, width=width)
+
+
+class RandomAffine(UniformGeometric):
+    """Magnifies, slants and turns an image about its centre, in this order, and then moves it; each amount is drawn uniformly.
+
+    It is the run of `random_zoom`, `random_shear`, `random_rotation` and `random_translation`, written as one step; see
+    there for the directions. An argument without a value changes nothing.
+    """
+
+    op = "random_affine"
+    factors = frozenset({"factor"})
+    examples = (
+        Example("random_affine: {degrees: 20, x: 0.1, y: 0.1, factor: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_affine: {degrees: 10, shear_x: 10, shear_y: 5, interpolation: bicubic}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_affine: {x: [0, 0.1], factor: [0.5, 1], fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0
+    """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""
+    x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
+    y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
+    shear_x: Annotated[Magnitude, SLANT, STEEP] = 0.0
+    """The angle in degrees by which rows slide, a positive one moving the lower half to the right: 10 means from -10 to 10,
+    a pair is the range; it stays below 90."""
+    shear_y: Annotated[Magnitude, SLANT, STEEP] = 0.0
+    """The angle in degrees by which columns slide, after the rows have, a positive one moving the right half down: 10 means
+    from -10 to 10, a pair is the range; it stays below 90."""
+    factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.2, high=5.0)] = 0.0
+    """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
+
+    _given = needs_one("degrees", "x", "y", "shear_x", "shear_y", "factor")
+
+    def reach(self) -> Reach:
+        r = self.ranges()
+        return Reach.of_zoom(r["factor"]).then(Reach.of_slant(r["shear_x"], r["shear_y"])).then(Reach.of_move(r["x"], r["y"]))
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        drawn = self.drawn(u)
+        shear = drawn.pop("shear_x"), drawn.pop("shear_y")
+        return affine(**drawn, shear=shear, height=height, width=width)

@@ -1,14 +1,34 @@
-"""AutoAugment: the policies that a search found on three data sets."""
+"""AutoAugment, RandAugment, TrivialAugment and AugMix: a few operations on each image, drawn from a list."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Annotated
+
+from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Level, Strength, checked, level_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.augmentation import NUMBER, Chosen, Limits, signs
-from pipegen.ops.families.augmentation_parts import LayeredAugmentation
-from pipegen.ops.families.auto_augment_policies import PolicyName, sub_policies
+from pipegen.ops.families.augmentation import (
+    GEOMETRY,
+    NUMBER,
+    OPERATIONS,
+    Chosen,
+    LayeredAugmentation,
+    Limits,
+    PolicyName,
+    product,
+    signs,
+    sub_policies,
+    uniform_operation,
+)
+from pipegen.ops.families.chains import PLAIN, SPREAD, STRETCH, Chains, ChainsTransform
+from pipegen.ops.families.mixing import symmetric_beta
+from pipegen.ops.lowering.filters import whole_weights
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.random import symmetric_dirichlet
+from pipegen.ops.lowering.tables import posterized, solarized
 
 FULL_LEVEL = 9
 """The level of full strength in the published tables."""
@@ -62,3 +82,217 @@ class AutoAugment(LayeredAugmentation):
     def _number(self, u: tf.Tensor) -> tf.Tensor:
         """Returns the number of the sub-policy, int32 `(...)`."""
         return tf.cast(u[..., 0] * len(sub_policies(self.policy)), tf.int32)
+
+
+USED = tuple(name for name in OPERATIONS if name != "invert")
+
+
+def _no_range(value: Strength, name: str) -> None:
+    if isinstance(value, tuple):
+        raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
+
+
+class RandAugment(LayeredAugmentation):
+    """Does `num_ops` operations to each example, each drawn among 14, all at the strength `magnitude` (RandAugment).
+
+    The operations, and what they do at full strength, a magnitude of `max_magnitude`: nothing; shear along x or y, a
+    slope of 0.3 about the top left corner; translation along x or y, 150/331 of the side; rotation, 30 degrees;
+    brightness, colour (saturation), contrast and sharpness, a factor of 1.9 or 0.1; posterize, 4 of the 8 bits; solarize, every
+    value; auto-contrast and equalization, which have no strength. Where there are two directions, each is as likely.
+
+    What is drawn for the layers is applied by family: tables and sharpness first, layer by layer, then all geometry as
+    one resampling, then all colour as one matrix with one clip. Values that leave are float32.
+
+    Source: Cubuk, Zoph, Shlens, Le, "RandAugment: Practical automated data augmentation with a reduced search space"
+    (2020), with the ranges of AutoAugment. Some programs count magnitudes to 30, the default here; in the paper's own
+    count 10 is full strength: `max_magnitude: 10`.
+    """
+
+    op = "rand_augment"
+    limits = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
+    examples = (
+        Example("rand_augment", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("rand_augment: {num_ops: 3, magnitude: 12, fill: {constant: 128}}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("rand_augment: {magnitude: {linear: {from: 5, to: 15, epochs: [0, 100]}}}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    num_ops: Annotated[int, Field(ge=1, le=16)] = 2
+    """How many operations each example gets; the same one may come twice."""
+    magnitude: Annotated[Level, checked(_no_range)] = 9.0
+    """How strong they are, from 0 to `max_magnitude`; a schedule changes it over the epochs."""
+    max_magnitude: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    """The magnitude that stands for full strength."""
+
+    @model_validator(mode="after")
+    def _within(self) -> RandAugment:
+        low, high = level_range(self.magnitude)
+        if low < 0 or high > self.max_magnitude:
+            wrong = low if low < 0 else high
+            raise ValueError(f"`magnitude` must be between 0 and `max_magnitude`, which is {self.max_magnitude:g}, got {wrong:g}")
+        return self
+
+    def num_draws(self) -> int:
+        return 2 * self.num_ops
+
+    def shares(self) -> tuple[dict[str, float], ...]:
+        return ({name: 1 / len(USED) for name in USED},) * self.num_ops
+
+    def operations(self, u: tf.Tensor) -> tf.Tensor:
+        return uniform_operation(u[..., : self.num_ops], USED)
+
+    def layers(self, u: tf.Tensor) -> Chosen:
+        side = u[..., self.num_ops :]
+        strength = tf.zeros_like(side) + tf.convert_to_tensor(self.magnitude, tf.float64) / self.max_magnitude
+        return Chosen(self.operations(u), strength, signs(side))
+
+
+BINS = 31
+"""Strengths are drawn from this many, evenly spaced from none to full."""
+
+
+class TrivialAugment(LayeredAugmentation):
+    """Does one operation to each example, drawn among 14, at a strength drawn evenly (TrivialAugment, the wide table).
+
+    The operations, and what they do at full strength: nothing; shear along x or y, a slope of 0.99 about the top left
+    corner; translation along x or y, 32 pixels; rotation, 135 degrees; brightness, colour (saturation), contrast and
+    sharpness, a factor of 1.99 or 0.01; posterize, 6 of the 8 bits; solarize, every value; auto-contrast and equalization,
+    which have no strength. Strengths are one of 31, from none to full. Where there are two directions, each is as likely.
+
+    There is nothing to tune. Values that leave are float32.
+
+    Source: Müller, Hutter, "TrivialAugment: Tuning-free Yet State-of-the-Art Data Augmentation" (2021).
+    """
+
+    op = "trivial_augment"
+    limits = Limits(shear=0.99, translation=32.0, in_pixels=True, degrees=135.0, enhancement=0.99, bits=6.0)
+    examples = (
+        Example("trivial_augment", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("trivial_augment: {fill: {constant: 0}, interpolation: nearest}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    def num_draws(self) -> int:
+        return 3
+
+    def shares(self) -> tuple[dict[str, float], ...]:
+        return ({name: 1 / len(USED) for name in USED},)
+
+    def operations(self, u: tf.Tensor) -> tf.Tensor:
+        return uniform_operation(u[..., 0:1], USED)
+
+    def layers(self, u: tf.Tensor) -> Chosen:
+        return Chosen(self.operations(u), tf.floor(u[..., 1:2] * BINS) / (BINS - 1), signs(u[..., 2:3]))
+
+
+MIXED = ("auto_contrast", "equalize", "posterize", "rotate", "solarize", "shear_x", "shear_y", "translate_x", "translate_y")
+_LIMITS = Limits(shear=0.3, translation=1 / 3, in_pixels=False, degrees=30.0, enhancement=0.0, bits=4.0)
+_STRONGEST = 10.0
+_LEAST = 0.1
+"""The magnitude from which strengths are drawn."""
+Count = Annotated[int, Field(ge=1, le=8)]
+
+
+def _check_magnitude(value: Strength, name: str) -> None:
+    if isinstance(value, tuple):
+        raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
+    if not _LEAST <= value <= _STRONGEST:
+        raise ValueError(f"`{name}` must be between {_LEAST:g} and {_STRONGEST:g}, got {value:g}")
+
+
+class AugMix(ChainsTransform):
+    """Blends each image with what several chains of operations make of it (AugMix), so that a model meets many changes, none of them far
+    from the image.
+
+    A chain does `depth` of nine operations: auto-contrast, equalization, posterize, solarize, rotation, and shear and translation along x
+    or y, each at a strength drawn from 0.1 to `magnitude`. At full strength, 10, posterize leaves 1 bit (4 bits at 0), solarize turns
+    every value, and geometry is that of `rand_augment`: 30 degrees, a slope of 0.3, a third of the side. The chains weigh as
+    a draw from Dirichlet(alpha) says, their blend against the image itself as one from Beta(alpha, alpha) does. Within a chain tables come
+    first, layer by layer, then all geometry as one resampling. Arithmetic is in whole numbers.
+
+    Masks, boxes and points cannot follow chains that move an image several ways: beside them, `geometry: false` leaves the four
+    operations on colour. Two or three `views` of an image, one plain and the others with this step, are what the paper's loss compares.
+
+    Source: Hendrycks, Mu, Cubuk, Zoph, Gilmer, Lakshminarayanan, "AugMix: A Simple Data Processing Method to Improve Robustness and
+    Uncertainty" (2020). Its operations leave out colour, contrast, brightness and sharpness, which torchvision and Keras add by default.
+    """
+
+    op = "aug_mix"
+    random = True
+    examples = (
+        Example("aug_mix", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("aug_mix: {magnitude: {linear: {from: 1, to: 5, epochs: [0, 50]}}, chains: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("aug_mix: {depth: 2, geometry: false, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    chains: Count = 3
+    """How many chains there are, at most 8."""
+    depth: Count | tuple[Count, Count] = (1, 3)
+    """How many operations a chain does; a pair is the range, both ends included."""
+    magnitude: Annotated[Level, checked(_check_magnitude)] = 3.0
+    """How strong they are at most, from 0.1 to 10; a schedule changes it over the epochs."""
+    alpha: Annotated[float, Field(ge=0.1, le=100)] = 1.0
+    """The parameter of the distributions of the weights, from 0.1 to 100: 1 is uniform, less prefers one chain and either end."""
+
+    @model_validator(mode="after")
+    def _ascending(self) -> AugMix:
+        low, high = self._depths()
+        if low > high:
+            raise ValueError(f"`depth` is a range [low, high], but {low} is above {high}")
+        return self
+
+    def _depths(self) -> tuple[int, int]:
+        return self.depth if isinstance(self.depth, tuple) else (self.depth, self.depth)
+
+    def used(self) -> tuple[str, ...]:
+        """Returns the operations that a chain chooses from."""
+        return tuple(name for name in MIXED if self.geometry or name not in GEOMETRY)
+
+    def meaning(self) -> dict[str, object]:
+        return super().meaning() | {"depth": list(self._depths())}
+
+    def weight(self) -> float:
+        return self.chains * (4.0 if self.geometry else 0.7)
+
+    def num_draws(self) -> int:
+        return 2 + self.chains * (2 + 3 * self._depths()[1])
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`own_share`, the weight of the image itself; and for each chain, counted from 1, `weight_1` and `operations_1`, the names of what
+        it does, joined by `+`."""
+        weights, chosen = self._weights(u), self._chosen(u)
+        found = {"own_share": weights[..., 0]}
+        for chain in range(self.chains):
+            found[f"weight_{chain + 1}"] = weights[..., chain + 1]
+            names = tf.gather(tf.constant(OPERATIONS), chosen.operation[..., chain, :])
+            there = chosen.operation[..., chain, :] > 0
+            joined = tf.where(there, tf.strings.join(["+", names]), tf.strings.join(["", tf.zeros_like(names)]))
+            found[f"operations_{chain + 1}"] = tf.strings.substr(tf.strings.reduce_join(joined, -1), 1, 1000)
+        return found
+
+    def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
+        chosen = self._chosen(u)
+        operation, given = chosen.operation, tf.range(256) + tf.zeros_like(chosen.operation)[..., None]
+
+        def tables(name: str, made: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
+            return tf.where((operation == NUMBER[name])[..., None], tf.reshape(made, tf.shape(before)), before)
+
+        bits = tf.maximum(4 - tf.cast(tf.floor(chosen.strength * _LIMITS.bits), tf.int32), 1)
+        given = tables("posterize", posterized(tf.reshape(bits, [-1])), given)
+        given = tables("solarize", solarized(tf.reshape(256.0 - tf.floor(chosen.strength * 256.0), [-1])), given)
+        stretches, spreads = (operation == NUMBER[name] for name in ("auto_contrast", "equalize"))
+        kinds = tf.where(stretches, STRETCH, tf.where(spreads, SPREAD, PLAIN))
+        whole, _ = whole_weights(self._weights(u))
+        return Chains(kinds, given, product(chosen, _LIMITS, height, width), whole)
+
+    def _weights(self, u: tf.Tensor) -> tf.Tensor:
+        """The weights of the image itself and of its chains, float64 `(..., 1 + chains)` that sum to 1."""
+        share = symmetric_beta(u[..., :2], self.alpha)[..., None]
+        return tf.concat([1.0 - share, share * symmetric_dirichlet(u[..., 2 : 2 + self.chains], self.alpha)], -1)
+
+    def _chosen(self, u: tf.Tensor) -> Chosen:
+        """Returns what the layers of the chains do: `(..., chains, layers)`, where a layer behind a chain's depth does nothing."""
+        (low, high), first = self._depths(), 2 + self.chains
+        depth = low + tf.cast(tf.floor(u[..., first : first + self.chains] * (high - low + 1)), tf.int32)
+        own = tf.reshape(u[..., first + self.chains :], tf.concat([tf.shape(u)[:-1], [3, self.chains, high]], 0))
+        which, strong, side = (own[..., i, :, :] for i in range(3))
+        operation = tf.where(tf.range(high) < depth[..., None], uniform_operation(which, self.used()), 0)
+        return Chosen(operation, uniform(strong, (_LEAST, self.magnitude)) / _STRONGEST, signs(side))

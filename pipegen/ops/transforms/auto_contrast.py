@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pipegen.lazy import tf
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicLookupTable
+from pipegen.ops.families.lookup_tables import OccasionalLookupTable
+from pipegen.ops.families.uniform import DeterministicLookupTable
 from pipegen.ops.lowering.tables import auto_contrasted
 
 
@@ -17,6 +18,23 @@ class AutoContrast(DeterministicLookupTable):
     op = "auto_contrast"
     needs_histogram = True
     examples = (Example("auto_contrast", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        return auto_contrasted(histogram)
+
+
+class RandomAutoContrast(OccasionalLookupTable):
+    """Stretches each channel of a share of the images in a straight line, so that its least value becomes 0 and its greatest 255.
+
+    It is Pillow's `autocontrast` without a cutoff, bit for bit. A channel of one value stays as it is.
+    """
+
+    op = "random_auto_contrast"
+    needs_histogram = True
+    examples = (
+        Example("random_auto_contrast", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_auto_contrast: {probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return auto_contrasted(histogram)

@@ -1,4 +1,4 @@
-"""Make images brighter or darker by a factor or an amount."""
+"""Make images brighter or darker."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from typing import Annotated, Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.checks import needs_one
-from pipegen.ops.arguments.magnitudes import Number, Odd, check_range, checked, delta_lints, factor_lints
+from pipegen.ops.arguments.magnitudes import (
+    AROUND_ONE,
+    AROUND_ZERO,
+    Magnitude,
+    Number,
+    Odd,
+    check_range,
+    checked,
+    delta_lints,
+    factor_lints,
+    needs_one,
+)
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicColour
+from pipegen.ops.families.uniform import DeterministicColour, UniformColour
 from pipegen.ops.lowering.colours import brightness, compose, offset
 from pipegen.ops.lowering.linear import zeros_for
 from pipegen.types import FeatureType
@@ -55,4 +65,46 @@ class Brightness(DeterministicColour):
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         given = ((self.factor, brightness), (self.delta, offset))
         parts = [of(zeros_for(u) + amount, channels) for amount, of in given if amount is not None]
+        return parts[0] if len(parts) == 1 else compose(*parts)
+
+
+class RandomBrightness(UniformColour):
+    """Multiplies every value by a factor drawn uniformly, or adds an amount: y = factor · x + delta.
+
+    The factor is what Pillow's and torchvision's brightness do, the amount what Keras' layer and `tf.image.adjust_brightness`
+    do. With both, two numbers are drawn, and the amount is added last. Transparency, the fourth of four channels, stays as it is.
+    """
+
+    op = "random_brightness"
+    factors = frozenset({"factor"})
+    examples = (
+        Example("random_brightness: {factor: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_brightness: {factor: [0.5, 1.0], probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_brightness: {delta: 40}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    factor: Annotated[Magnitude | None, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = None
+    """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
+    delta: Annotated[Magnitude | None, AROUND_ZERO] = None
+    """What is added, in the units of the incoming values: 40 means from -40 to 40, a pair is the range."""
+
+    _given = needs_one("factor", "delta")
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        return (*super().lints(x), *delta_lints(self.op, "delta", self.delta, x))
+
+    def meaning(self) -> dict[str, Any]:
+        """Without a `delta` that is not there, as before there was one, so that hashes of specs stay."""
+        return {name: value for name, value in super().meaning().items() if name != "delta" or value is not None}
+
+    def takes(self, channels: int) -> bool:
+        """Gray and RGB, and RGB with transparency, which stays as it is."""
+        return channels in (1, 3, 4)
+
+    def mixes_channels(self) -> bool:
+        return False
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        drawn = self.drawn(u)
+        parts = [of(drawn[name], channels) for name, of in (("factor", brightness), ("delta", offset)) if name in drawn]
         return parts[0] if len(parts) == 1 else compose(*parts)

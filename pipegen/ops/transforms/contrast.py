@@ -1,13 +1,13 @@
-"""Raise or lower the contrast of images by a factor."""
+"""Raise or lower the contrast of images."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Number, Odd, check_range, checked, factor_lints
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Number, Odd, check_range, checked, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicColour
+from pipegen.ops.families.uniform import DeterministicColour, UniformColour
 from pipegen.ops.lowering.colours import contrast
 from pipegen.ops.lowering.linear import zeros_for
 
@@ -36,3 +36,30 @@ class Contrast(DeterministicColour):
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return contrast(zeros_for(u) + self.factor, channels)
+
+
+class RandomContrast(UniformColour):
+    """Moves every value away from the image's mean gray, or towards it: y = factor · x + (1 - factor) · mean.
+
+    `mean` is the mean luma (0.299 R + 0.587 G + 0.114 B) of the image that enters the run of colour steps, as in
+    Pillow and torchvision.
+    """
+
+    op = "random_contrast"
+    factors = frozenset({"factor"})
+    examples = (
+        Example("random_contrast: {factor: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_contrast: {factor: [0.5, 1.5]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)]
+    """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
+
+    def uses_mean(self) -> bool:
+        return True
+
+    def mixes_channels(self) -> bool:
+        return False
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return contrast(self.drawn(u)["factor"], channels)

@@ -1,17 +1,18 @@
-"""Cut a window out of images at a fixed place."""
+"""Cut a window out of images: at a fixed place, in the middle, at a corner, at random."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.sizes import Size, height_width
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, CropTransform, Example
-from pipegen.ops.lowering.windows import inside, place
-from pipegen.types import FeatureType, times
+from pipegen.ops.arguments.geometry import Size, height_width
+from pipegen.ops.base import ANY_IMAGE, IMAGE_224, CropTransform, Example, Transform
+from pipegen.ops.families.crops import PaddedWindow
+from pipegen.ops.lowering.windows import inside, pick, place
+from pipegen.types import LARGEST_SIDE, FeatureType, Interval, times
 
 Place = Annotated[int, Field(ge=0, le=32767)]
 
@@ -52,3 +53,139 @@ class Crop(CropTransform):
         h, w = self.output_size()
         inside((self.top + h, self.left + w), height, width)
         return place(self.top, self.left, h, w, u)
+
+
+class CenterCrop(CropTransform):
+    """Cuts a window out of the middle: top = ⌊(H - h) / 2⌋, left = ⌊(W - w) / 2⌋.
+
+    An image smaller than the window is an error, which names the file when it is found while running.
+    """
+
+    op = "center_crop"
+    examples = (
+        Example("center_crop: {size: 160}", IMAGE_224, "uint8[160×160×3] in [0, 255]"),
+        Example("center_crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
+    )
+
+    size: Size
+    """The window's size in pixels: a square's side, or [height, width]."""
+
+    def output_size(self) -> tuple[int, int]:
+        return height_width(self.size)
+
+    def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        h, w = self.output_size()
+        inside((h, w), height, width)
+        return place((height - h) // 2, (width - w) // 2, h, w, u)
+
+
+class CornerCrop(CropTransform):
+    """Cuts a window out of one corner.
+
+    With `center_crop` it makes the five crops of AlexNet (Krizhevsky et al. 2012), torchvision's `FiveCrop`: as branches of `views` that
+    have `when: all`, each is an input of its own on every split. With a `flip` in five more branches they are ten.
+
+    An image smaller than the window is an error, which names the file when it is found while running.
+    """
+
+    op = "corner_crop"
+    examples = (
+        Example("corner_crop: {size: 160, corner: top_left}", IMAGE_224, "uint8[160×160×3] in [0, 255]"),
+        Example("corner_crop: {size: [180, 240], corner: bottom_right}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
+    )
+
+    size: Size
+    """The window's size in pixels: a square's side, or [height, width]."""
+    corner: Literal["top_left", "top_right", "bottom_left", "bottom_right"]
+    """Which corner."""
+
+    def output_size(self) -> tuple[int, int]:
+        return height_width(self.size)
+
+    def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        h, w = self.output_size()
+        inside((h, w), height, width)
+        row, column = self.corner.split("_")
+        return place(0 if row == "top" else height - h, 0 if column == "left" else width - w, h, w, u)
+
+
+Pixels = Annotated[int, Field(ge=0, le=LARGEST_SIDE)]
+SMALL = FeatureType("image", "uint8", (32, 32, 3), Interval(0, 255))
+
+
+class RandomCrop(PaddedWindow):
+    """Cuts out a window of fixed size; each of its (H - h + 1) · (W - w + 1) places is equally likely.
+
+    `padding` puts a border around the image first, as recipes for CIFAR do (`random_crop: {size: 32, padding: 4}`); with `as_needed`, an
+    image that is smaller than the window lies at a random place in it. The border and the window are one copy.
+
+    On the other splits `center_crop` of the same size stands in for it, behind a `pad` to at least that size where it has a
+    `padding`. An image smaller than the window, with its border, is an error, which names the file when it is found while running.
+    """
+
+    op = "random_crop"
+    random = True
+    later = frozenset({"padding", "fill"})
+    examples = (
+        Example("random_crop: {size: 200}", IMAGE_224, "uint8[200×200×3] in [0, 255]"),
+        Example("random_crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
+        Example("random_crop: {size: 32, padding: 4}", SMALL, "uint8[32×32×3] in [0, 255]"),
+        Example("random_crop: {size: [180, 240], padding: as_needed, fill: reflect}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
+    )
+
+    size: Size
+    """The window's size in pixels: a square's side, or [height, width]."""
+    padding: Pixels | tuple[Pixels, Pixels] | Literal["as_needed"] | None = None
+    """The width in pixels of a border that is put around the image before: on every side, or [above and below, left and right];
+    or `as_needed`, where the window is larger than the image."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RandomCrop:
+        if "fill" in self.model_fields_set and not self.pads():
+            raise ValueError("`fill` is for `padding`")
+        return self
+
+    def pads(self) -> bool:
+        return self.padding == "as_needed" or any(self._border())
+
+    def _border(self) -> tuple[int, int]:
+        if self.padding is None or isinstance(self.padding, str):
+            return 0, 0
+        return height_width(self.padding)
+
+    def output_size(self) -> tuple[int, int]:
+        return height_width(self.size)
+
+    def room(self, x: FeatureType) -> tuple[int | None, int | None]:
+        if self.padding == "as_needed":
+            return None, None
+        height, width = (side + 2 * more if side is not None else None for side, more in zip(x.shape[:2], self._border(), strict=True))
+        return height, width
+
+    def meaning(self) -> dict[str, Any]:
+        """One form for a border that is alike on all sides, and none for a border of no pixels."""
+        values = super().meaning()
+        if not self.pads():
+            return {key: value for key, value in values.items() if key not in self.later}
+        rows, columns = self._border()
+        return values if isinstance(self.padding, str) else values | {"padding": rows if rows == columns else [rows, columns]}
+
+    def num_draws(self) -> int:
+        return 2
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+        from pipegen.ops.transforms.pad import Pad
+
+        pad = (Pad(at_least=self.size, fill=self.fill, feature=self.feature),) if self.pads() else ()
+        return (*pad, CenterCrop(size=self.size, feature=self.feature))
+
+    def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        size, border = self.output_size(), self._border()
+        if self.padding != "as_needed":
+            inside(size, height, width, border)
+        starts = []
+        for axis, side in enumerate((height, width)):
+            room = side + 2 * border[axis] - size[axis]
+            first = pick(u[..., axis], tf.abs(room))
+            starts.append((first if self.padding != "as_needed" else tf.where(room < 0, -first, first)) - border[axis])
+        return place(starts[0], starts[1], *size, u)

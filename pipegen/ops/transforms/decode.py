@@ -10,7 +10,7 @@ from pydantic import model_validator
 from pipegen.errors import OpError
 from pipegen.ops.base import Example, Family, Traits
 from pipegen.ops.families.decoder import DecodeTransform, format_of
-from pipegen.ops.lowering.plain_files import odd_form
+from pipegen.ops.lowering.formats import odd_form
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType
 
 if TYPE_CHECKING:
@@ -135,9 +135,8 @@ class Decode(DecodeTransform):
         return self.decode(image)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
-        from pipegen.ops.lowering.decoding import decode
-        from pipegen.ops.lowering.deep import decode_deep
-        from pipegen.ops.lowering.once import once
+        from pipegen.ops.lowering.decoding import decode, decode_deep
+        from pipegen.ops.lowering.graphs import once
 
         if self._bits != _BITS:
             return once(decode_deep, contents, channels=self._channels, exif=self.exif)
@@ -152,7 +151,7 @@ class Decode(DecodeTransform):
         return found if self._channels == 4 else odd_form(content)
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
-        from pipegen.ops.lowering.sizes import stored_size
+        from pipegen.ops.lowering.decoding import stored_size
 
         return stored_size(contents, exif=self.exif, bits=self._bits)
 
@@ -186,7 +185,7 @@ class Decode(DecodeTransform):
         whole: bool = False,
     ) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode, decode_surveyed, decode_window
-        from pipegen.ops.lowering.once import once
+        from pipegen.ops.lowering.graphs import once
 
         told: dict[str, Any] = {"exif": self.exif, "need": self._need(need), "jpeg": self.jpeg, "rare": True}
         if window is None:

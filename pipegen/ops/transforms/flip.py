@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.reach import Reach
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, Traits
-from pipegen.ops.families.deterministic import DeterministicGeometric
+from pipegen.ops.arguments.geometry import Reach
+from pipegen.ops.arguments.magnitudes import Probability
+from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, GeometricTransform, Traits
+from pipegen.ops.families.uniform import DeterministicGeometric
 from pipegen.ops.lowering.affine import mirrored
 from pipegen.ops.lowering.linear import zeros_for
 from pipegen.types import FeatureType
@@ -39,3 +40,47 @@ class Flip(DeterministicGeometric):
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         like = zeros_for(u)
         return mirrored(float(self.axis != "vertical"), float(self.axis != "horizontal"), like, height, width)
+
+
+class RandomFlip(GeometricTransform):
+    """Mirrors an image left to right, upside down, or both, each with its own coin.
+
+    Every output pixel is an input pixel, unchanged, so a flip costs nothing in a run of geometric steps, and `fill`
+    and `interpolation` are without effect on a flip that stands alone.
+
+    With `axis: both` the two coins are independent: at `probability: 0.5`, a quarter of the images stays as it is.
+    """
+
+    op = "random_flip"
+    keeps_axes = True
+    random = True
+    handles_probability = True
+    examples = (
+        Example("random_flip", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_flip: {axis: both}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_flip: {axis: vertical, probability: 0.25}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+    )
+
+    axis: Literal["horizontal", "vertical", "both"] = "horizontal"
+    """Which way: `horizontal` swaps left and right, `vertical` swaps top and bottom, `both` draws for each."""
+    probability: Probability = 0.5
+    """The share of examples that is mirrored, for each axis by itself."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
+
+    def num_draws(self) -> int:
+        return 2 if self.axis == "both" else 1
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns whether it is mirrored: `horizontal`, `vertical` or both."""
+        axes = ("horizontal", "vertical") if self.axis == "both" else (self.axis,)
+        return {axis: u[..., i] < self.probability for i, axis in enumerate(axes)}
+
+    def reach(self) -> Reach:
+        return Reach()
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        none = tf.zeros_like(u[..., 0])
+        flips = {axis: tf.cast(flip, tf.float64) for axis, flip in self.drawn(u).items()}
+        return mirrored(flips.get("horizontal", none), flips.get("vertical", none), none, height, width)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from pipegen.lazy import tf
-from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicColour
+from pipegen.ops.arguments.magnitudes import Probability
+from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+from pipegen.ops.families.uniform import DeterministicColour
 from pipegen.ops.lowering.colours import gray
 from pipegen.ops.lowering.linear import zeros_for
 from pipegen.types import FeatureType
@@ -37,3 +38,25 @@ class Grayscale(DeterministicColour):
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return gray(zeros_for(u), channels, self.channels)
+
+
+class RandomGrayscale(ColourTransform):
+    """Replaces every pixel of a share of the images by its luma: y = 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
+
+    Each of the three channels holds the luma, so that all images of a batch keep the shape that a model trained on
+    colour expects. (For one channel, or for every example, use `grayscale`.)
+    """
+
+    op = "random_grayscale"
+    random = True
+    min_channels = 3
+    examples = (
+        Example("random_grayscale", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_grayscale: {probability: 0.1}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    probability: Probability = 0.5
+    """The share of examples that loses its colour."""
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return gray(zeros_for(u), 3, 3)

@@ -1,15 +1,18 @@
-"""Turn the hue of images by an angle."""
+"""Turn the hue of images, and shift their saturation and value."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
+from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import TURN, Number
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURN, TURNS, Magnitude, Number, check_magnitude, checked, delta_lints, needs_one
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicColour
-from pipegen.ops.lowering.colours import hue
+from pipegen.ops.families.uniform import DeterministicColour, RgbTransform, UniformColour
+from pipegen.ops.lowering.colours import channels, hue, shifted, whole_shifts
 from pipegen.ops.lowering.linear import radians, zeros_for
+from pipegen.types import BYTE_RANGE, FeatureType
 
 
 class Hue(DeterministicColour):
@@ -32,3 +35,77 @@ class Hue(DeterministicColour):
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return hue(radians(zeros_for(u) + self.degrees))
+
+
+class RandomHue(UniformColour):
+    """Turns colours about the gray axis by an angle drawn uniformly; luma and grays stay as they are.
+
+    In YIQ (the chroma plane of NTSC), (I, Q) is rotated by the angle. I and Q are U and V turned by 33 degrees, so
+    the same rotation reads, with Y = 0.299 R + 0.587 G + 0.114 B, U = 0.492 (B - Y) and V = 0.877 (R - Y):
+    U' = U cos - V sin, V' = U sin + V cos, and back to RGB. Positive angles turn red towards yellow and green.
+
+    It is linear, so it costs nothing beside other colour steps. (`tf.image` turns the H of HSV instead, which keeps
+    the largest channel rather than luma.)
+    """
+
+    op = "random_hue"
+    min_channels = 3
+    examples = (
+        Example("random_hue: {degrees: 10}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_hue: {degrees: [-30, 30], probability: 0.8}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
+    """The angle in degrees: 10 means from -10 to 10, a pair is the range."""
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return hue(radians(self.drawn(u)["degrees"]))
+
+
+_LEVELS = checked(check_magnitude, -255, 255)
+_DELTAS = ("saturation_delta", "value_delta")
+
+
+class RandomHsv(RgbTransform):
+    """Shifts hue, saturation and value, as HSV has them, by amounts drawn uniformly: hue turns, the others are added to.
+
+    It is Albumentations' `HueSaturationValue`, with hue in degrees and not rounded to steps of 2. Grays stay gray. HSV keeps the
+    largest of red, green and blue when the hue turns, where `random_hue` keeps luma, so this is no matrix: it is computed for each pixel,
+    in whole numbers, and clipped by itself. An argument without a value changes nothing.
+    """
+
+    op = "random_hsv"
+    symmetric = True
+    examples = (
+        Example("random_hsv: {hue_degrees: 20, saturation_delta: 30, value_delta: 20}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_hsv: {saturation_delta: [-60, 0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0
+    """The angle by which hues turn, in degrees: 10 means from -10 to 10, a pair is the range."""
+    saturation_delta: Annotated[Magnitude, _LEVELS] = 0.0
+    """What is added to the saturation, in levels of 255: 30 means from -30 to 30, a pair is the range."""
+    value_delta: Annotated[Magnitude, _LEVELS] = 0.0
+    """What is added to the value, in levels of 255: 20 means from -20 to 20, a pair is the range."""
+
+    _given = needs_one("hue_degrees", *_DELTAS)
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        levels = x.with_(interval=BYTE_RANGE)
+        return (*super().lints(x), *(lint for name in _DELTAS for lint in delta_lints(self.op, name, getattr(self, name), levels)))
+
+    def weight(self) -> float:
+        return 1.5
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return whole_shifts(*self.drawn(u).values())
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return (_shift,)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        return tf.cast(channels(*given), tf.uint8)
+
+
+def _shift(images: tf.Tensor, *shifts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    return shifted(images, *(shift[:, None, None] for shift in shifts))

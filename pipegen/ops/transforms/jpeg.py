@@ -2,11 +2,48 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from pydantic import Field
+
+from pipegen.errors import OpError
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import AnySchedule, check_pair, check_range, checked, span_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.jpeg import JpegTransform, Quality
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.lowering.linear import whole_bounds
+from pipegen.ops.lowering.windows import pick
+from pipegen.types import FeatureType
+
+Quality = Annotated[int, Field(ge=1, le=100)]
+
+
+class JpegTransform(NeighbourhoodTransform):
+    """Encodes each image as JPEG and decodes it, by libjpeg, so that every bit is what a file would give."""
+
+    on_bytes = True
+    on_host = True
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """uint8 of any value."""
+        y = super().infer(x)
+        if x.channels not in (1, 3):
+            raise OpError("PG205", f"`{self.op}` works on 1 or 3 channels, and gets {x.channels}")
+        return y
+
+    def weight(self) -> float:
+        return 1.1
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        def one(single: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+            image, quality = single
+            file = tf.raw_ops.EncodeJpegVariableQuality(images=image, quality=quality)
+            return tf.io.decode_jpeg(file, int(images.shape[-1]), dct_method="INTEGER_ACCURATE")
+
+        (quality,) = given
+        done = tf.map_fn(one, (images, quality), fn_output_signature=tf.TensorSpec(images.shape[1:], tf.uint8))
+        done.set_shape(images.shape)
+        return done
 
 
 class Jpeg(JpegTransform):
@@ -29,3 +66,31 @@ class Jpeg(JpegTransform):
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (tf.fill(tf.shape(u)[:1], self.quality),)
+
+
+class RandomJpeg(JpegTransform):
+    """Encodes an image as JPEG at a quality that is drawn, and decodes it, with what is lost on the way.
+
+    It is libjpeg's: its tables for the quality, colours at half the size (4:2:0), the slow integer DCT and smooth upsampling, bit for
+    bit as in a file that Pillow writes and reads. Floats from 0 to 255 are rounded first.
+    """
+
+    op = "random_jpeg"
+    random = True
+    examples = (
+        Example("random_jpeg: {quality: [30, 90]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_jpeg: {quality: [10, 50], probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    quality: Annotated[tuple[Quality, Quality] | AnySchedule, checked(check_pair), checked(check_range, 1, 100)]
+    """The range of the quality, from 1 to 100, each whole number as likely: 75 is usual, below 30 blocks show."""
+
+    def num_draws(self) -> int:
+        return 1
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        low, high = whole_bounds(span_range(self.quality))
+        return {"quality": low + pick(u[..., 0], high - low)}
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (self.drawn(u)["quality"],)

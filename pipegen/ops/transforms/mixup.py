@@ -1,12 +1,18 @@
-"""Blend pairs of examples."""
+"""Put parts of several examples into one: blends, rectangles, quarters and objects."""
 
 from __future__ import annotations
 
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Alpha, most
+from pipegen.ops.arguments.magnitudes import Alpha, Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.mixing import WHOLE, PairTransform
-from pipegen.ops.lowering.floats import as_float32, working
+from pipegen.ops.families.items import PastingTransform
+from pipegen.ops.families.mixing import WHOLE, MixingTransform, PairTransform, Seen
+from pipegen.ops.lowering.linear import as_float32, uniform, working
+from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.types import FeatureType
 
 
@@ -51,3 +57,182 @@ class Mixup(PairTransform):
         own = tf.cast(chosen[:, 0], dtype)[:, None, None, None]
         mixed = tf.cast(images, dtype) * own + tf.cast(partners[:, 0], dtype) * (WHOLE - own)
         return as_float32(mixed * (1.0 / WHOLE))
+
+
+class Cutmix(PairTransform):
+    """Puts a rectangle of another example's image in the same place of each image, and weighs the labels by area (Yun,
+    Han, Oh, Chun, Choe and Yoo: CutMix, ICCV 2019).
+
+    λ is drawn from Beta(alpha, alpha) for each example. The rectangle has `sqrt(1 - λ)` of the height and of the width
+    and its centre anywhere in the image; what sticks out is cut off, and the label's weights are the exact shares of the
+    area that is left. Pixels stay as they are, and so does their dtype. A mask takes the same rectangle. Boxes of both images stay as far
+    as they are seen: the own ones beside the rectangle, and the other one's within it.
+
+    The other example is one of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever
+    the batch size; a batch size that is a multiple of 8 for each host saves computing examples twice.
+
+    The labels become soft: `output: {encode: {label: one_hot}}` (or `binary`) is needed, and a loss for it such as
+    `categorical_crossentropy`. Steps that fix the size come before.
+    """
+
+    op = "cutmix"
+    kinds = frozenset({"image", "mask"})
+    examples = (
+        Example("cutmix", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("cutmix: {alpha: 0.5, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    alpha: Alpha = 1.0
+    """Both parameters of the Beta distribution of λ, which decides how large the rectangle is; 1 is uniform, as in the
+    paper. Keras' `factor` means another thing: the upper end of a range that this parameter is drawn from."""
+
+    def num_draws(self) -> int:
+        return super().num_draws() + 2
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """`own_share`, and the rectangle that is another one's: `top`, `left`, `height` and `width`, int32 `(...)`."""
+        top, left, bottom, right = tf.unstack(self.choose(u, *shape[:2]), axis=-1)
+        return super().drawn_on(u, shape) | {"top": top, "left": left, "height": bottom - top, "width": right - left}
+
+    def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        """The rectangle: int32 `(..., 4)`: top, left, bottom and right; the last two outside."""
+        ratio = tf.sqrt(tf.cast(WHOLE - self.drawn_share(u), tf.float64) / WHOLE)
+        edges = []
+        for side, centre in ((height, u[..., 4]), (width, u[..., 5])):
+            pixels = tf.cast(side, tf.float64)
+            half = tf.cast(tf.floor(pixels * ratio), tf.int32) // 2
+            middle = tf.cast(tf.floor(pixels * centre), tf.int32)
+            edges.append((tf.maximum(middle - half, 0), tf.minimum(middle + half, tf.cast(side, tf.int32))))
+        (top, bottom), (left, right) = edges
+        return tf.stack([top, left, bottom, right], -1)
+
+    def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        top, left, bottom, right = tf.unstack(chosen, axis=-1)
+        area = tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
+        cut = tf.cast(bottom - top, tf.int64) * tf.cast(right - left, tf.int64)
+        return tf.cast(tf.cast(area - cut, tf.float64) / tf.cast(area, tf.float64), tf.float32)
+
+    def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
+        return Seen(chosen, outside=True), Seen(chosen)
+
+    def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+        top, left, bottom, right = (edge[:, None] for edge in tf.unstack(chosen, axis=1))
+        row, column = tf.range(tf.shape(images)[1])[None], tf.range(tf.shape(images)[2])[None]
+        rows = tf.logical_and(row >= top, row < bottom)
+        columns = tf.logical_and(column >= left, column < right)
+        inside = tf.logical_and(rows[:, :, None], columns[:, None, :])
+        return tf.where(inside[..., None], partners[:, 0], images)
+
+
+class Mosaic(MixingTransform):
+    """Lays each image beside three others, two by two, and cuts a window of the size of one out of the four (Bochkovskiy, Wang and
+    Liao: YOLOv4, 2020): the image itself is at the top left, and the corners of all meet at a point of the window that is drawn for
+    each example.
+
+    The others are three of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size; a
+    batch size that is a multiple of 8 for each host saves computing examples twice. In a last group of fewer than four, images come
+    again. Pixels stay as they are, and so does their dtype. A mask is put together from the masks of the same four,
+    and the boxes of each are kept as far as they are seen.
+
+    Labels of whole images become soft, weighed by the area of each image: `output: {encode: {label: one_hot}}` (or `binary`) is
+    needed, and a loss for it such as `categorical_crossentropy`. Steps that fix the size come before; `random_affine` behind it
+    scales what it shows, as YOLO's recipes do.
+    """
+
+    op = "mosaic"
+    kinds = frozenset({"image", "mask"})
+    others: ClassVar[int] = 3
+    examples = (
+        Example("mosaic", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("mosaic: {centre: [0.4, 0.6], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    centre: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.25, 0.75)
+    """Where the four images meet, as a range of fractions of the height and of the width: [0.5, 0.5] is the middle."""
+
+    def num_draws(self) -> int:
+        return super().num_draws() + 2
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """`own_share`, and `row` and `column` of the pixel at the bottom right of the point where the images meet, int32 `(...)`."""
+        row, column = tf.unstack(self.choose(u, *shape[:2]), axis=-1)
+        return super().drawn_on(u, shape) | {"row": row, "column": column}
+
+    def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        """Returns how many rows and columns the image at the top left keeps, int32 `(..., 2)`: all of them where the step does not act."""
+        kept = []
+        for side, draw in ((height, u[..., 2]), (width, u[..., 3])):
+            part = tf.cast(tf.round(uniform(draw, span_range(self.centre)) * tf.cast(side, tf.float64)), tf.int32)
+            kept.append(tf.where(self.acts(u), part, side))
+        return tf.stack(kept, -1)
+
+    def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
+        sides = (tf.cast(side, tf.float64) for side in (height, width))
+        parts = [tf.cast(chosen[..., i], tf.float64) / side for i, side in enumerate(sides)]
+        (above, left), (below, right) = parts, (1.0 - part for part in parts)
+        return tf.cast(tf.stack([above * left, above * right, below * left, below * right], -1), tf.float32)
+
+    def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
+        row, column = tf.unstack(chosen, axis=-1)
+        zero = tf.zeros_like(row)
+        found = []
+        for top, bottom, down in ((zero, row, row - height), (row, zero + height, row)):
+            for left, right, across in ((zero, column, column - width), (column, zero + width, column)):
+                found.append(Seen(tf.stack([top, left, bottom, right], -1), shift=tf.stack([down, across], -1)))
+        return tuple(found)
+
+    def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+        shape = tf.shape(images)
+        height, width = (images.shape[a] if images.shape[a] is not None else shape[a] for a in (1, 2))
+        row, column = tf.range(height)[None], tf.range(width)[None]
+        above, left = row < chosen[:, :1], column < chosen[:, 1:]
+        # In a window of the four images laid side by side, each one's rows and columns are its own, shifted in a circle.
+        rows = tf.where(above, row - chosen[:, :1] + height, row - chosen[:, :1])
+        columns = tf.where(left, column - chosen[:, 1:] + width, column - chosen[:, 1:])
+        number = 2 * (1 - tf.cast(above, tf.int32))[:, :, None] + (1 - tf.cast(left, tf.int32))[:, None, :]
+        place = (number * height + rows[:, :, None]) * width + columns[:, None, :]
+        channels = images.shape[3]
+        pixels = tf.reshape(tf.concat([images[:, None], partners], 1), [-1, 4 * height * width, channels])
+        return tf.reshape(tf.gather(pixels, tf.reshape(place, [-1, height * width]), batch_dims=1), [-1, height, width, channels])
+
+
+class CopyPaste(PastingTransform):
+    """Pastes objects of another example over each image, at the place where they are there, and the same pixels of its masks over
+    the masks (Ghiasi and others: Simple Copy-Paste is a Strong Data Augmentation Method for Instance Segmentation, CVPR 2021).
+
+    A mask says what an object is: all pixels of a class index other than `background` and `ignore`. Of the other example's objects, each is
+    taken with the probability `objects`. A mask of instances (a mask `with: boxes`) tells single objects apart: the boxes of those that are
+    pasted come beside the own ones, with their labels and what else they have. Of own objects, those that are covered whole go, as in the
+    paper, and a box of which an outermost pixel is covered ends at those that are left; `min_visibility` and `min_area` count the share of
+    its pixels. Keypoints that are pasted over are absent, and pasted objects bring theirs, unless an image has one of each name. Edges are
+    not blended, which the paper finds not to matter. Steps before it that scale and mirror (`random_affine`, `random_flip`) make every
+    paste another one, as there.
+
+    The other example is one of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size;
+    a batch size that is a multiple of 8 for each host saves computing examples twice. A label of the whole image becomes soft, weighed
+    by the share of the pixels that is pasted, and needs `output: {encode: {label: one_hot}}`. Steps that fix the size come before.
+    """
+
+    op = "copy_paste"
+    kinds = frozenset({"image", "mask"})
+    examples = (
+        Example("copy_paste", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("copy_paste: {objects: 0.5, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    objects: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The probability with which each object (each class index, or each box of an instance mask) of the other example is pasted."""
+    background: Annotated[int, Field(ge=0, le=255)] = 0
+    """The class index of what is no object. Of an instance mask it is 0."""
+
+    def num_draws(self) -> int:
+        return super().num_draws() + 2
+
+    def pasted(self, masks: tf.Tensor, u: tf.Tensor, ignore: int) -> tf.Tensor:
+        index = tf.cast(masks[..., 0], tf.int32)
+        words = tf.cast(half_words(key_of(u[:, 2:4]), 256), tf.int32)
+        taken = words < round(self.objects * (1 << 16))
+        shown = tf.logical_and(index != self.background, index != ignore)
+        chosen = tf.gather(taken, tf.reshape(index, [tf.shape(index)[0], -1]), batch_dims=1)
+        found = tf.logical_and(tf.reshape(chosen, tf.shape(index)), shown)
+        return tf.logical_and(found, self.acts(u)[:, None, None])[..., None]

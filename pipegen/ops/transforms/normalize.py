@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
+from pipegen.ops.arguments.arithmetic import Preset, constants, needs_three_channels
 from pipegen.ops.arguments.magnitudes import Number, checked
-from pipegen.ops.arguments.presets import Preset, constants, needs_three_channels
 from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
 from pipegen.ops.inputs import centred_values, is_standardised
 from pipegen.types import FeatureType, Interval

@@ -1,4 +1,4 @@
-"""Do one of several steps."""
+"""Do some of several steps, or steps in a random order."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import check_range, checked, level_range
-from pipegen.ops.arguments.schedules import AnySchedule, Schedule, Strength
-from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.selections import Selection
+from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, check_range, checked, level_range
+from pipegen.ops.base import IMAGE_224, Example, Part, Transform
+from pipegen.ops.families.policies import Policy
+from pipegen.ops.families.selections import InnerStep, Selection
 
 
 def check_weight(value: Strength, name: str) -> None:
@@ -80,3 +80,117 @@ class OneOf(Selection):
         epochs = [[weight / sum(weights) for weight in weights] for weights in self._of_epochs()]
         changes = [[n, shares] for n, shares in enumerate(epochs) if not n or shares != epochs[n - 1]]
         return super().meaning() | {"weights": epochs[0] if len(changes) == 1 else {"epochs": changes}}
+
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class SomeOf(Selection):
+    """Does a number of the steps to each example: different ones, every choice of them as likely as any other.
+
+    The order in which they act is that of a block: tables and filters as they are written, then all geometry as one
+    resampling, then all colour as one matrix. It draws a number for `count` and one for each step.
+    """
+
+    op = "some_of"
+    examples = (
+        Example(
+            "some_of: {count: 2, steps: [random_flip, random_rotation: {degrees: 30}, random_shear: {degrees: 10}]}",
+            IMAGE_224,
+            "uint8[224×224×3] in [0, 255]",
+        ),
+        Example(
+            "some_of: {count: [0, 2], steps: [random_hue: {degrees: 20}, random_brightness: {factor: 0.3}]}",
+            IMAGE_224,
+            "float32[224×224×3] in [0, 255]",
+        ),
+    )
+
+    count: Count | tuple[Count, Count]
+    """How many of the steps an example gets; a pair is the range, both ends included."""
+
+    @model_validator(mode="after")
+    def _few_enough(self) -> SomeOf:
+        low, high = self._range()
+        if low > high:
+            raise ValueError(f"`count` is a range [low, high], but {low} is above {high}")
+        if high > len(self.steps):
+            raise ValueError(f"`count` reaches {high}, and there are {len(self.steps)} steps")
+        return self
+
+    def _range(self) -> tuple[int, int]:
+        return self.count if isinstance(self.count, tuple) else (self.count, self.count)
+
+    def num_draws(self) -> int:
+        return 1 + len(self.steps)
+
+    def share(self, number: int) -> float:
+        return sum(self._range()) / 2 / len(self.steps)
+
+    def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
+        """A step is chosen when fewer than `count` of the others drew a smaller number."""
+        low, high = self._range()
+        count = low + tf.cast(tf.floor(u[..., 0] * (high - low + 1)), tf.int32)
+        own = u[..., 1 + number, None]
+        before, after = u[..., 1 : 1 + number] <= own, u[..., 2 + number :] < own
+        return tf.reduce_sum(tf.cast(tf.concat([before, after], -1), tf.int32), -1) < count
+
+    def meaning(self) -> dict[str, object]:
+        return super().meaning() | {"count": list(self._range())}
+
+
+class RandomOrder(Selection):
+    """Does all of the steps to each example, in an order that is drawn; every order is as likely as any other.
+
+    Unlike in a block of other policies, the order holds among families, too: a table behind a colour step sees what
+    that made. So steps of one family cost what they cost without an order (matrices and tables multiply), and geometry
+    beside other families is resampled as often as there are steps. A table or a step on bytes rounds to bytes what comes before it in any
+    order. It draws a number for each step.
+    """
+
+    op = "random_order"
+    examples = (
+        Example(
+            "random_order: {steps: [random_brightness: {factor: 0.2}, random_contrast: {factor: 0.2}, random_hue: {degrees: 10}]}",
+            IMAGE_224,
+            "float32[224×224×3] in [0, 255]",
+        ),
+        Example(
+            "random_order: {steps: [random_posterization: {bits: [4, 6]}, random_solarization: {threshold: [128, 256]}]}",
+            IMAGE_224,
+            "uint8[224×224×3] in [0, 255]",
+        ),
+    )
+
+    steps: Annotated[tuple[InnerStep, ...], Field(min_length=2, max_length=6)]
+    """The steps, from 2 to 6, written as they are in `transforms`."""
+
+    @classmethod
+    def refuses(cls, step: Transform) -> tuple[str, str] | None:
+        if isinstance(step, Policy):
+            return f"`{cls.op}` cannot hold `{step.op}`", "it holds steps, and no policies"
+        return super().refuses(step)
+
+    def num_draws(self) -> int:
+        return len(self.steps)
+
+    def share(self, number: int) -> float:
+        return 1 / len(self.steps)
+
+    def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
+        """Numbers count places first, then steps: a step's place is the number of others that drew a smaller number."""
+        place, step = divmod(number, len(self.steps))
+        return self._place(u, step) == place
+
+    def _place(self, u: tf.Tensor, step: int) -> tf.Tensor:
+        own = u[..., step, None]
+        before, after = u[..., :step] <= own, u[..., step + 1 :] < own
+        return tf.reduce_sum(tf.cast(tf.concat([before, after], -1), tf.int32), -1)
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Names for each step its place, from 1, by the step's name; the second one of a name is `NAME#2`."""
+        return {name: self._place(u, step) + 1 for step, name in enumerate(super().drawn(u))}
+
+    def parts(self) -> tuple[Part, ...]:
+        own = [step if self.feature is None else step.model_copy(update={"feature": self.feature}) for step in self.steps]
+        return tuple(Part(step, place * len(own) + i, i) for place in range(len(own)) for i, step in enumerate(own))

@@ -7,9 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import AnySchedule, check_pair, check_range, checked, most, span_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicLookupTable
-from pipegen.ops.lowering.tables import repeated
+from pipegen.ops.families.lookup_tables import LookupTableTransform
+from pipegen.ops.families.uniform import DeterministicLookupTable
+from pipegen.ops.lowering.linear import whole_bounds
+from pipegen.ops.lowering.tables import posterized, repeated
 
 
 class Posterization(DeterministicLookupTable):
@@ -27,3 +30,33 @@ class Posterization(DeterministicLookupTable):
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         step = 2 ** (8 - self.bits)
         return repeated([x // step * step for x in range(256)], u)
+
+
+Bits = Annotated[int, Field(ge=1, le=8)]
+
+
+class RandomPosterization(LookupTableTransform):
+    """Sets the low bits of every value to 0, as in Pillow; how many bits stay is drawn, each number alike."""
+
+    op = "random_posterization"
+    random = True
+    examples = (
+        Example("random_posterization: {bits: [4, 8]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_posterization: {bits: [3, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    bits: Annotated[tuple[Bits, Bits] | AnySchedule, checked(check_pair), checked(check_range, 1, 8)]
+    """The least and the greatest number of bits that stay, from 1 to 8; 8 changes nothing."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or span_range(self.bits)[0] == 8
+
+    def num_draws(self) -> int:
+        return 1
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        low, high = whole_bounds(span_range(self.bits))
+        return {"bits": low + tf.cast(tf.floor(u[..., 0] * tf.cast(high - low + 1, u.dtype)), tf.int32)}
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        return posterized(self.drawn(u)["bits"])

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import model_validator
 
 from pipegen.lazy import tf
+from pipegen.ops.arguments.geometry import BUCKET, Size, height_width
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.arguments.sizes import BUCKET, Size, height_width
 from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Transform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.linear import logarithms, uniform
@@ -90,7 +90,7 @@ class RandomResizedCrop(CropTransform):
         return self.model_copy(update={"method": "nearest", "antialias": False}) if kind_of(x).categorical else self
 
     def evaluation_form(self) -> tuple[Transform, ...]:
-        from pipegen.ops.transforms.center_crop import CenterCrop
+        from pipegen.ops.transforms.crop import CenterCrop
         from pipegen.ops.transforms.resize import Resize
 
         if self.size == BUCKET:  # which of them is to be known before anything runs

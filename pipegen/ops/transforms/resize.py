@@ -1,28 +1,21 @@
-"""Resize images."""
+"""Resize images: to a size, or to a random one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+import math
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.fills import require_holds
-from pipegen.ops.arguments.sizes import Size, height_width
-from pipegen.ops.base import (
-    ANY_IMAGE,
-    ConstantFill,
-    ElementTransform,
-    Example,
-    Family,
-    Traits,
-    Transform,
-    require_image,
-)
+from pipegen.ops.arguments.geometry import Size, filled, height_width, require_holds
+from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
+from pipegen.ops.base import ANY_IMAGE, ConstantFill, ElementTransform, Example, Transform, require_image
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering import pillow_resizing as pillow
+from pipegen.ops.lowering import resizing as pillow
+from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.resizing import (
     ANTIALIAS_WEIGHT,
     BLURS_WITH_ANTIALIAS,
@@ -33,13 +26,50 @@ from pipegen.ops.lowering.resizing import (
     resize,
     side_size,
 )
+from pipegen.ops.lowering.windows import Box, Sides, cut, pick, place
 from pipegen.ops.model import Model
-from pipegen.types import INTEGER_RANGES, FeatureType, Interval
+from pipegen.ops.traits import Family, Traits
+from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from pipegen.ops.lowering.pillow_resizing import Filter
-    from pipegen.ops.lowering.resizing import Side
-    from pipegen.ops.lowering.windows import Box, Sides
+    from typing_extensions import Self
+
+    from pipegen.ops.lowering.resizing import Filter, Side
+
+
+class RandomResize(ElementTransform):
+    """Resizes each image to a size of its own."""
+
+    random = True
+    moves: ClassVar[bool] = True
+    only_sizes: ClassVar[bool] = True
+
+    method: Method = "bilinear"
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
+    antialias: bool = False
+    """Let every input pixel count when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+
+    @model_validator(mode="after")
+    def _blurs(self) -> Self:
+        if self.antialias and self.method not in BLURS_WITH_ANTIALIAS:
+            raise ValueError(f"`antialias` has no effect with `method: {self.method}`; it is for bilinear, bicubic and lanczos3")
+        return self
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.ELEMENT, resizes=True, weight=ANTIALIAS_WEIGHT if self.antialias else 1.0)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        require_image(self, x)
+        interval = INTEGER_RANGES.get(x.dtype) if x.interval is not None and self.method in OVERSHOOTS else x.interval
+        return x.with_(shape=(None, None, x.channels), interval=interval)
+
+    def on(self, x: FeatureType) -> Transform:
+        return self.model_copy(update={"method": "nearest", "antialias": False}) if kind_of(x).categorical else self
+
+    def resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
+        """One image at another size, in pixels."""
+        return resize(image, height, width, self.method, antialias=self.antialias)
+
 
 LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
 
@@ -244,3 +274,152 @@ class Resize(ElementTransform):
         if isinstance(self.method, PillowMethod):
             return self.method.resize(image, height, width)
         return resize(image, height, width, self.method, antialias=self.antialias)
+
+
+class ScaleJitter(RandomResize):
+    """Resizes an image by a random factor, then cuts a window of fixed size out of it or fills up what is missing: large-scale
+    jittering (Ghiasi et al., Simple Copy-Paste, CVPR 2021).
+
+    At a `scale` of 1 the image just fits inside `size`; the factor is drawn uniformly, the proportions stay, and sides are rounded half
+    up. Where the image is then larger than the output, the window is placed uniformly; where it is smaller, it lies at the top left and
+    `fill` shows below it and on its right. It is `ScaleJitter` and `FixedSizeCrop` of torchvision's references, which draw one number
+    for the window's row and column.
+
+    On the other splits `resize: {mode: pad}` to the same size stands in for it.
+    """
+
+    op = "scale_jitter"
+    examples = (
+        Example("scale_jitter: {size: 640}", ANY_IMAGE, "uint8[640×640×3] in [0, 255]"),
+        Example(
+            "scale_jitter: {size: [384, 512], scale: [0.8, 1.25], antialias: true, fill: {constant: 114}}",
+            ANY_IMAGE,
+            "uint8[384×512×3] in [0, 255]",
+        ),
+    )
+
+    size: Size
+    """The output's size in pixels: a square's side, or [height, width]."""
+    scale: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 10)] = (0.1, 2.0)
+    """The range of the factor on the largest size that fits inside the output: 2 shows a quarter of such an image."""
+    fill: ConstantFill = ConstantFill()
+    """What is put where the image ends, in the units of the image that enters: `{constant: VALUE}`."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return filled(super().infer(x).with_(shape=(*height_width(self.size), x.channels)), self.fill)
+
+    def on(self, x: FeatureType) -> Transform:
+        step = super().on(x)
+        return step.model_copy(update={"fill": ConstantFill(constant=x.ignore)}) if kind_of(x).categorical else step
+
+    def needed_size(self) -> tuple[int, int] | None:
+        height, width = (min(math.ceil(side * span_range(self.scale)[1]), LARGEST_SIDE) for side in height_width(self.size))
+        return height, width
+
+    def num_draws(self) -> int:
+        return 3
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+
+        method, antialias, feature = self.method, self.antialias, self.feature
+        return (Resize(size=self.size, mode="pad", method=method, antialias=antialias, fill=self.fill, feature=feature),)
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"scale": uniform(u[..., 0], span_range(self.scale))}
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """`scale`, the size that the image is resized to, `rows` and `columns`, and of the window in it `top` and `left`, in pixels."""
+        (rows, columns), window = self._placed(u, tf.convert_to_tensor(shape[0]), tf.convert_to_tensor(shape[1]))
+        return self.drawn(u) | {"rows": rows, "columns": columns, "top": window[..., 0], "left": window[..., 1]}
+
+    def _placed(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Sides, tf.Tensor]:
+        """The size that images are resized to, int32 `(...)` each, and the window in them, int32 `(..., 4)`."""
+        size = height_width(self.size)
+        before = [tf.cast(side, tf.float64) for side in (height, width)]
+        factor = self.drawn(u)["scale"] * tf.minimum(size[0] / before[0], size[1] / before[1])
+        rows, columns = (tf.maximum(tf.cast(tf.floor(side * factor + 0.5), tf.int32), 1) for side in before)
+        top, left = (pick(u[..., i + 1], tf.maximum(side - size[i], 0)) for i, side in enumerate((rows, columns)))
+        return (rows, columns), place(top, left, *size, u)
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        shape = tf.shape(image)
+        (rows, columns), window = self._placed(u, shape[0], shape[1])
+        y = cut(self.resized(image, rows, columns), window, self.fill)
+        y.set_shape([*height_width(self.size), image.shape[-1]])
+        return y
+
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        size = height_width(self.size)
+        (rows, columns), window = self._placed(u, height, width)
+        down, across = (tf.cast(side, tf.float64) / tf.cast(n, tf.float64) for side, n in ((height, rows), (width, columns)))
+        top, left = (tf.cast(window[..., i], tf.float64) for i in (0, 1))
+        return (top * down, left * across, size[0] * down, size[1] * across), size
+
+
+Length = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
+
+
+class RandomShorterSide(RandomResize):
+    """Resizes an image so that its shorter side has a length drawn from a list or a range; the proportions stay.
+
+    Each length is as likely. The other side follows, rounded half up; where it would be longer than `longer_side`, it gets that length,
+    and the shorter side follows. It is how detectors are trained (`sizes: [640, 672, 704, 736, 768, 800], longer_side: 1333`), and,
+    with a `random_crop` behind it, how VGG and ResNet were (`between: [256, 480]`).
+
+    On the other splits `resize` to the greatest of the lengths stands in for it.
+    """
+
+    op = "random_shorter_side"
+    examples = (
+        Example("random_shorter_side: {sizes: [640, 704, 768, 800], longer_side: 1333}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+        Example("random_shorter_side: {between: [256, 480], antialias: true}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+    )
+
+    sizes: Annotated[tuple[Length, ...], Field(min_length=1)] | None = None
+    """The lengths that the shorter side can have, in pixels."""
+    between: tuple[Length, Length] | None = None
+    """The least and the greatest length in pixels, of which every whole number between them is as likely."""
+    longer_side: Length | None = None
+    """The most that the longer side can have, in pixels."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> RandomShorterSide:
+        if (self.sizes is None) == (self.between is None):
+            raise ValueError("give either `sizes` or `between`")
+        if self.between is not None and self.between[0] > self.between[1]:
+            raise ValueError(f"`between` is [least, greatest], got [{self.between[0]}, {self.between[1]}]")
+        if self.longer_side is not None and self.longer_side < self._greatest():
+            raise ValueError(f"a `longer_side` of {self.longer_side} is shorter than a shorter side of {self._greatest()}")
+        return self
+
+    def _greatest(self) -> int:
+        return max(self.sizes or self.between or ())
+
+    def needed_size(self) -> tuple[int, int] | None:
+        return self._greatest(), self._greatest()
+
+    def num_draws(self) -> int:
+        return 1
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+
+        side, most = self._greatest(), self.longer_side
+        return (Resize(shorter_side=side, longer_side=most, method=self.method, antialias=self.antialias, feature=self.feature),)
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`shorter_side`: the length that is drawn, in pixels, int32 `(...)`."""
+        if self.sizes is not None:
+            return {"shorter_side": tf.gather(tf.constant(self.sizes), pick(u[..., 0], tf.constant(len(self.sizes) - 1)))}
+        least, greatest = self.between or (0, 0)
+        return {"shorter_side": least + pick(u[..., 0], tf.constant(greatest - least))}
+
+    def _size(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Sides:
+        side = tf.reshape(self.drawn(u)["shorter_side"], [-1])[0]  # images of several sizes come one by one
+        return side_size(height, width, side, self.longer_side)
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        shape = tf.shape(image)
+        return self.resized(image, *self._size(u, shape[0], shape[1]))
+
+    def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
+        return (0, 0, height, width), self._size(u, height, width)

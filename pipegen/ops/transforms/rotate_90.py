@@ -1,15 +1,49 @@
-"""Quarter turns."""
+"""Turn images by quarter turns, and transpose them."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example
-from pipegen.ops.families.turns import TurnTransform
+from pipegen.ops.arguments.geometry import Reach
+from pipegen.ops.arguments.magnitudes import Probability
+from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, GeometricTransform
+from pipegen.ops.inputs import require_image
 from pipegen.ops.lowering.affine import quarter_turned
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.types import BYTE_RANGE, FeatureType
+from pipegen.ops.traits import Family, Traits
+from pipegen.types import BYTE_RANGE, FeatureType, times
+
+
+class TurnTransform(GeometricTransform):
+    """A geometric step that copies pixels: it mirrors the axes and may swap them."""
+
+    def swaps(self) -> bool:
+        """Returns whether it swaps the axes of an example, or may."""
+        return True
+
+    def reach(self) -> Reach:
+        return Reach(shift=1.0)  # the centre of an output that lies across is another one
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.GEOMETRIC, moves_pixels_only=True, turns=True, mirrors=not self.swaps())
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The sides swap. A size that is not known, or one that only some examples would have, is an error."""
+        require_image(self, x)
+        y = super().infer(x)
+        if not self.swaps() or (x.height == x.width is not None):
+            return y
+        if (x.height is None or x.width is None) and x.uniform:
+            return y  # it will be known once the data is there
+        if x.height is None or x.width is None:
+            message = f"`{self.op}` swaps height and width, and here they differ from image to image"
+            raise OpError("PG255", message, help=f"move `{self.op}` behind the step that gives the images one size, such as `resize`")
+        if self.random:
+            message = f"`{self.op}` makes some images {times((x.width, x.height))}, and leaves others {times(x.shape[:2])}"
+            raise OpError("PG255", message, help="resize or crop to a square before it, or use `random_flip: {axis: both}`")
+        return y.with_(shape=(x.width, x.height, *x.shape[2:]))
 
 
 class Rotate90(TurnTransform):
@@ -35,3 +69,104 @@ class Rotate90(TurnTransform):
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         return quarter_turned(zeros_for(u) + float(self.turns), 0.0, height, width)
+
+
+class RandomRotate90(TurnTransform):
+    """Turns each image by none to three quarters of a full turn, all four as likely.
+
+    Every output pixel is an input pixel, unchanged, so that it costs nothing in a run of geometric steps. Images have to be squares of a
+    known size, since a batch has one shape. `probability` is the share of examples that draw a turn, which can be none.
+    """
+
+    op = "random_rotate_90"
+    random = True
+    examples = (
+        Example("random_rotate_90", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_rotate_90: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    def num_draws(self) -> int:
+        return 1
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the quarters, counter-clockwise: 0 to 3."""
+        return {"turns": tf.floor(u[..., 0] * 4.0)}
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        return quarter_turned(self.drawn(u)["turns"], 0.0, height, width)
+
+
+class Transpose(TurnTransform):
+    """Swaps rows and columns of every image, which mirrors it about the diagonal from its top left corner.
+
+    Every output pixel is an input pixel, unchanged. Height and width swap, and have to be known; where they differ, the step ends its
+    run of geometric steps. `fill` and `interpolation` are without effect on a transposition that stands alone.
+    """
+
+    op = "transpose"
+    examples = (
+        Example("transpose", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("transpose", FeatureType("image", "uint8", (40, 56, 3), BYTE_RANGE), "uint8[56×40×3] in [0, 255]"),
+    )
+
+    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        return quarter_turned(zeros_for(u) + 1.0, 1.0, height, width)
+
+
+class RandomTranspose(TurnTransform):
+    """Swaps rows and columns of some images, which mirrors them about the diagonal from their top left corner.
+
+    Every output pixel is an input pixel, unchanged, so that it costs nothing in a run of geometric steps. Images have to be squares of a
+    known size, since a batch has one shape.
+    """
+
+    op = "random_transpose"
+    random = True
+    handles_probability = True
+    examples = (
+        Example("random_transpose", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_transpose: {probability: 0.25}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    probability: Probability = 0.5
+    """The share of examples that is transposed."""
+
+    def num_draws(self) -> int:
+        return 1
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns whether it is transposed."""
+        return {"transposed": u[..., 0] < self.probability}
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        transposed = tf.cast(self.drawn(u)["transposed"], tf.float64)
+        return quarter_turned(transposed, transposed, height, width)
+
+
+class RandomD4(TurnTransform):
+    """Turns each image by quarters and mirrors it or not: the eight ways in which a square lies on itself, all as likely.
+
+    It suits pictures without an upright, such as those from above or from a microscope. Every output pixel is an input pixel, unchanged,
+    so that it costs nothing in a run of geometric steps. Images have to be squares of a known size, since a batch has one shape.
+    """
+
+    op = "random_d4"
+    random = True
+    examples = (
+        Example("random_d4", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_d4: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    def num_draws(self) -> int:
+        return 1
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns whether left and right are swapped, and by how many quarters it is turned counter-clockwise after that: 0 to 3."""
+        which = tf.floor(u[..., 0] * 8.0)
+        return {"mirrored": which >= 4.0, "turns": tf.math.floormod(which, 4.0)}
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        drawn = self.drawn(u)
+        return quarter_turned(drawn["turns"], tf.cast(drawn["mirrored"], tf.float64), height, width)

@@ -1,14 +1,14 @@
-"""Rotate images by an angle."""
+"""Rotate images."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import TURN, Number
-from pipegen.ops.arguments.reach import Reach
+from pipegen.ops.arguments.geometry import Reach
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURN, TURNS, Magnitude, Number
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicGeometric
+from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import turned
 from pipegen.ops.lowering.linear import radians, zeros_for
 
@@ -37,3 +37,26 @@ class Rotation(DeterministicGeometric):
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         return turned(radians(zeros_for(u) + self.degrees), height, width)
+
+
+class RandomRotation(UniformGeometric):
+    """Turns an image about its centre by an angle drawn uniformly.
+
+    Positive angles turn the picture counter-clockwise as you see it. The canvas keeps its size; what turns in from
+    outside is `fill`.
+    """
+
+    op = "random_rotation"
+    examples = (
+        Example("random_rotation: {degrees: 20}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_rotation: {degrees: [0, 90], fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
+    """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""
+
+    def reach(self) -> Reach:
+        return Reach()
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        return turned(radians(self.drawn(u)["degrees"]), height, width)

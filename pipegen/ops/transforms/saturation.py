@@ -1,13 +1,13 @@
-"""Make colours stronger or paler by a factor."""
+"""Make colours stronger or paler."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Number, Odd, check_range, checked, factor_lints
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Number, Odd, check_range, checked, factor_lints
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicColour
+from pipegen.ops.families.uniform import DeterministicColour, UniformColour
 from pipegen.ops.lowering.colours import saturation
 from pipegen.ops.lowering.linear import zeros_for
 
@@ -31,3 +31,25 @@ class Saturation(DeterministicColour):
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return saturation(zeros_for(u) + self.factor)
+
+
+class RandomSaturation(UniformColour):
+    """Moves every pixel away from its own gray, or towards it: y = factor · x + (1 - factor) · luma(x).
+
+    The luma of a pixel is 0.299 R + 0.587 G + 0.114 B, as in Pillow and torchvision. (`tf.image` scales the S of HSV
+    instead.)
+    """
+
+    op = "random_saturation"
+    factors = frozenset({"factor"})
+    min_channels = 3
+    examples = (
+        Example("random_saturation: {factor: 0.3}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_saturation: {factor: [0.0, 1.0]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)]
+    """The saturation, at least 0; 0 is gray: 0.3 means from 0.7 to 1.3, a pair is the range."""
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return saturation(self.drawn(u)["factor"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipegen.lazy import tf
-from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicColour
+from pipegen.ops.arguments.magnitudes import Probability
+from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+from pipegen.ops.families.uniform import DeterministicColour
 from pipegen.ops.lowering.colours import sepia
 from pipegen.ops.lowering.linear import zeros_for
 
@@ -19,6 +20,24 @@ class Sepia(DeterministicColour):
     op = "sepia"
     min_channels = 3
     examples = (Example("sepia", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return sepia(zeros_for(u))
+
+
+class RandomSepia(ColourTransform):
+    """Gives a share of the images the brown tones of old photographs; `sepia` says by which matrix."""
+
+    op = "random_sepia"
+    random = True
+    min_channels = 3
+    examples = (
+        Example("random_sepia", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_sepia: {probability: 0.1}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    probability: Probability = 0.5
+    """The share of examples that becomes brown."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return sepia(zeros_for(u))

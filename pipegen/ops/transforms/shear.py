@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import STEEP
-from pipegen.ops.arguments.reach import Reach
+from pipegen.ops.arguments.geometry import Reach
+from pipegen.ops.arguments.magnitudes import SLANT, STEEP, Magnitude, symmetric_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicGeometric
+from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import slanted
 from pipegen.ops.lowering.linear import radians, zeros_for
 
@@ -44,3 +44,35 @@ class Shear(DeterministicGeometric):
         like = zeros_for(u)
         slope = tf.tan(radians(like + self.degrees))
         return slanted(slope if self.axis != "y" else 0.0, slope if self.axis != "x" else 0.0, like, height, width)
+
+
+class RandomShear(UniformGeometric):
+    """Slants an image about its centre by an angle drawn uniformly; areas keep their size.
+
+    With (x, y) measured from the centre, x to the right and y down: `axis: x` moves content to
+    x' = x + tan(angle) y, so that a positive angle moves the lower half to the right; `axis: y` moves it to
+    y' = y + tan(angle) x; `axis: both` draws two angles and slants along x first, then along y.
+    """
+
+    op = "random_shear"
+    examples = (
+        Example("random_shear: {degrees: 10}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_shear: {degrees: [0, 15], axis: both}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    degrees: Annotated[Magnitude, SLANT, STEEP]
+    """The angle in degrees: 10 means from -10 to 10, a pair is the range; it stays below 90."""
+    axis: Literal["x", "y", "both"] = "x"
+    """The direction in which content moves: `x` (rows slide), `y` (columns slide), or `both`, with an angle each."""
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Of `degrees`; along both axes of `degrees_x` and `degrees_y`."""
+        return dict.fromkeys(("degrees_x", "degrees_y") if self.axis == "both" else ("degrees",), symmetric_range(self.degrees))
+
+    def reach(self) -> Reach:
+        return Reach.of_slant(*self.ranges().values())
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        slopes = [tf.tan(radians(degrees)) for degrees in self.drawn(u).values()]
+        first, last = slopes[0], slopes[-1]
+        return slanted(first if self.axis != "y" else 0.0, last if self.axis != "x" else 0.0, first, height, width)

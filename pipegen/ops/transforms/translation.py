@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.checks import needs_one
-from pipegen.ops.arguments.magnitudes import FAR, Number
-from pipegen.ops.arguments.reach import Reach
+from pipegen.ops.arguments.geometry import Reach
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, FAR, Magnitude, Number, needs_one
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicGeometric
+from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import moved
 from pipegen.ops.lowering.linear import zeros_for
 
@@ -44,3 +43,32 @@ class Translation(DeterministicGeometric):
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         like = zeros_for(u)
         return moved((like + self.x) * width, (like + self.y) * height)
+
+
+class RandomTranslation(UniformGeometric):
+    """Moves the picture by fractions of its sides, drawn uniformly and independently.
+
+    Positive `x` moves the picture to the right and positive `y` moves it down: with `x: [0.1, 0.1]` an image 200
+    pixels wide shows its first column at column 20.
+    """
+
+    op = "random_translation"
+    keeps_axes = True
+    examples = (
+        Example("random_translation: {x: 0.1, y: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_translation: {x: [0, 0.25], fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
+    y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
+
+    _given = needs_one("x", "y", message="give `x` (a fraction of the width), `y` (a fraction of the height), or both")
+
+    def reach(self) -> Reach:
+        return Reach.of_move(*self.ranges().values())
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        drawn = self.drawn(u)
+        return moved(drawn["x"] * width, drawn["y"] * height)

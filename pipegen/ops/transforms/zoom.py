@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Number, Odd, factor_lints
-from pipegen.ops.arguments.reach import Reach
+from pipegen.ops.arguments.geometry import Reach
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Number, Odd, factor_lints, factor_range
 from pipegen.ops.base import IMAGE_224, Example
-from pipegen.ops.families.deterministic import DeterministicGeometric
+from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import magnified
 from pipegen.ops.lowering.linear import zeros_for
 
@@ -66,3 +66,53 @@ class Zoom(DeterministicGeometric):
         across, down = self._factors()
         like = zeros_for(u)
         return magnified(like + across, like + down, height, width)
+
+
+EXTREMES = Odd(factor_lints, low=0.2, high=5.0)
+
+
+class RandomZoom(UniformGeometric):
+    """Magnifies or shrinks an image about its centre by a factor drawn uniformly; the canvas keeps its size.
+
+    A factor of 2 shows the middle half of each side at twice its size; a factor of 0.5 shows the whole image at half
+    its size, with `fill` around it. `factor` keeps the proportions; `x` and `y` draw a factor for each side. (Keras'
+    layer counts the other way: its -0.2 is the factor 1 / 0.8 here.)
+    """
+
+    op = "random_zoom"
+    keeps_axes = True
+    factors = frozenset({"factor", "x", "y"})
+    examples = (
+        Example("random_zoom: {factor: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_zoom: {factor: [1.0, 1.5]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_zoom: {x: 0.1, y: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    factor: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
+    """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
+    x: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
+    """The factor for the width alone; above 1 widens: 0.2 means from 0.8 to 1.2, a pair is the range."""
+    y: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
+    """The factor for the height alone; above 1 heightens: 0.2 means from 0.8 to 1.2, a pair is the range."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> RandomZoom:
+        sides = self.x is not None or self.y is not None
+        if (self.factor is not None) == sides:
+            raise ValueError("give either `factor`, which keeps the proportions, or `x` and `y`")
+        return self
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        given = {"factor": self.factor} if self.factor is not None else {"x": self.x, "y": self.y}
+        return {name: (1.0, 1.0) if m is None else factor_range(m) for name, m in given.items()}
+
+    def meaning(self) -> dict[str, Any]:
+        values = super().meaning()
+        return values if self.factor is not None else {**values, "x": values["x"] or 0.0, "y": values["y"] or 0.0}
+
+    def reach(self) -> Reach:
+        return Reach.of_zoom(*self.ranges().values())
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        factors = list(self.drawn(u).values())
+        return magnified(factors[0], factors[-1], height, width)

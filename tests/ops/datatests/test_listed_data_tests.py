@@ -257,10 +257,9 @@ def test_figures_agree_with_numpy(folder: Path) -> None:
     assert f"{ages.std():.4g} over 4 examples" in std.seen
 
 
-def test_every_test_has_its_file_and_examples_that_load(folder: Path) -> None:
+def test_every_test_has_examples_that_load(folder: Path) -> None:
     for op, cls in datatests().items():
         assert cls.op == op
-        assert cls.__module__ == f"pipegen.ops.datatests.{op}"
         for example in cls.examples:
             found = spec_with(folder, example)
             codes = {d.code for d in found.diagnostics if d.severity.value == "error"}

@@ -11,7 +11,7 @@ import pytest
 from planning import built
 
 from pipegen.errors import ModelMismatchError, OpError, SpecError
-from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
+from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.plan import stages as s
 from pipegen.types import ElementType

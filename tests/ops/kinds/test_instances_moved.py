@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from test_boxes_painted import BLACK, HEIGHT, IMAGE, RUN, WIDTH, moving
 
 from pipegen.errors import SpecError
-from pipegen.ops.families.turns import TurnTransform
 from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
+from pipegen.ops.transforms.rotate_90 import TurnTransform
 from pipegen.plan.build import Builder
 from pipegen.types import ElementType
 

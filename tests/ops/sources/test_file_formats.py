@@ -17,7 +17,7 @@ from pydantic import ValidationError
 import pipegen
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.ops.families import array_decoder
-from pipegen.ops.lowering.arrays import read_array
+from pipegen.ops.lowering.array_formats import read_array
 from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.features.file_formats import ArrayFile, decoder_of

@@ -10,22 +10,14 @@ import pytest
 
 from pipegen.ops.base import IMAGE_224, ConstantFill, GeometricTransform
 from pipegen.ops.registry import transforms
-from pipegen.ops.transforms.affine import Affine
-from pipegen.ops.transforms.flip import Flip
-from pipegen.ops.transforms.perspective import Perspective
-from pipegen.ops.transforms.random_affine import RandomAffine
-from pipegen.ops.transforms.random_flip import RandomFlip
-from pipegen.ops.transforms.random_perspective import RandomPerspective
-from pipegen.ops.transforms.random_rotation import RandomRotation
-from pipegen.ops.transforms.random_shear import RandomShear
-from pipegen.ops.transforms.random_translation import RandomTranslation
-from pipegen.ops.transforms.random_zoom import RandomZoom
-from pipegen.ops.transforms.rotate_90 import Rotate90
-from pipegen.ops.transforms.rotation import Rotation
-from pipegen.ops.transforms.shear import Shear
-from pipegen.ops.transforms.translation import Translation
-from pipegen.ops.transforms.transpose import Transpose
-from pipegen.ops.transforms.zoom import Zoom
+from pipegen.ops.transforms.affine import Affine, RandomAffine
+from pipegen.ops.transforms.flip import Flip, RandomFlip
+from pipegen.ops.transforms.perspective import Perspective, RandomPerspective
+from pipegen.ops.transforms.rotate_90 import Rotate90, Transpose
+from pipegen.ops.transforms.rotation import RandomRotation, Rotation
+from pipegen.ops.transforms.shear import RandomShear, Shear
+from pipegen.ops.transforms.translation import RandomTranslation, Translation
+from pipegen.ops.transforms.zoom import RandomZoom, Zoom
 from pipegen.types import FeatureType, Interval
 
 HEIGHT, WIDTH = 61, 101

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image, ImageOps
 from planning import built, checked, compiled, interpret, load_spec, photos, records
 
-from pipegen.ops.lowering.draws import symmetric_dirichlet
-from pipegen.ops.transforms.aug_mix import AugMix
+from pipegen.ops.lowering.random import symmetric_dirichlet
+from pipegen.ops.transforms.auto_augment import AugMix
 
 pytestmark = pytest.mark.tf
 

@@ -10,8 +10,7 @@ import pytest
 from PIL import Image, ImageEnhance, ImageOps
 from planning import built
 
-from pipegen.ops.families.augmentation import COLOUR, GEOMETRY, NUMBER, OPERATIONS, Augmentation
-from pipegen.ops.families.auto_augment_policies import sub_policies
+from pipegen.ops.families.augmentation import COLOUR, GEOMETRY, NUMBER, OPERATIONS, Augmentation, sub_policies
 from pipegen.ops.registry import transforms
 
 if TYPE_CHECKING:

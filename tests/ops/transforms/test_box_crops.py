@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from planning import checked
 
-from pipegen.ops.transforms.random_box_crop import RandomBoxCrop
-from pipegen.ops.transforms.random_box_safe_crop import RandomBoxSafeCrop
-from pipegen.ops.transforms.random_iou_crop import TRIES, RandomIouCrop
+from pipegen.ops.transforms.box_crops import TRIES, RandomBoxCrop, RandomBoxSafeCrop, RandomIouCrop
 
 Array = np.ndarray[Any, Any]
 HEIGHT, WIDTH, BOXES, COUNT = 40, 60, 3, 24

@@ -10,18 +10,13 @@ from PIL import Image, ImageEnhance
 
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, ColourTransform
-from pipegen.ops.transforms.brightness import Brightness
-from pipegen.ops.transforms.contrast import Contrast
-from pipegen.ops.transforms.grayscale import Grayscale
-from pipegen.ops.transforms.hue import Hue
-from pipegen.ops.transforms.random_brightness import RandomBrightness
-from pipegen.ops.transforms.random_channel_shift import RandomChannelShift
-from pipegen.ops.transforms.random_color_jitter import RandomColorJitter
-from pipegen.ops.transforms.random_contrast import RandomContrast
-from pipegen.ops.transforms.random_grayscale import RandomGrayscale
-from pipegen.ops.transforms.random_hue import RandomHue
-from pipegen.ops.transforms.random_saturation import RandomSaturation
-from pipegen.ops.transforms.saturation import Saturation
+from pipegen.ops.transforms.brightness import Brightness, RandomBrightness
+from pipegen.ops.transforms.channels import RandomChannelShift
+from pipegen.ops.transforms.color_jitter import RandomColorJitter
+from pipegen.ops.transforms.contrast import Contrast, RandomContrast
+from pipegen.ops.transforms.grayscale import Grayscale, RandomGrayscale
+from pipegen.ops.transforms.hue import Hue, RandomHue
+from pipegen.ops.transforms.saturation import RandomSaturation, Saturation
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 LUMA = np.array([0.299, 0.587, 0.114])

@@ -10,18 +10,13 @@ import pytest
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, ColourTransform
 from pipegen.ops.lowering.colours import ORDERS
-from pipegen.ops.transforms.brightness import Brightness
-from pipegen.ops.transforms.random_brightness import RandomBrightness
-from pipegen.ops.transforms.random_channel_drop import RandomChannelDrop
-from pipegen.ops.transforms.random_channel_shuffle import RandomChannelShuffle
-from pipegen.ops.transforms.random_color_temperature import RandomColorTemperature
-from pipegen.ops.transforms.random_pca_lighting import RandomPcaLighting
-from pipegen.ops.transforms.random_photometric_distort import RandomPhotometricDistort
-from pipegen.ops.transforms.random_rgb_shift import RandomRgbShift
-from pipegen.ops.transforms.random_sepia import RandomSepia
-from pipegen.ops.transforms.random_solarize_add import RandomSolarizeAdd
-from pipegen.ops.transforms.random_tone_curve import RandomToneCurve
-from pipegen.ops.transforms.sepia import Sepia
+from pipegen.ops.transforms.brightness import Brightness, RandomBrightness
+from pipegen.ops.transforms.channels import RandomChannelDrop, RandomChannelShuffle, RandomRgbShift
+from pipegen.ops.transforms.color_jitter import RandomPhotometricDistort
+from pipegen.ops.transforms.gamma import RandomToneCurve
+from pipegen.ops.transforms.light import RandomColorTemperature, RandomPcaLighting
+from pipegen.ops.transforms.sepia import RandomSepia, Sepia
+from pipegen.ops.transforms.solarization import RandomSolarizeAdd
 from pipegen.types import FeatureType, Interval
 
 pytestmark = pytest.mark.tf

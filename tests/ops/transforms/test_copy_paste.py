@@ -9,7 +9,7 @@ import pytest
 from planning import checked
 
 from pipegen.ops.base import IMAGE_224
-from pipegen.ops.transforms.copy_paste import CopyPaste
+from pipegen.ops.transforms.mixup import CopyPaste
 from pipegen.plan import stages as s
 
 Array = np.ndarray[Any, Any]
@@ -88,7 +88,7 @@ def test_points_are_those_that_numpy_finds_to_be_seen(*, named: bool) -> None:
 
     from pipegen.backend.index.mixing import partners
     from pipegen.backend.kernels.lower import apply_stage
-    from pipegen.ops.arguments.point_rules import PointRules
+    from pipegen.ops.arguments.item_rules import PointRules
     from pipegen.plan.stages import StepRef
 
     step, rng, most = CopyPaste(objects=0.7, probability=0.8), np.random.default_rng(4), 5

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from planning import checked
 
-from pipegen.ops.arguments.box_rules import BoxRules
+from pipegen.ops.arguments.item_rules import BoxRules
 from pipegen.ops.kinds.keypoints import PointRules
-from pipegen.ops.transforms.copy_paste import CopyPaste
+from pipegen.ops.transforms.mixup import CopyPaste
 from pipegen.plan import stages as s
 from pipegen.plan.stages import StepRef
 

@@ -10,8 +10,7 @@ import pytest
 
 from pipegen.errors import OpError
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, CropTransform
-from pipegen.ops.transforms.center_crop import CenterCrop
-from pipegen.ops.transforms.random_crop import RandomCrop
+from pipegen.ops.transforms.crop import CenterCrop, RandomCrop
 from pipegen.ops.transforms.random_resized_crop import RandomResizedCrop
 from pipegen.ops.transforms.resize import Resize
 

@@ -10,10 +10,7 @@ from planning import built, compiled, load_spec
 from scipy import interpolate, ndimage
 
 from pipegen.ops.base import IMAGE_224
-from pipegen.ops.transforms.random_grid_distortion import RandomGridDistortion
-from pipegen.ops.transforms.random_optical_distortion import RandomOpticalDistortion
-from pipegen.ops.transforms.random_piecewise_affine import RandomPiecewiseAffine
-from pipegen.ops.transforms.random_thin_plate_spline import RandomThinPlateSpline
+from pipegen.ops.transforms.distortions import RandomGridDistortion, RandomOpticalDistortion, RandomPiecewiseAffine, RandomThinPlateSpline
 
 if TYPE_CHECKING:
     from pipegen.ops.families.neighbourhood import DisplacementTransform

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from pipegen.ops.base import IMAGE_224, GeometricTransform
-from pipegen.ops.transforms.random_flip import RandomFlip
-from pipegen.ops.transforms.random_rotation import RandomRotation
-from pipegen.ops.transforms.random_shear import RandomShear
-from pipegen.ops.transforms.random_translation import RandomTranslation
-from pipegen.ops.transforms.random_zoom import RandomZoom
+from pipegen.ops.transforms.flip import RandomFlip
+from pipegen.ops.transforms.rotation import RandomRotation
+from pipegen.ops.transforms.shear import RandomShear
+from pipegen.ops.transforms.translation import RandomTranslation
+from pipegen.ops.transforms.zoom import RandomZoom
 
 HEIGHT, WIDTH = 61, 101
 CENTRE_Y, CENTRE_X = 30, 50

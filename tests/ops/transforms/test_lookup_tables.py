@@ -11,18 +11,12 @@ from PIL import Image, ImageOps
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224
 from pipegen.ops.registry import transforms
-from pipegen.ops.transforms.auto_contrast import AutoContrast
-from pipegen.ops.transforms.equalization import Equalization
-from pipegen.ops.transforms.gamma import Gamma
-from pipegen.ops.transforms.invert import Invert
-from pipegen.ops.transforms.posterization import Posterization
-from pipegen.ops.transforms.random_auto_contrast import RandomAutoContrast
-from pipegen.ops.transforms.random_equalization import RandomEqualization
-from pipegen.ops.transforms.random_gamma import RandomGamma
-from pipegen.ops.transforms.random_invert import RandomInvert
-from pipegen.ops.transforms.random_posterization import RandomPosterization
-from pipegen.ops.transforms.random_solarization import RandomSolarization
-from pipegen.ops.transforms.solarization import Solarization
+from pipegen.ops.transforms.auto_contrast import AutoContrast, RandomAutoContrast
+from pipegen.ops.transforms.equalization import Equalization, RandomEqualization
+from pipegen.ops.transforms.gamma import Gamma, RandomGamma
+from pipegen.ops.transforms.invert import Invert, RandomInvert
+from pipegen.ops.transforms.posterization import Posterization, RandomPosterization
+from pipegen.ops.transforms.solarization import RandomSolarization, Solarization
 from pipegen.plan import stages as s
 from pipegen.types import FeatureType, Interval
 

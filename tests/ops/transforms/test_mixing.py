@@ -11,9 +11,7 @@ from scipy import stats
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224
 from pipegen.ops.families.mixing import GROUP, WHOLE, MixingTransform, mix_labels, symmetric_beta
-from pipegen.ops.transforms.cutmix import Cutmix
-from pipegen.ops.transforms.mixup import Mixup
-from pipegen.ops.transforms.mosaic import Mosaic
+from pipegen.ops.transforms.mixup import Cutmix, Mixup, Mosaic
 from pipegen.types import FeatureType, Interval
 
 pytestmark = pytest.mark.tf

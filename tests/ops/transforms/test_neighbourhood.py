@@ -11,14 +11,11 @@ from scipy import ndimage, stats
 
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, ConstantFill
-from pipegen.ops.transforms.gaussian_blur import GaussianBlur
-from pipegen.ops.transforms.median_blur import MedianBlur
-from pipegen.ops.transforms.random_elastic import RandomElastic
-from pipegen.ops.transforms.random_erasing import RandomErasing
-from pipegen.ops.transforms.random_gaussian_blur import RandomGaussianBlur
-from pipegen.ops.transforms.random_gaussian_noise import RandomGaussianNoise
-from pipegen.ops.transforms.random_sharpness import RandomSharpness
-from pipegen.ops.transforms.sharpness import Sharpness
+from pipegen.ops.transforms.blurs import GaussianBlur, MedianBlur, RandomGaussianBlur
+from pipegen.ops.transforms.distortions import RandomElastic
+from pipegen.ops.transforms.dropout import RandomErasing
+from pipegen.ops.transforms.noise import RandomGaussianNoise
+from pipegen.ops.transforms.sharpness import RandomSharpness, Sharpness
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -266,8 +263,8 @@ def test_distances_are_smoothed_uniform_noise(sigma: float) -> None:
     """Their deviation and their correlation over `sigma` pixels are those of white noise behind a Gaussian filter."""
     import tensorflow as tf
 
-    from pipegen.ops.lowering.displacements import UNIT as one
-    from pipegen.ops.lowering.displacements import smooth_field, spacing
+    from pipegen.ops.lowering.random import UNIT as one
+    from pipegen.ops.lowering.random import smooth_field, spacing
 
     key = tf.constant(np.random.default_rng(8).integers(0, 2**32, (48, 2), dtype=np.uint32))
     field = smooth_field(key, 90, 80, sigma).numpy().astype(float)

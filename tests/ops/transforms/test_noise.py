@@ -10,11 +10,9 @@ import pytest
 
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224
-from pipegen.ops.families.byte_images import ByteTransform
-from pipegen.ops.transforms.random_hsv import RandomHsv
-from pipegen.ops.transforms.random_iso_noise import RandomIsoNoise
-from pipegen.ops.transforms.random_salt_and_pepper import RandomSaltAndPepper
-from pipegen.ops.transforms.random_shot_noise import RandomShotNoise
+from pipegen.ops.families.uniform import ByteTransform
+from pipegen.ops.transforms.hue import RandomHsv
+from pipegen.ops.transforms.noise import RandomIsoNoise, RandomSaltAndPepper, RandomShotNoise
 from pipegen.types import Interval
 
 pytestmark = pytest.mark.tf

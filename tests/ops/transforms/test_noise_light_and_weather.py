@@ -10,16 +10,13 @@ from planning import checked
 from scipy import stats
 
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.transforms.random_additive_noise import RandomAdditiveNoise
-from pipegen.ops.transforms.random_advanced_blur import RandomAdvancedBlur
-from pipegen.ops.transforms.random_box_blur import RandomBoxBlur
-from pipegen.ops.transforms.random_illumination import RandomIllumination
-from pipegen.ops.transforms.random_morphology import RandomMorphology
-from pipegen.ops.transforms.random_pixel_dropout import RandomPixelDropout
-from pipegen.ops.transforms.random_plasma import RandomPlasma
-from pipegen.ops.transforms.random_plasma_shadow import RandomPlasmaShadow
-from pipegen.ops.transforms.random_snow import RandomSnow
-from pipegen.ops.transforms.random_stain import RandomStain
+from pipegen.ops.transforms.blurs import RandomAdvancedBlur, RandomBoxBlur
+from pipegen.ops.transforms.domain_adaptation import RandomStain
+from pipegen.ops.transforms.dropout import RandomPixelDropout
+from pipegen.ops.transforms.light import RandomIllumination, RandomPlasma, RandomPlasmaShadow
+from pipegen.ops.transforms.morphology import RandomMorphology
+from pipegen.ops.transforms.noise import RandomAdditiveNoise
+from pipegen.ops.transforms.weather import RandomSnow
 
 pytestmark = pytest.mark.tf
 

@@ -10,13 +10,9 @@ from planning import checked, load_spec
 
 from pipegen.errors import OpError
 from pipegen.ops.base import ANY_IMAGE, IMAGE_224, ConstantFill
-from pipegen.ops.transforms.center_crop import CenterCrop
-from pipegen.ops.transforms.pad import Pad
-from pipegen.ops.transforms.random_crop import RandomCrop
-from pipegen.ops.transforms.random_shorter_side import RandomShorterSide
-from pipegen.ops.transforms.random_zoom_out import RandomZoomOut
-from pipegen.ops.transforms.resize import Resize
-from pipegen.ops.transforms.scale_jitter import ScaleJitter
+from pipegen.ops.transforms.crop import CenterCrop, RandomCrop
+from pipegen.ops.transforms.pad import Pad, RandomZoomOut
+from pipegen.ops.transforms.resize import RandomShorterSide, Resize, ScaleJitter
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.types import FeatureType, Interval
 

@@ -16,7 +16,7 @@ import pytest
 from lowered_steps import decoder
 from PIL import Image
 
-from pipegen.ops.lowering.plain_files import odd_form
+from pipegen.ops.lowering.formats import odd_form
 from pipegen.ops.transforms.decode import Decode
 
 pytestmark = [pytest.mark.tf, pytest.mark.filterwarnings("ignore")]
@@ -134,7 +134,7 @@ def test_what_python_reads_is_known_without_tensorflow() -> None:
     """A graph that is saved refuses what `odd_form` names, and reads the rest as Pillow does."""
     import tensorflow as tf
 
-    from pipegen.ops.lowering.target import made_for
+    from pipegen.ops.lowering.graphs import made_for
 
     with made_for("file"):
         saved = tf.function(lambda contents: Decode().decode(contents), input_signature=[tf.TensorSpec([], tf.string)], autograph=False)
@@ -317,7 +317,7 @@ def test_a_mask_holds_the_index_that_is_stored(form: str) -> None:
     """Of a palette, the index and not the colour."""
     import tensorflow as tf
 
-    from pipegen.ops.families.mask_decoder import MaskDecoder
+    from pipegen.ops.families.array_decoder import MaskDecoder
 
     step = MaskDecoder()
     looked = 0

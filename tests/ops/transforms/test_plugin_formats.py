@@ -13,9 +13,8 @@ from lowered_steps import decoder
 from PIL import Image
 
 from pipegen.errors import OpError
-from pipegen.ops.lowering import plugins
-from pipegen.ops.lowering.library import UnreadableError, read
-from pipegen.ops.lowering.plugins import is_readable, plugin_format, register
+from pipegen.ops.lowering import library
+from pipegen.ops.lowering.library import UnreadableError, is_readable, plugin_format, read, register
 from pipegen.ops.sources.folders.sniff import HEAD_BYTES, sniff
 from pipegen.ops.sources.image_folder import ImageFolder
 
@@ -80,11 +79,11 @@ def test_16_bits_and_damage_are_told(name: str) -> None:
 @pytest.mark.skipif(not is_readable("AVIF"), reason="no plugin for AVIF")
 def test_the_depth_of_an_avif_stands_in_its_header() -> None:
     whole = bytearray(contents("AVIF"))
-    assert plugins.bits_of_head(bytes(whole)) == 8
+    assert library.bits_of_head(bytes(whole)) == 8
     at = whole.index(b"av1C") + 6
     for flags, bits in ((0x40, 10), (0x60, 12)):
         whole[at] = whole[at] & ~0x60 | flags
-        assert plugins.bits_of_head(bytes(whole)) == bits
+        assert library.bits_of_head(bytes(whole)) == bits
 
 
 @pytest.mark.skipif(not is_readable("HEIC"), reason="no plugin for HEIC")
@@ -106,13 +105,13 @@ def test_a_missing_plugin_is_a_finding_with_the_extra(name: str, tmp_path: Path,
     source = ImageFolder(path=".")
     assert source.list(tmp_path).keys == ("a/one", "a/two.png")
     found = importlib.util.find_spec
-    monkeypatch.setattr(plugins, "find_spec", lambda module: None if module.startswith("pillow") else found(module))
+    monkeypatch.setattr(library, "find_spec", lambda module: None if module.startswith("pillow") else found(module))
     listing = source.list(tmp_path)
     assert listing.keys == ("a/two.png",)
     (note,) = listing.notes
     assert note.code == "PG414"
     assert note.help is not None
-    assert note.help[0] == f"pip install 'pipegen[{plugins.PLUGINS[name].extra}]'"
+    assert note.help[0] == f"pip install 'pipegen[{library.PLUGINS[name].extra}]'"
     with pytest.raises(UnreadableError, match=r"which pillow-\S+ reads: pip install"):
         read(contents(name), 3, 8)
     (tmp_path / "a" / "two.png").unlink()

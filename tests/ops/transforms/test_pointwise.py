@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.presets import PRESETS
+from pipegen.ops.arguments.arithmetic import PRESETS
 from pipegen.ops.base import IMAGE_224, PointwiseTransform
 from pipegen.ops.transforms.cast import Cast
 from pipegen.ops.transforms.normalize import Normalize

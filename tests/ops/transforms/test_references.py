@@ -11,8 +11,7 @@ import pytest
 from PIL import Image
 
 from pipegen.errors import SpecError
-from pipegen.ops.transforms.random_fourier_adaptation import RandomFourierAdaptation
-from pipegen.ops.transforms.random_histogram_matching import RandomHistogramMatching
+from pipegen.ops.transforms.domain_adaptation import RandomFourierAdaptation, RandomHistogramMatching
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import spec_hash
 

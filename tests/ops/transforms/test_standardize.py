@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.learned import Fitted
-from pipegen.ops.arguments.moments import Moments
+from pipegen.ops.arguments.learned import Fitted, Moments
 from pipegen.ops.registry import transforms
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
@@ -95,7 +94,7 @@ def test_featurewise_is_what_keras_gives() -> None:
 def test_the_moments_of_one_image_are_what_numpy_gives(dtype: str) -> None:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.moments import channel_moments
+    from pipegen.ops.lowering.statistics import channel_moments
 
     for image in images(dtype):
         count, mean, squares = channel_moments(tf.constant(image)).numpy()[:, 0]

@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 from planning import built, compiled, interpret, load_spec, photos, records
 
-from pipegen.ops.families.byte_images import ByteTransform
+from pipegen.ops.families.uniform import ByteTransform
 from pipegen.ops.registry import transforms
-from pipegen.ops.transforms.random_fog import RandomFog
-from pipegen.ops.transforms.random_order import RandomOrder
-from pipegen.ops.transforms.random_rain import RandomRain
-from pipegen.ops.transforms.random_shadow import RandomShadow
-from pipegen.ops.transforms.random_spatter import RandomSpatter
-from pipegen.ops.transforms.random_sun_flare import RandomSunFlare
+from pipegen.ops.transforms.light import RandomShadow
+from pipegen.ops.transforms.one_of import RandomOrder
+from pipegen.ops.transforms.weather import RandomFog, RandomRain, RandomSpatter, RandomSunFlare
 
 pytestmark = pytest.mark.tf
 

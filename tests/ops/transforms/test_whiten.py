@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipegen.errors import DataError, OpError
-from pipegen.ops.arguments.learned import Fitted
-from pipegen.ops.arguments.whitening import Whitening
-from pipegen.ops.families.whitening import LARGEST
-from pipegen.ops.lowering.whitening import Covariance, zca
+from pipegen.ops.arguments.learned import Fitted, Whitening
+from pipegen.ops.lowering.statistics import Covariance, zca
 from pipegen.ops.registry import transforms
+from pipegen.ops.transforms.whiten import LARGEST
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.lowering.exif import MOST_ENTRIES, ORIENTATION_TAG, SEARCHED_FOR_XMP, TYPES, WEBP_EXIF, WEBP_XMP
-from pipegen.ops.lowering.plugins import plugin_format, ready_for
+from pipegen.ops.lowering.library import plugin_format, ready_for
 
 _HEAD = 64
 """Bytes by which the format of a file is known."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
-from pipegen.ops.arguments.box_rules import BoxFormat
+from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.kinds.boxes import boxes_type
 from pipegen.ops.kinds.item_label import item_label_type
 from pipegen.ops.kinds.item_tensor import item_tensor_type

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.arguments.sizes import height_width
+from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.kinds.numbering import counted_up, with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_rows.masks import sizes_apart, unknown_instances

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
+from pipegen.ops.arguments.geometry import FixedSize, height_width
+from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.arguments.sizes import FixedSize, height_width
 from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses

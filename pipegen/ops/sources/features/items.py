@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, PositiveInt, create_model
 
-from pipegen.ops.arguments.box_rules import BoxFormat, BoxRules
-from pipegen.ops.arguments.point_rules import Outside
+from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.pictures import Picture
 

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_serializer
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
-from pipegen.ops.families.mask_decoder import LARGEST, MaskDecoder
+from pipegen.ops.families.array_decoder import LARGEST, MaskDecoder
 from pipegen.ops.kinds.numbering import number_name
 from pipegen.ops.kinds.registry import kind_of, named_kinds
 from pipegen.ops.model import Model

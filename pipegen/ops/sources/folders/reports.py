@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.advice import write
 from pipegen.errors import OpError
-from pipegen.ops.lowering.plugins import PLUGINS, missing_plugin
+from pipegen.ops.lowering.library import PLUGINS, missing_plugin
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 

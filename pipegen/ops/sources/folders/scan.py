@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.mounts import content_of
-from pipegen.ops.lowering.plugins import is_readable
+from pipegen.ops.lowering.library import is_readable
 from pipegen.ops.sources.folders.sniff import BY_PLUGIN, HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Collector, as_sizes

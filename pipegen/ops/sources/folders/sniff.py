@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipegen.ops.lowering.plugins import PLUGINS, plugin_format
+from pipegen.ops.lowering.library import PLUGINS, plugin_format
 
 HEAD_BYTES = 16
 """How much of a file `sniff` wants to see, in bytes."""

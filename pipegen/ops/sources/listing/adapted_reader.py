@@ -52,7 +52,7 @@ class AdaptedReader(Reader):
         self.at_once, self.called, self.starts, self.checksums = inner.at_once, inner.called, inner.starts, inner.checksums
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.adapted import renumbered, same_for_all
+        from pipegen.ops.lowering.record_values import renumbered, same_for_all
 
         if feature in self._changes.values:
             return same_for_all(self._changes.values[feature])
@@ -66,7 +66,7 @@ class AdaptedReader(Reader):
         read = self._inner.open_together([changes.own(name) for name in stored], ram_budget, hold) if stored else None
         if stored and read is None:
             return None
-        from pipegen.ops.lowering.adapted import renumbered, same_for_all
+        from pipegen.ops.lowering.record_values import renumbered, same_for_all
 
         alike = {name: same_for_all(changes.values[name]) for name in features if name in changes.values}
 

@@ -149,7 +149,7 @@ class WindowReader(Reader):
         return stream.getvalue()
 
     def _cut(self, path: str, bands: Sequence[int], window: Sequence[int]) -> Any:
-        from pipegen.ops.lowering.array_formats.geotiff import Rasters
+        from pipegen.ops.lowering.array_formats import Rasters
 
         if self._rasters is None:
             self._rasters = Rasters()

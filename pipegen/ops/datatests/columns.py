@@ -1,0 +1,226 @@
+"""Tests of the columns of the data: `accepted`, `present`, `unique`, `disjoint`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError
+from pipegen.ops.testing.base import DataTest, Failure, Listed, Outcome, listed_splits, many, named
+from pipegen.patterns import compile_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipegen.ops.testing.base import Known
+
+
+Name = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
+
+
+class KeyTest(DataTest):
+    """A test of what identifies examples: a column of the table, the file of a feature, or a part of the path."""
+
+    bare: ClassVar[str | None] = "key"
+
+    key: Name | None = None
+    """A column of the table, by its name or its number from 0; or a feature with a file, whose path is the key."""
+    path: str | None = None
+    """In place of `key`: a regular expression (RE2) searched in the relative path; its first group, or the whole match, is the key.
+    Examples without a match have none."""
+
+    @field_validator("path")
+    @classmethod
+    def _pattern(cls, value: str | None) -> str | None:
+        if value is not None:
+            compile_pattern(value)
+        return value
+
+    @model_validator(mode="after")
+    def _one(self) -> KeyTest:
+        if (self.key is None) == (self.path is None):
+            raise ValueError("give `key` or `path`, and not both" if self.key is not None else "give `key` or `path`")
+        return self
+
+    def features(self) -> tuple[str, ...]:
+        return (self.key,) if isinstance(self.key, str) else ()
+
+    @property
+    def field(self) -> str:
+        """The argument that names the key."""
+        return "key" if self.path is None else "path"
+
+    @property
+    def called(self) -> str:
+        """Names the key in a sentence."""
+        return f"`{self.key}`" if self.path is None else f"the part of the path that matches `{self.path}`"
+
+    def problems(self, known: Known) -> Iterator[OpError]:
+        files = [name for name, t in known.source.infer().items() if t.encoded]
+        if self.path is not None and known.source.has_rows():
+            yield OpError("PG700", f"`{self.op}` looks at paths, and `{known.source.op}` has rows without any", field="path")
+        if self.key is not None and self.key not in files and not known.source.has_columns():
+            message = f"`{known.source.op}` is no table with a column `{self.key}`"
+            listed = " or ".join(f"`{name}`" for name in files)
+            help_ = f"`key` can be the file of {listed}; for a part of the path give `path: REGEX`" if files else "remove the test"
+            kinds = dict(known.source.infer().items())
+            if self.key in kinds:
+                message = f"`{self.key}` has no file in the source `{known.source.op}`, so it identifies no example"
+            yield OpError("PG700", message, field="key", help=help_)
+
+    def looked_up(self, data: Listed, split: str) -> Sequence[str]:
+        """Returns the key of each example of a split; the empty text where it has none."""
+        if self.path is not None:
+            pattern = compile_pattern(self.path)
+            found = (pattern.search(key) for key in data.keys(split))
+            return ["" if m is None else m.whole if m.first is None else m.first for m in found]
+        assert self.key is not None  # noqa: S101 - the validator has seen to it
+        files = data.files(split, self.key) if isinstance(self.key, str) else None
+        return files if files is not None else data.cells(split, self.key)
+
+
+class Accepted(KeyTest):
+    """Looks for keys that are not among those that are accepted. Examples without a key do not count; `present` finds them."""
+
+    op = "accepted"
+    bare = None
+    examples = ("accepted: {key: site, values: [bern, basel]}", "accepted: {key: image_id, matches: 'IMG_\\d{4}'}")
+
+    values: list[str] = Field(default=[], min_length=1)
+    """The keys that are accepted."""
+    matches: str | None = None
+    """In place of `values`: a regular expression (RE2) that the whole of each key must match."""
+
+    @field_validator("matches")
+    @classmethod
+    def _regex(cls, value: str | None) -> str | None:
+        if value is not None:
+            compile_pattern(value)
+        return value
+
+    @model_validator(mode="after")
+    def _some(self) -> Accepted:
+        if bool(self.values) == (self.matches is not None):
+            raise ValueError("give `values` or `matches`" + (", and not both" if self.values else ""))
+        return self
+
+    def run(self, data: Listed) -> Outcome:
+        splits = self.splits(data.known.splits)
+        counts = Counter(key for split in splits for key in self.looked_up(data, split) if key)
+        pattern = compile_pattern(rf"\A(?:{self.matches})\z") if self.matches is not None else None
+        values = set(self.values)
+        wrong = [key for key in counts if (key not in values if pattern is None else pattern.search(key) is None)]
+        seen = f"{many(len(counts), 'value')} in {listed_splits(splits)}"
+        if not wrong:
+            return Outcome(seen)
+        examples = sum(counts[key] for key in wrong)
+        what = "are not among the accepted ones" if len(wrong) > 1 else "is not among the accepted ones"
+        if pattern is not None:
+            what = f"{'do' if len(wrong) > 1 else 'does'} not match `{self.matches}`"
+        message = f"{many(len(wrong), 'value')} of {self.called}, in {many(examples, 'example')}, {what}: {named(wrong)}"
+        near = closest(wrong[0], self.values)
+        help_ = (f"is {near!r} meant?",) if near else ()
+        return Outcome(seen, (Failure("PG716", message, "matches" if pattern is not None else "values", help_),))
+
+
+class Present(KeyTest):
+    """Looks for examples without a key, which are empty cells of a table or paths without a match, and for keys that no example has."""
+
+    op = "present"
+    examples = ("present: image_id", "present: {key: site, values: [bern, basel]}")
+
+    values: list[str] = Field(default=[], min_length=1)
+    """Keys that some example of these splits must have."""
+
+    def run(self, data: Listed) -> Outcome:
+        splits = self.splits(data.known.splits)
+        without: list[str] = []
+        have: set[str] = set()
+        total = 0
+        for split in splits:
+            keys = self.looked_up(data, split)
+            total += len(keys)
+            have.update(keys)
+            names = data.keys(split)
+            without += [names[i] for i, key in enumerate(keys) if not key]
+        found = []
+        if without:
+            verb = "has" if len(without) == 1 else "have"
+            message = f"{many(len(without), 'example')} of {total:,} {verb} no {self.called}: {named(without)}"
+            found.append(Failure("PG715", message, self.field, ("fill the cells in, or leave such examples out",)))
+        missing = [value for value in self.values if value not in have]
+        if missing:
+            message = f"no example in {listed_splits(splits)} has {self.called} {named(missing)}"
+            found.append(Failure("PG715", message, "values", ("add the data, or take it off the list",)))
+        return Outcome(f"{many(total - len(without), 'example')} with a key in {listed_splits(splits)}", tuple(found))
+
+
+class Unique(KeyTest):
+    """Looks for keys that several examples have: of a split, or of several together; without `split`, of all. Examples without a key
+    do not count."""
+
+    op = "unique"
+    examples = ("unique: image_id", "unique: {path: '([^/]+)$'}")
+
+    def run(self, data: Listed) -> Outcome:
+        splits = self.splits(data.known.splits)
+        seen: dict[str, int] = {}
+        for split in splits:
+            for key in self.looked_up(data, split):
+                if key:
+                    seen[key] = seen.get(key, 0) + 1
+        twice = [key for key, n in seen.items() if n > 1]
+        looked = f"{many(len(seen), 'key')} in {listed_splits(splits)}"
+        if not twice:
+            return Outcome(looked)
+        extra = sum(seen[key] - 1 for key in twice)
+        verb = "occurs" if len(twice) == 1 else "occur"
+        message = (
+            f"{many(len(twice), 'value')} of {self.called} {verb} more than once, in {many(extra, 'example')} too many: {named(twice)}"
+        )
+        help_ = "remove the repeated examples; where repeats are meant, as several pictures of one subject, ask for `disjoint` splits"
+        return Outcome(looked, (Failure("PG714", message, self.field, (help_,)),))
+
+
+class Disjoint(KeyTest):
+    """Looks for keys that two splits share, such as a patient with pictures in both. Examples without a key do not count."""
+
+    op = "disjoint"
+    examples = ("disjoint: patient", "disjoint: {path: '^(patient_\\d+)/', split: [train, test]}")
+
+    def problems(self, known: Known) -> Iterator[OpError]:
+        yield from super().problems(known)
+        yield from needs_two_splits(self.op, self.splits(known.splits), given=self.split is not None)
+
+    def run(self, data: Listed) -> Outcome:
+        splits = self.splits(data.known.splits)
+        keys = {split: dict.fromkeys(key for key in self.looked_up(data, split) if key) for split in splits}
+        found = []
+        for i, first in enumerate(splits):
+            for second in splits[i + 1 :]:
+                shared = [key for key in keys[first] if key in keys[second]]
+                if shared:
+                    what = f"{many(len(shared), 'value')} of {self.called} {'is' if len(shared) == 1 else 'are'}"
+                    message = f"{what} in both `{first}` and `{second}`: {named(shared)}"
+                    found.append(Failure("PG717", message, self.field, (_help(self, data.known),)))
+        return Outcome(f"{many(len(set().union(*keys.values())), 'key')} in {listed_splits(splits)}", tuple(found))
+
+
+def _help(test: Disjoint, known: Known) -> str:
+    """Says how the keys stay apart: where the data itself says which split a record is in, only the data can."""
+    column = test.path is None and test.key not in known.source.infer()
+    if known.source.split_names() is not None or not (column or test.path is not None):
+        return "take them out of one of the splits"
+    group = test.key if test.path is None else "{{path: '{}'}}".format(test.path.replace("'", "''"))
+    return f"`splits: {{group: {group}}}` keeps what belongs together in one split"
+
+
+def needs_two_splits(op: str, splits: tuple[str, ...], *, given: bool) -> Iterator[OpError]:
+    """Yields the error for a test between splits that is given one."""
+    if len(splits) < 2:
+        help_ = "name two splits or more" if given else "remove the test, or deal the data out with `splits`"
+        message = f"`{op}` compares splits, and there is only `{splits[0]}`"
+        yield OpError("PG700", message, field="split" if given else None, help=help_)

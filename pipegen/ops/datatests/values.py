@@ -1,0 +1,256 @@
+"""Tests of the values: `range`, `shape`, `mean`, `std`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from pipegen.errors import OpError
+from pipegen.lazy import np
+from pipegen.ops.arguments.magnitudes import Range as Bounds
+from pipegen.ops.arguments.magnitudes import checked
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.testing.base import (
+    SLACK,
+    DataTest,
+    Failure,
+    Listed,
+    Outcome,
+    ValueTest,
+    Watch,
+    check_within,
+    many,
+    named,
+    type_of,
+    unknown_feature,
+)
+from pipegen.types import times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipegen.ops.testing.base import Array, Known
+
+
+class Range(ValueTest):
+    """Looks for values outside of a range, and for those that are no numbers."""
+
+    op = "range"
+    examples = ("range: {feature: image, within: [-3, 3]}", "range: {column: age, within: [0, 120]}")
+
+    within: Annotated[Bounds, checked(check_within)]
+    """The least and the greatest value, both included."""
+
+    def watch(self, known: Known) -> Watch:
+        return _Extremes(self)
+
+
+class _Extremes(Watch):
+    """Keeps the least and the greatest value of each split, and the examples that hold one outside."""
+
+    def __init__(self, test: Range) -> None:
+        self.test = test
+        self.seen: dict[str, tuple[int, float, float]] = {}
+        self.wrong: dict[str, list[str]] = {}
+
+    def see(self, split: str, values: Sequence[Array], keys: Sequence[str]) -> None:
+        low, high = self.test.within
+        slack = SLACK * (high - low)
+        flat = values[0].reshape(len(values[0]), math.prod(values[0].shape[1:]))
+        if not flat.shape[1]:
+            return
+        held = ~np.ma.getmaskarray(flat)
+        smallest = np.where(held, flat.data, np.inf) if np.ma.isMaskedArray(flat) else flat
+        largest = np.where(held, flat.data, -np.inf) if np.ma.isMaskedArray(flat) else flat
+        least, most = smallest.min(1).astype(np.float64), largest.max(1).astype(np.float64)
+        inside = (least >= low - slack) & (most <= high + slack)  # neither holds for NaN
+        counted = held.any(1)
+        n, before, after = self.seen.get(split, (0, np.inf, -np.inf))
+        self.seen[split] = n + int(counted.sum()), float(np.fmin.reduce(least, initial=before)), float(np.fmax.reduce(most, initial=after))
+        self.wrong.setdefault(split, []).extend(str(keys[i]) for i in np.flatnonzero(counted & ~inside).tolist())
+
+    def outcome(self) -> Outcome:
+        low, high = self.test.within
+        found = []
+        for split, wrong in self.wrong.items():
+            n, least, most = self.seen[split]
+            if wrong:
+                ends = ["" if least >= low else f"{least:.5g}, below {low:g}", "" if most <= high else f"{most:.5g}, above {high:g}"]
+                reach = " and ".join(end for end in ends if end) or "what is no number"
+                message = f"{self.test.called} reaches {reach}, in {len(wrong):,} of {many(n, 'example')} of `{split}`: {named(wrong)}"
+                found.append(Failure("PG713", message, "within", ()))
+        spans = (
+            f"{s}: {least:.4g} to {most:.4g} in {many(n, 'example')}" if n else f"{s}: no values"
+            for s, (n, least, most) in self.seen.items()
+        )
+        return Outcome("; ".join(spans), tuple(found))
+
+
+class Shape(DataTest):
+    """Compares the shape and the dtype of a feature after the steps, which the types of the compiled plan say without reading any."""
+
+    op = "shape"
+    examples = ("shape: {feature: image, equals: [224, 224, 3]}", "shape: {feature: image, dtype: float32}")
+
+    feature: str
+    """The feature, as the model receives it."""
+    equals: list[Annotated[int, Field(ge=0)] | None] | None = None
+    """The size of each axis of one example, with `null` for one that may have any size."""
+    dtype: Literal["uint8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"] | None = None
+    """The dtype."""
+
+    @model_validator(mode="after")
+    def _something(self) -> Shape:
+        if self.equals is None and self.dtype is None:
+            raise ValueError("give `equals` or `dtype`")
+        return self
+
+    def features(self) -> tuple[str, ...]:
+        return (self.feature,)
+
+    def problems(self, known: Known) -> Iterator[OpError]:
+        problem = unknown_feature(known, self.splits(known.splits), self.feature)
+        if problem is not None:
+            yield problem
+
+    def run(self, data: Listed) -> Outcome:
+        found = []
+        seen = []
+        for split in self.splits(data.known.splits):
+            x = data.known.types[split][self.feature]
+            seen.append(f"{split}: {x.dtype}[{times(x.shape)}]")
+            sides = self.equals
+            if sides is not None and (
+                len(sides) != len(x.shape) or any(a is not None and a != b for a, b in zip(sides, x.shape, strict=True))
+            ):
+                message = f"`{self.feature}` is {_shown(x.shape)} in `{split}`, and not {_shown(sides)}"
+                found.append(Failure("PG719", message, "equals", ("`pipegen explain` shows which step gives the shape",)))
+            if self.dtype is not None and self.dtype != x.dtype:
+                help_ = "`output.dtype` sets that of images, `output.encode` that of labels"
+                found.append(Failure("PG719", f"`{self.feature}` is {x.dtype} in `{split}`, and not {self.dtype}", "dtype", (help_,)))
+        return Outcome("; ".join(seen), tuple(found))
+
+
+def _shown(sides: tuple[int | None, ...] | list[int | None]) -> str:
+    return f"[{', '.join('null' if side is None else str(side) for side in sides)}]"
+
+
+class MomentTest(ValueTest):
+    """A test of a mean, or of a standard deviation."""
+
+    within: Annotated[Bounds, checked(check_within)]
+    """The least and the greatest value that it may have."""
+    per: Literal["all", "channel"] = "all"
+    """Whether `all` values have one, or each `channel` of an image its own, of which every one has to lie within."""
+
+    def problems(self, known: Known) -> Iterator[OpError]:
+        yield from super().problems(known)
+        x = type_of(known, self.splits(known.splits), self.feature or "")
+        if self.per == "channel" and (self.column is not None or (x is not None and not kind_of(x).levels)):
+            yield OpError("PG700", f"{self.called} has no channels", field="per", help="leave `per` out")
+
+    def watch(self, known: Known) -> Watch:
+        x = type_of(known, self.splits(known.splits), self.feature or "")
+        first = x is not None and len(x.shape) == 3 and x.shape[0] in (1, 3, 4) and x.shape[2] not in (1, 3, 4)
+        return Moments(self, (1 if first else -1) if self.per == "channel" else None)
+
+    def value(self, mean: Array, variance: Array) -> Array:
+        """Returns the figure that is tested."""
+        raise NotImplementedError
+
+    @property
+    def noun(self) -> str:
+        """Names the figure."""
+        raise NotImplementedError
+
+
+def _moments(numbers: Array) -> tuple[float, float]:
+    """Returns the mean and the sum of squared deviations of float64 `(n,)`, which it writes into."""
+    mean = float(numbers.mean())
+    numbers -= mean
+    return mean, float(numbers @ numbers)
+
+
+class Moments(Watch):
+    """Gathers means and squared deviations in float64, pairwise.
+
+    Two parts are merged as in T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+    variances", 1979.
+
+    Args:
+        test: The test.
+        axis: The axis of the channels, or `None` for all values together.
+    """
+
+    def __init__(self, test: MomentTest, axis: int | None) -> None:
+        self.test = test
+        self.axis = axis
+        self.parts: dict[str, tuple[float, Any, Any]] = {}
+        self.examples: dict[str, int] = {}
+
+    def see(self, split: str, values: Sequence[Array], keys: Sequence[str]) -> None:
+        numbers: Any = values[0]
+        counted = len(numbers)
+        if np.ma.isMaskedArray(numbers):
+            counted = int((~np.ma.getmaskarray(numbers)).reshape(len(numbers), -1).any(1).sum())
+            numbers = numbers.compressed()
+        self.examples[split] = self.examples.get(split, 0) + counted
+        if not numbers.size:
+            return
+        groups = [numbers] if self.axis is None else np.moveaxis(numbers, self.axis, 0)
+        figures = [_moments(group.astype(np.float64).ravel()) for group in groups]
+        mean, squares = (np.array(column) for column in zip(*figures, strict=True))
+        n = numbers.size / len(figures)
+        n0, mean0, squares0 = self.parts.get(split, (0.0, 0.0, 0.0))
+        change = mean - mean0
+        total = n0 + n
+        self.parts[split] = total, mean0 + change * n / total, squares0 + squares + change**2 * n0 * n / total
+
+    def outcome(self) -> Outcome:
+        low, high = self.test.within
+        seen, found = [], []
+        for split, examples in self.examples.items():
+            if split not in self.parts:
+                seen.append(f"{split}: no values")
+                continue
+            n, mean, squares = self.parts[split]
+            figures = [float(value) for value in self.test.value(mean, squares / n)]
+            shown = ", ".join(f"{figure:.4g}" for figure in figures)
+            seen.append(f"{split}: {shown} over {many(examples, 'example')}")
+            wrong = [i for i, figure in enumerate(figures) if not low <= figure <= high]
+            if wrong:
+                of = f" of channel {', '.join(map(str, wrong))}" if self.axis is not None else ""
+                figure = ", ".join(f"{figures[i]:.5g}" for i in wrong)
+                message = f"the {self.test.noun} of {self.test.called}{of} in `{split}` is {figure}, which is not in {low:g} to {high:g}"
+                found.append(Failure("PG718", message, "within"))
+        return Outcome("; ".join(seen), tuple(found))
+
+
+class Mean(MomentTest):
+    """Measures the mean of a feature, or of a column, in each split."""
+
+    op = "mean"
+    examples = ("mean: {feature: image, within: [-0.2, 0.2], per: channel}", "mean: {column: age, within: [30, 60]}")
+
+    def value(self, mean: Array, variance: Array) -> Array:
+        return mean
+
+    @property
+    def noun(self) -> str:
+        return "mean"
+
+
+class Std(MomentTest):
+    """Measures the standard deviation of a feature, or of a column, in each split; of the values, not an estimate for a population."""
+
+    op = "std"
+    examples = ("std: {feature: image, within: [0.8, 1.2]}",)
+
+    def value(self, mean: Array, variance: Array) -> Array:
+        return np.sqrt(variance)
+
+    @property
+    def noun(self) -> str:
+        return "standard deviation"

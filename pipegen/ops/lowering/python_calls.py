@@ -1,0 +1,174 @@
+"""Calls Python from a graph: a function of the user, a reader of records."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from pipegen.lazy import np, tf
+from pipegen.types import FLOATING, Dim, Interval, times
+
+if TYPE_CHECKING:
+    pass
+
+
+class _Called:
+    """A function that graphs call."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+
+_called: WeakValueDictionary[int, _Called] = WeakValueDictionary()
+"""The functions of the graphs that there are, by number."""
+_numbers = count()
+_OURS = "_pipegen_functions"
+"""The attribute by which a graph keeps its functions."""
+
+
+def numpy_function(function: Callable[..., Any], given: Sequence[Any], types: Any, *, stateful: bool = True) -> Any:
+    """Calls a function on NumPy arrays; for arguments and results see `tf.numpy_function`."""
+    return tf.numpy_function(_by_number(function), given, types, stateful=stateful)
+
+
+def py_function(function: Callable[..., Any], given: Sequence[Any], types: Any) -> Any:
+    """Calls a function on eager tensors; for arguments and results see `tf.py_function`."""
+    return tf.py_function(_by_number(function), given, types)
+
+
+def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls another one and does not hold it: the graph that is being made does. Eagerly it is the function itself."""
+    if tf.executing_eagerly():
+        return function
+    number, called = next(_numbers), _Called(function)
+    _called[number] = called
+    for graph in _being_traced():
+        if not hasattr(graph, _OURS):
+            setattr(graph, _OURS, [])
+        getattr(graph, _OURS).append(called)
+
+    def call(*given: Any) -> Any:
+        found = _called.get(number)
+        if found is None:
+            raise RuntimeError("the pipeline that this graph belongs to is gone; keep the pipeline, or a dataset of it")
+        return found.function(*given)
+
+    return call
+
+
+def _being_traced() -> Iterator[Any]:
+    """Yields the graphs of the functions that are being traced, from the inside."""
+    graph = tf.compat.v1.get_default_graph()
+    while (around := getattr(graph, "outer_graph", None)) is not None:
+        yield graph
+        graph = around
+
+
+_SLACK = 1e-6
+"""How far a float may lie outside a declared range, in widths of it: the rounding that every step is allowed (E1)."""
+_LONGEST = 300
+"""Letters of what a function says when it fails."""
+
+
+class CallFailed(RuntimeError):
+    """A user's function raised something, or broke its declaration. It stands in for whatever was raised, since TensorFlow takes some
+    exceptions for signals of its own: `StopIteration` would end the dataset as if there were no more data."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Holds what a function promises to return.
+
+    Attributes:
+        function: Its name, as the spec has it.
+        dtype: The dtype.
+        shape: Height, width and channels, `None` for a side that varies; or `None` for the shape of the image that it is given.
+        interval: The values, or `None` where nothing is promised.
+        stays: Whether height and width are those of the image that it is given, whatever the shape says.
+    """
+
+    function: str
+    dtype: str
+    shape: tuple[Dim, ...] | None = None
+    interval: Interval | None = None
+    stays: bool = False
+
+
+def call(function: Callable[..., Any], declared: Declared, image: tf.Tensor, words: tf.Tensor | None = None) -> tf.Tensor:
+    """Calls a function on an image.
+
+    It gets arrays of its own, which it may write into, and what it returns is copied, so that it may keep that. What it returns must
+    follow from what it is given: calls of equal arguments may be made once.
+
+    Args:
+        function: Called with `image`, and with a NumPy generator where there are `words`.
+        declared: What it promises, which is checked.
+        image: `(height, width, channels)`.
+        words: int64 `(2,)`, 32 bits each: what the generator is seeded with.
+
+    Raises:
+        UnknownError: TensorFlow's, when the function fails or breaks its promise.
+    """
+    given = [image] if words is None else [image, words]
+    dtype = tf.as_dtype(declared.dtype)
+    try:
+        result = numpy_function(lambda *arrays: _checked(function, declared, *arrays), given, dtype, stateful=False)
+    except CallFailed as failed:  # outside a graph it is called here and now
+        raise tf.errors.UnknownError(None, None, str(failed)) from None
+    result.set_shape(image.shape if declared.shape is None else declared.shape)
+    return result
+
+
+def _checked(function: Callable[..., Any], declared: Declared, image: Any, words: Any = None) -> np.ndarray[Any, Any]:
+    # PCG64 by name, and its seed spelled out: `default_rng` may mean another generator in another NumPy.
+    generators = () if words is None else (np.random.Generator(np.random.PCG64(np.random.SeedSequence([int(w) for w in words]))),)
+    try:
+        result = function(np.array(image), *generators)
+    except (Exception, SystemExit) as error:
+        raise CallFailed(f"`{declared.function}` raised {_told(error)}") from error
+    if not isinstance(result, np.ndarray) and (hasattr(result, "__array__") or hasattr(result, "__array_interface__")):
+        result = np.asarray(result)  # a tensor, or a picture of Pillow's
+    problem = _problem(result, declared, image.shape)
+    if problem is not None:
+        raise CallFailed(f"`{declared.function}` returned {problem}")
+    return np.array(result, order="C")
+
+
+def _told(error: BaseException) -> str:
+    """An exception in one line, with the line of the function that it came from."""
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # less our own
+    return text[:_LONGEST] + (f" ({frames[0].filename}:{frames[0].lineno})" if frames else "")
+
+
+def _problem(result: Any, declared: Declared, entered: tuple[int, ...]) -> str | None:
+    """Says how a result breaks its declaration."""
+    if not isinstance(result, np.ndarray):
+        return f"{'nothing' if result is None else f'a `{type(result).__name__}`'}, and has to return a NumPy array"
+    if result.dtype.name != declared.dtype:
+        return f"{result.dtype.name}, and its step declares {declared.dtype}; `.astype({declared.dtype!r})` at its end would do"
+    shape = entered if declared.shape is None else declared.shape
+    if len(result.shape) != len(shape) or any(d is not None and d != n for d, n in zip(shape, result.shape, strict=True)):
+        if declared.shape is None:
+            return f"an array of {_sides(result.shape)} for an image of {_sides(entered)}, and its step declares no other `shape`"
+        return f"an array of {_sides(result.shape)}, and its step declares {_sides(shape)}"
+    if declared.stays and result.shape[:2] != entered[:2]:
+        return f"an array of {_sides(result.shape)} for an image of {_sides(entered)}, and its step declares `moves_pixels: false`"
+    interval = declared.interval
+    if interval is None or not result.size:
+        return None
+    low, high = float(result.min()), float(result.max())
+    slack = _SLACK * interval.width if declared.dtype in FLOATING else 0.0
+    if interval.low - slack <= low and high <= interval.high + slack:
+        return None
+    found = "values that are no numbers" if low != low else f"values from {low:g} to {high:g}"
+    return f"{found}, and its step declares values from {interval.low:g} to {interval.high:g}"
+
+
+def _sides(shape: tuple[Dim, ...]) -> str:
+    return times(shape) or "no dimension"

@@ -1,0 +1,193 @@
+"""Means and spreads of images, and ZCA whitening."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from pipegen.errors import DataError
+from pipegen.lazy import np, tf
+from pipegen.ops.arguments.learned import Moments, Whitening
+from pipegen.ops.lowering.linear import as_float32, product, working
+
+
+def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The mean and the standard deviation of each image over all its pixels and channels, float64 `(n,)`.
+
+    Sums of whole numbers and of their squares are exact in whatever order; floats are summed in float64, the distances from
+    the mean in a second pass. Line is added to line first, which costs XLA a fraction of adding one value to the next.
+
+    Args:
+        images: `(n, height, width, channels)`; a side is below 2^15, so that the squares of a column of bytes fit 32 bits.
+    """
+    height, width, channels = (tf.shape(images)[a] if images.shape[a] is None else images.shape[a] for a in (1, 2, 3))
+    lines = tf.reshape(images, [-1, height, width * channels])
+    exact = tf.int32 if images.dtype == tf.uint8 else tf.float64
+    count = tf.cast(height * width * channels, tf.float64)
+
+    def mean_of(values: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_sum(tf.cast(tf.reduce_sum(values, 1), tf.float64), 1) / count
+
+    x = tf.cast(lines, exact)
+    mean = mean_of(x)
+    if images.dtype.is_integer:
+        return mean, tf.sqrt(tf.maximum(mean_of(x * x) - mean * mean, 0.0))
+    return mean, tf.sqrt(mean_of(tf.square(x - mean[:, None, None])))
+
+
+def channel_moments(image: tf.Tensor) -> tf.Tensor:
+    """Count, mean and sum of squared distances from it of each channel of one image, float64 `(3, 1, channels)`.
+
+    Args:
+        image: `(height, width, channels)`.
+    """
+    x = tf.cast(image, tf.float64)
+    count = tf.cast(tf.shape(image)[0] * tf.shape(image)[1], tf.float64)
+    mean = tf.reduce_sum(x, [0, 1]) / count
+    squares = tf.reduce_sum(tf.square(x - mean), [0, 1])
+    return tf.stack([tf.fill(tf.shape(mean), count), mean, squares])[:, None, :]
+
+
+def gathered(batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
+    """All moments together.
+
+    Args:
+        batches: What `channel_moments` gives of images, stacked: float64 `(n, 3, 1, channels)` each.
+
+    Raises:
+        ValueError: When there is no image.
+    """
+    from pipegen.ops.arguments.learned import Moments
+
+    total: Moments | None = None
+    for batch in batches:
+        parts = [Moments(round(count[0]), tuple(mean), tuple(squares)) for count, mean, squares in batch[:, :, 0, :].tolist()]
+        total = Moments.of(parts if total is None else [total, *parts])
+    return total if total is not None else Moments.of(())
+
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_ROWS = 1024
+"""Images whose products are added up at a time: of a few, adding the matrices would take longer than the products."""
+
+
+class Covariance:
+    """The mean and the covariance of vectors, from one pass over blocks of them.
+
+    A block is centred on its own mean. With n vectors seen and m in the block, whose means lie d apart, the sum of the products
+    grows by those of the block and by d dᵀ · nm / (n + m) (T. Chan, G. Golub and R. LeVeque, Updating Formulae and a Pairwise
+    Algorithm for Computing Sample Variances, 1979): no product of large values is ever subtracted from another.
+
+    Attributes:
+        count: Vectors seen.
+        mean: Their mean, float64 `(values,)`.
+        products: The sum of the products of their distances from it, float64 `(values, values)`.
+    """
+
+    def __init__(self, values: int) -> None:
+        self.count = 0
+        self.mean = np.zeros(values)
+        self.products = np.zeros((values, values))
+
+    def add(self, block: Array) -> None:
+        """Take in float64 `(n, values)`.
+
+        Raises:
+            DataError: For values that are not finite.
+        """
+        n, total = len(block), self.count + len(block)
+        own = block.mean(0)
+        if not np.isfinite(own).all():
+            raise DataError("images of the training split hold values that are not finite, so that they cannot be whitened")
+        apart = own - self.mean
+        rows = np.concatenate([block - own, apart[None] * np.sqrt(self.count * n / total)])
+        self.products += rows.T @ rows
+        self.mean += apart * (n / total)
+        self.count = total
+
+
+def fitted(batches: Iterable[Array], epsilon: float, *, by_channel: bool) -> Whitening:
+    """The transform that whitens the images of a stream.
+
+    Args:
+        batches: float64 `(n, height, width, channels)` each.
+        epsilon: See `zca`.
+        by_channel: Whether each channel has one mean.
+
+    Raises:
+        ValueError: When there is no image.
+        DataError: When a value is not finite.
+    """
+    found: Covariance | None = None
+    waiting: list[Array] = []
+    channels = 1
+    for batch in batches:
+        rows, channels = batch.reshape(len(batch), -1), batch.shape[-1]
+        found = found or Covariance(rows.shape[1])
+        waiting.append(rows)
+        if sum(map(len, waiting)) >= _ROWS:
+            found.add(np.concatenate(waiting))
+            waiting = []
+    if found is None:
+        raise ValueError("there are no images to take the covariance of")
+    if waiting:
+        found.add(np.concatenate(waiting))
+    return zca(found, epsilon, channels if by_channel else None)
+
+
+def zca(found: Covariance, epsilon: float, channels: int | None = None) -> Whitening:
+    """The whitening transform that turns images least: U · diag(1 / √(variance + epsilon)) · Uᵀ, of the covariance U · diag(variance) · Uᵀ.
+
+    See A. Bell and T. Sejnowski, The "Independent Components" of Natural Scenes are Edge Filters (1997), and A. Kessy, A. Lewin and
+    K. Strimmer, Optimal Whitening and Decorrelation (2018).
+
+    Args:
+        found: The covariance.
+        epsilon: Added to the variances.
+        channels: Subtract from each value the mean of its channel, of which there are so many, and take products around it; by
+            default each value's own mean.
+    """
+    matrix, mean = found.products, found.mean  # the matrix is worked on in place: it may take much of the memory
+    matrix /= found.count
+    if channels is not None:
+        mean = np.tile(mean.reshape(-1, channels).mean(0), len(mean) // channels)
+        apart = found.mean - mean
+        matrix += np.outer(apart, apart)
+    variances, vectors = np.linalg.eigh(matrix)
+    variances = np.maximum(variances, 0.0)  # rounding may leave the smallest just below
+    np.matmul(vectors / np.sqrt(variances + epsilon), vectors.T, out=matrix)
+    return Whitening.of(found.count, epsilon, mean, matrix.astype(np.float32), variances)
+
+
+_TENSORS: WeakKeyDictionary[Whitening, tuple[tf.Tensor, ...]] = WeakKeyDictionary()
+"""One copy of each matrix for all kernels of a process."""
+
+
+def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
+    """Whitened images, float32: one product of matrices for a batch. Without numbers, NaN.
+
+    Args:
+        images: `(n, height, width, channels)` with known sides.
+        numbers: The transform.
+    """
+    if numbers is None:
+        return tf.fill(tf.shape(images), tf.constant(float("nan")))
+    shift, matrix, rest = (tf.cast(part, working(images)) for part in _tensors(numbers))
+    rows = tf.reshape(tf.cast(images, working(images)), [-1, len(numbers.mean)])
+    return as_float32(tf.reshape(product(rows - shift, matrix) + rest, [-1, *images.shape[1:]]))
+
+
+def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:
+    """Returns what is subtracted, rounded so that a byte's distance from it is exact; the matrix; and what the rounding comes to behind it.
+
+    They are tensors outside any graph, which functions take as arguments: as a constant, each program would have a copy of the
+    matrix in it.
+    """
+    if numbers not in _TENSORS:
+        shift = np.round(numbers.mean * 256.0) / 256.0
+        rest = (shift - numbers.mean) @ numbers.matrix
+        with tf.init_scope(), tf.device("CPU:0"):
+            _TENSORS[numbers] = (tf.constant(shift, tf.float32), tf.constant(numbers.matrix), tf.constant(rest, tf.float32))
+    return _TENSORS[numbers]

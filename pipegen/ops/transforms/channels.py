@@ -1,0 +1,165 @@
+"""Drop, shift and shuffle the channels of images."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from pipegen.errors import OpError
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, delta_lints, needs_one, symmetric_range
+from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+from pipegen.ops.families.uniform import UniformColour
+from pipegen.ops.lowering.colours import ORDERS, gains, reorder, shift
+from pipegen.ops.lowering.linear import choice, uniform
+from pipegen.types import FeatureType
+
+Count = Annotated[int, Field(ge=1, le=2)]
+
+
+class RandomChannelDrop(ColourTransform):
+    """Sets one or two of red, green and blue to 0; every choice of as many channels is as likely as another.
+
+    It is Albumentations' `ChannelDropout`.
+    """
+
+    op = "random_channel_drop"
+    random = True
+    min_channels = 3
+    examples = (
+        Example("random_channel_drop: {probability: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_channel_drop: {count: [1, 2]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    count: Count | tuple[Count, Count] = 1
+    """How many of the three channels are dropped; a pair is the range, both ends included."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> RandomChannelDrop:
+        low, high = self._range()
+        if low > high:
+            raise ValueError(f"`count` is a range [low, high], but {low} is above {high}")
+        return self
+
+    def _range(self) -> tuple[int, int]:
+        return self.count if isinstance(self.count, tuple) else (self.count, self.count)
+
+    def num_draws(self) -> int:
+        return 2
+
+    def mixes_channels(self) -> bool:
+        return False
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Says of each channel whether it is dropped: `dropped`, three truth values."""
+        low, high = self._range()
+        count = low + choice(u[..., 0], high - low + 1)
+        rank = tf.gather(tf.constant(ORDERS), choice(u[..., 1], len(ORDERS)))
+        return {"dropped": rank < count[..., None]}
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        stays = 1.0 - tf.cast(self.drawn(u)["dropped"], tf.float64)
+        return gains(tf.unstack(stays, num=3, axis=-1)[:channels])
+
+
+class RandomChannelShift(UniformColour):
+    """Adds an amount drawn uniformly to every value of an image: y = x + delta, the same for all channels or one for each.
+
+    By default it is the `channel_shift_range` of Keras' `ImageDataGenerator`: one amount for the whole image. That one
+    clips to the least and the greatest value that the image at hand has; here the run of colour steps is clipped to the
+    values that any image can have, so that bright images get brighter too. With `per_channel: true` each channel gets
+    an amount of its own, which tints the image.
+    """
+
+    op = "random_channel_shift"
+    examples = (
+        Example("random_channel_shift: {delta: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_channel_shift: {delta: [0, 20], per_channel: true}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    delta: Annotated[Magnitude, AROUND_ZERO]
+    """What is added, in the units of the incoming values: 30 means from -30 to 30, a pair is the range."""
+    per_channel: bool = False
+    """Draw an amount for each channel, instead of one for all."""
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        return delta_lints(self.op, "delta", self.delta, x)
+
+    def num_draws(self) -> int:
+        return 3 if self.per_channel else 1
+
+    def takes(self, channels: int) -> bool:
+        """Any number of channels that get one amount; gray and RGB where each gets its own."""
+        return not self.per_channel or super().takes(channels)
+
+    def mixes_channels(self) -> bool:
+        return False
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        amounts = uniform(u, symmetric_range(self.delta))
+        return {"delta": amounts if self.per_channel else amounts[..., 0]}
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        delta = self.drawn(u)["delta"]
+        return {"delta": delta[..., : shape[2]] if self.per_channel else delta}
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        delta = self.drawn(u)["delta"]
+        return shift([delta[..., c] if self.per_channel else delta for c in range(channels)])
+
+
+class RandomChannelShuffle(ColourTransform):
+    """Puts red, green and blue into another order; each of the six, the one that was among them, is as likely as another."""
+
+    op = "random_channel_shuffle"
+    random = True
+    min_channels = 3
+    examples = (
+        Example("random_channel_shuffle", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_channel_shuffle: {probability: 0.3}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    def num_draws(self) -> int:
+        return 1
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Names the channel that each comes from: `order`, three numbers."""
+        return {"order": tf.gather(tf.constant(ORDERS), choice(u[..., 0], len(ORDERS)))}
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return reorder(choice(u[..., 0], len(ORDERS)))
+
+
+class RandomRgbShift(UniformColour):
+    """Adds an amount drawn uniformly to each of red, green and blue, from a range for each: y = x + amount.
+
+    It is Albumentations' `RGBShift`. A channel without a range stays as it is. (`random_channel_shift` draws for every channel from
+    one range.)
+    """
+
+    op = "random_rgb_shift"
+    min_channels = 3
+    examples = (
+        Example("random_rgb_shift: {red: 20, green: 10, blue: 20}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_rgb_shift: {blue: [-40, 0], probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    red: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    """What is added to red, in the units of the incoming values: 20 means from -20 to 20, a pair is the range."""
+    green: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    """What is added to green, likewise."""
+    blue: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    """What is added to blue, likewise."""
+
+    _given = needs_one("red", "green", "blue")
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        return tuple(lint for name in ("red", "green", "blue") for lint in delta_lints(self.op, name, getattr(self, name), x))
+
+    def mixes_channels(self) -> bool:
+        return False
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        # `takes` lets gray images in as far as `min_channels`, where nobody asks what three amounts do to one channel.
+        return shift(list(self.drawn(u).values())[:channels])

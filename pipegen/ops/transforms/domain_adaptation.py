@@ -1,0 +1,293 @@
+"""Give images the look of others: their histogram, their low frequencies, their stain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pipegen.errors import OpError
+from pipegen.lazy import np, tf
+from pipegen.ops.arguments.magnitudes import (
+    AROUND_ONE,
+    AROUND_ZERO,
+    Magnitude,
+    Odd,
+    Range,
+    Span,
+    check_magnitude,
+    check_pair,
+    check_range,
+    checked,
+    factor_lints,
+    span_range,
+)
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.lookup_tables import LookupTableTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.references import ReferenceTransform
+from pipegen.ops.families.uniform import RgbTransform
+from pipegen.ops.lowering.filters import rounded_shift, sides
+from pipegen.ops.lowering.linear import choice, uniform
+from pipegen.types import FeatureType
+
+_BITS = 12
+
+
+class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
+    """Gives each channel of an image the histogram of one of the reference images, each as likely, or its mean and deviation; the result is
+    blended with the image by a share that is drawn uniformly.
+
+    With `match: histogram`, a value becomes the one of the reference below which as large a share of the pixels lies, between two of its
+    values by a straight line: scikit-image's `match_histograms`, and Albumentations' `HistogramMatching`. With `match: moments`, it becomes
+    (x - mean) / std · std of the reference + its mean. Both are a table of the image's histogram, in whole numbers of 12 more bits.
+    """
+
+    op = "random_histogram_matching"
+    random = True
+    needs_histogram = True
+    examples = (
+        Example("random_histogram_matching: {references: styles/}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example(
+            "random_histogram_matching: {references: 'styles/*.jpg', match: moments, share: [0.2, 0.8], probability: 0.5}",
+            IMAGE_224,
+            "uint8[224×224×3] in [0, 255]",
+        ),
+    )
+
+    match: Literal["histogram", "moments"] = "histogram"
+    """What is taken from the reference: the whole `histogram`, or its `moments`, mean and standard deviation."""
+    share: Annotated[Range, checked(check_range, 0, 1)] = (0.5, 1.0)
+    """The range of the share of what is matched, from 0, the image itself, to 1."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """uint8 of any value, of gray or RGB."""
+        y = super().infer(x)
+        if x.channels not in (1, 3):
+            raise OpError("PG205", f"`{self.op}` works on 1 or 3 channels, and gets {x.channels}")
+        return y
+
+    def num_draws(self) -> int:
+        return 2
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`share`, and `reference`: which of them, in an order that their content decides."""
+        return {"share": uniform(u[..., 0], self.share), "reference": choice(u[..., 1], len(self.pictures(3)))}
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        counts = tf.cast(histogram, tf.int64)
+        drawn = self.drawn(u)
+        known = _histograms(self.pictures(int(counts.shape[1])))
+        matched = (_matched if self.match == "histogram" else _moved)(counts, tf.gather(tf.constant(known), drawn["reference"]))
+        share = tf.cast(tf.round(drawn["share"] * float(1 << _BITS)), tf.int64)[:, None, None]
+        values = tf.range(256, dtype=tf.int64) * (1 << _BITS)
+        half = 1 << (2 * _BITS - 1)
+        blended = (values * ((1 << _BITS) - share) + matched * share + half) // (1 << (2 * _BITS))
+        return tf.cast(tf.clip_by_value(blended, 0, 255), tf.int32)
+
+
+def _histograms(pictures: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Counts the values of each channel of each reference: int64 `(references, channels, 256)`."""
+    counted = [[np.bincount(picture[..., c].ravel(), minlength=256) for c in range(picture.shape[-1])] for picture in pictures]
+    return np.array(counted, np.int64)
+
+
+def _matched(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
+    """Computes what each value becomes by the histogram, in 1/4096: int64 `(n, channels, 256)` from two histograms of that shape."""
+    size, own = (tf.reduce_sum(part, -1, keepdims=True) for part in (theirs, counts))
+    # Shares of the pixels over a common denominator: with references of at most 2^16 pixels, all products stay below 2^63.
+    wanted, reached = tf.cumsum(counts, -1) * size, tf.cumsum(theirs, -1) * own
+    above = tf.reduce_sum(tf.cast(reached[..., None, :] < wanted[..., :, None], tf.int32), -1)
+    above = tf.minimum(above, 255)
+    first = tf.gather(_present_before(theirs, tf.range(256)), above, batch_dims=2)
+    there = first >= 0
+    low = tf.where(there, first, above)
+    at_low, at_high = (tf.gather(reached, place, batch_dims=2) for place in (low, above))
+    span = tf.maximum(at_high - at_low, 1)
+    between = tf.cast(above - low, tf.int64) * (wanted - at_low) * (1 << _BITS) // span
+    return tf.cast(low, tf.int64) * (1 << _BITS) + tf.where(there, between, 0)
+
+
+def _present_before(counts: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """The nearest smaller value that a histogram has any of, int32 `(n, channels, 256)`; -1 where there is none."""
+    own = tf.where(counts > 0, values, -1)
+    # The greatest of those up to each place, by doubling steps.
+    step = 1
+    while step < 256:
+        own = tf.maximum(own, tf.pad(own[..., :-step], [[0, 0], [0, 0], [step, 0]], constant_values=-1))
+        step *= 2
+    return tf.pad(own[..., :-1], [[0, 0], [0, 0], [1, 0]], constant_values=-1)
+
+
+def _moved(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
+    """Computes what each value becomes by mean and standard deviation, in 1/4096."""
+    (mean, std), (to, wide) = _moments(counts), _moments(theirs)
+    values = tf.range(256, dtype=tf.float64)
+    scale = tf.where(std > 0, wide / tf.where(std > 0, std, 1.0), 0.0)
+    return tf.cast(tf.round(((values - mean) * scale + to) * float(1 << _BITS)), tf.int64)
+
+
+def _moments(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    weights, values = tf.cast(counts, tf.float64), tf.range(256, dtype=tf.float64)
+    size = tf.reduce_sum(weights, -1, keepdims=True)
+    mean = tf.reduce_sum(weights * values, -1, keepdims=True) / size
+    return mean, tf.sqrt(tf.reduce_sum(weights * tf.square(values - mean), -1, keepdims=True) / size)
+
+
+class RandomFourierAdaptation(ReferenceTransform, NeighbourhoodTransform):
+    """Puts the amplitudes of the low frequencies of one of the reference images, each as likely, in the place of the image's own: Fourier
+    domain adaptation, Albumentations' `FDA`. Phases stay, and with them what is where.
+
+    Low are the frequencies from -b to b - 1 along both axes, where b is the shorter side times a share that is drawn uniformly, rounded
+    down; a b of 0 leaves an image as it is. The references are brought to the image's size, bilinear. It is computed in float64 and
+    rounded to bytes, by TensorFlow's own transform and not by XLA.
+
+    Source: Yang, Soatto, "FDA: Fourier Domain Adaptation for Semantic Segmentation" (2020).
+    """
+
+    op = "random_fourier_adaptation"
+    random = True
+    on_bytes = True
+    on_host = True
+    examples = (
+        Example("random_fourier_adaptation: {references: styles/}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_fourier_adaptation: {references: styles/, beta: [0, 0.3]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    beta: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.5)] = (0.0, 0.1)
+    """The range of the share of the shorter side that is low, from 0 to 0.5."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """uint8 of any value, of gray or RGB."""
+        y = super().infer(x)
+        if x.channels not in (1, 3):
+            raise OpError("PG205", f"`{self.op}` works on 1 or 3 channels, and gets {x.channels}")
+        return y
+
+    def idle(self) -> bool:
+        return super().idle() or span_range(self.beta)[1] == 0
+
+    def weight(self) -> float:
+        return 25.0
+
+    def num_draws(self) -> int:
+        return 2
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`beta`, and `reference`: which of them, in an order that their content decides."""
+        return {"beta": uniform(u[..., 0], span_range(self.beta)), "reference": choice(u[..., 1], len(self.pictures(3)))}
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        drawn = self.drawn(u)
+        shorter = tf.cast(tf.minimum(height, width), tf.float64)
+        return tf.cast(tf.floor(drawn["beta"] * shorter), tf.int32), drawn["reference"]
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        border, reference = given
+        height, width, channels = sides(images)
+        pictures = [tf.image.resize(picture, (height, width)) for picture in self.pictures(channels)]
+        theirs = tf.abs(_spectra(tf.stack(pictures)))
+        own = _spectra(images)
+        size = tf.abs(own)
+        low = _low(height, border)[:, None, :, None] & _low(width, border)[:, None, None, :]
+        amplitude = tf.where(low, tf.gather(theirs, reference), size)
+        phase = own / tf.cast(tf.maximum(size, 1e-300), tf.complex128)
+        mixed = tf.where(size > 0, tf.cast(amplitude, tf.complex128) * phase, tf.cast(amplitude, tf.complex128))
+        pixels = tf.transpose(tf.math.real(tf.signal.ifft2d(mixed)), [0, 2, 3, 1])
+        return tf.cast(tf.clip_by_value(tf.round(pixels), 0.0, 255.0), tf.uint8)
+
+
+def _spectra(images: tf.Tensor) -> tf.Tensor:
+    """The transform of each channel: complex128 `(n, channels, height, width)`."""
+    return tf.signal.fft2d(tf.cast(tf.transpose(tf.cast(images, tf.float64), [0, 3, 1, 2]), tf.complex128))
+
+
+def _low(length: int | tf.Tensor, border: tf.Tensor) -> tf.Tensor:
+    """Returns which frequencies along an axis are low for each example: bool `(n, length)`."""
+    place = tf.range(length)
+    frequency = tf.where(place < (length + 1) // 2, place, place - length)
+    return (frequency >= -border[:, None]) & (frequency < border[:, None])
+
+
+_ONE = 1 << _BITS
+_STAINS = ((0.650, 0.704, 0.286), (0.072, 0.990, 0.105), (0.268, 0.570, 0.776))
+"""Optical density in red, green and blue of haematoxylin, eosin and what is left (Ruifrok and Johnston 2001)."""
+_DARKEST = 6 * _ONE
+"""The largest optical density that is told apart: 255 / e^6 is less than a level."""
+
+
+class RandomStain(RgbTransform):
+    """Changes the amounts of haematoxylin and of eosin on images of tissue, each by a factor and an amount drawn uniformly.
+
+    Colours become optical densities, -ln((x + 1) / 256), and those the amounts of the two stains and of a third, by the vectors of Ruifrok
+    and Johnston; back likewise. Arithmetic is in whole numbers of 12 bits, and grays do not stay gray.
+
+    Source: Tellez, Balkenhol, Otte-Höller et al., "Whole-Slide Mitosis Detection in H&E Breast Histology Using PHH3 as a Reference to Train
+    Distilled Stain-Invariant Convolutional Networks" (2018).
+    """
+
+    op = "random_stain"
+    symmetric = True
+    factors = frozenset({"factor"})
+    examples = (
+        Example("random_stain: {factor: 0.2, delta: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=3.0)] = 0.2
+    """What the amount of each stain is multiplied by: 0.2 means from 0.8 to 1.2, a pair is the range."""
+    delta: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -2, 2)] = 0.0
+    """What is added to it, in units of optical density: 0.1 means from -0.1 to 0.1, a pair is the range."""
+
+    def weight(self) -> float:
+        return 1.2
+
+    def num_draws(self) -> int:
+        return 4
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`factor_1` and `delta_1` of haematoxylin, `factor_2` and `delta_2` of eosin."""
+        found: dict[str, tf.Tensor] = {}
+        for stain in range(2):
+            own = super().drawn(u[..., 2 * stain : 2 * stain + 2])
+            found |= {f"{name}_{stain + 1}": value for name, value in own.items()}
+        return found
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        drawn = self.drawn(u)
+        one, zero = tf.ones_like(u[:, 0]), tf.zeros_like(u[:, 0])
+        factors = tf.stack([drawn["factor_1"], drawn["factor_2"], one], -1)
+        deltas = tf.stack([drawn["delta_1"], drawn["delta_2"], zero], -1)
+        stains = np.array(_STAINS) / np.linalg.norm(_STAINS, axis=1, keepdims=True)
+        apart = tf.constant(np.linalg.inv(stains), tf.float64)
+        matrix = tf.reduce_sum((apart[None] * factors[:, None, :])[..., None] * tf.constant(stains, tf.float64), 2)
+        offset = tf.reduce_sum(deltas[..., None] * tf.constant(stains, tf.float64), 1)
+        return tuple(tf.cast(tf.round(part * float(_ONE)), tf.int32) for part in (matrix, offset))
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return (_densities,)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        darkest = tf.clip_by_value(given[0], 0, _DARKEST)
+        return tf.gather(tf.constant(_levels(), tf.uint8), tf.bitwise.right_shift(darkest, 2))
+
+
+def _densities(images: tf.Tensor, matrix: tf.Tensor, offset: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Returns the optical density of each value that leaves, int32 of the images' shape, in 1/4096."""
+    density = tf.gather(tf.constant(_logs(), tf.int32), tf.cast(images, tf.int32))
+    channels = []
+    for to in range(3):
+        total = sum((density[..., i] * matrix[:, i, to, None, None] for i in range(3)), 0)
+        channels.append(rounded_shift(total, _BITS) + offset[:, to, None, None])
+    return (tf.stack(channels, -1),)
+
+
+@cache
+def _logs() -> tuple[int, ...]:
+    return tuple(np.rint(-np.log((np.arange(256) + 1) / 256) * _ONE).astype(int).tolist())
+
+
+@cache
+def _levels() -> tuple[int, ...]:
+    """The level of each density in 1/1024."""
+    return tuple(np.clip(np.rint(256 * np.exp(-np.arange(_DARKEST // 4 + 1) / (_ONE // 4)) - 1), 0, 255).astype(int).tolist())

@@ -1,0 +1,383 @@
+"""Change the light on images: its colour, how strong it is where, and shadows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipegen.diagnostics.advice import write
+from pipegen.errors import OpError
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import (
+    AROUND_ZERO,
+    Level,
+    Magnitude,
+    Span,
+    check_magnitude,
+    check_pair,
+    check_range,
+    checked,
+    level_range,
+    most,
+    needs_one,
+    span_range,
+)
+from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+from pipegen.ops.families.uniform import ByteTransform, UniformColour
+from pipegen.ops.lowering.colours import BITS, ONE, gains, over, plasma, shares, shift
+from pipegen.ops.lowering.filters import rounded_shift, sides
+from pipegen.ops.lowering.linear import normal, radians
+from pipegen.ops.lowering.random import key_of
+from pipegen.types import FeatureType
+
+_STEP = 500
+_HOTTEST = 15_000
+_LIGHTS: dict[str, tuple[int, tuple[tuple[int, int, int], ...]]] = {
+    "blackbody": (3_000, (
+        (6743, 4029, 13), (6281, 4241, 1665), (5919, 4372, 2513), (5623, 4457, 3154), (5376, 4515, 3672), (5163, 4555, 4103),
+        (4979, 4584, 4468), (4816, 4604, 4782), (4672, 4619, 5053), (4542, 4630, 5289), (4426, 4638, 5497), (4320, 4644, 5681),
+        (4223, 4648, 5844), (4135, 4651, 5990), (4054, 4653, 6121), (3980, 4654, 6239), (3911, 4655, 6346), (3847, 4656, 6444),
+        (3787, 4656, 6532), (3732, 4656, 6613), (3680, 4655, 6688), (3632, 4655, 6756), (3586, 4655, 6820), (3544, 4654, 6878),
+        (3503, 4653, 6933),
+    )),
+    "daylight": (4_000, (
+        (5829, 4421, 2288), (5510, 4514, 2948), (5246, 4576, 3488), (5021, 4618, 3941), (4826, 4646, 4325), (4654, 4667, 4654),
+        (4502, 4681, 4938), (4364, 4692, 5186), (4240, 4700, 5403), (4127, 4705, 5594), (4023, 4709, 5763), (3928, 4713, 5914),
+        (3839, 4715, 6049), (3757, 4716, 6171), (3681, 4717, 6281), (3609, 4718, 6380), (3543, 4719, 6472), (3480, 4719, 6555),
+        (3421, 4719, 6631), (3365, 4719, 6702), (3313, 4719, 6766), (3263, 4719, 6826), (3217, 4719, 6882),
+    )),
+}  # fmt: skip
+"""For each kind of light, the least temperature in kelvins, and red, green and blue of the light there and every 500 kelvins on."""
+
+
+class RandomColorTemperature(UniformColour):
+    """Multiplies red and blue as if a white scene stood in light of another temperature, drawn uniformly: Planckian jitter.
+
+    Light of a black body, or daylight, has a colour for each temperature; red and blue are multiplied by its red and
+    blue over its green, which stays. Low temperatures are warm and reddish, high ones cold and bluish; images change least near
+    6500 K. Between temperatures that are multiples of 500 K, colours are read off straight lines.
+
+    Source: Zini, Gomez-Villa, Buzzelli, Twardowski, Bagdanov, van de Weijer, "Planckian Jitter: countering the color-crippling
+    effects of color jitter on self-supervised training" (2023), whose colours these are; Albumentations' `PlanckianJitter`.
+    """
+
+    op = "random_color_temperature"
+    min_channels = 3
+    examples = (
+        Example("random_color_temperature", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_color_temperature: {kelvins: [5000, 8000], light: daylight}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    kelvins: Annotated[Span, checked(check_pair), checked(check_range, 3_000, _HOTTEST)] = (4_000.0, 12_000.0)
+    """The range of the temperature, in kelvins: from 3000 to 15000, of daylight from 4000."""
+    light: Literal["blackbody", "daylight"] = "blackbody"
+    """What shines: a `blackbody` such as a lamp's wire, or `daylight`."""
+
+    @model_validator(mode="after")
+    def _known(self) -> RandomColorTemperature:
+        coldest, least = _LIGHTS[self.light][0], span_range(self.kelvins)[0]
+        if least < coldest:
+            raise ValueError(f"`kelvins` of `light: {self.light}` must be at least {coldest}, got {least:g}")
+        return self
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {"kelvins": span_range(self.kelvins)}
+
+    def mixes_channels(self) -> bool:
+        return False
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        coldest, colours = _LIGHTS[self.light]
+        place = (self.drawn(u)["kelvins"] - float(coldest)) / float(_STEP)
+        left = tf.cast(tf.clip_by_value(tf.floor(place), 0.0, float(len(colours) - 2)), tf.int32)
+        share = (place - tf.cast(left, tf.float64))[..., None]
+        known = tf.constant(colours, tf.float64)
+        red, green, blue = tf.unstack((1.0 - share) * tf.gather(known, left) + share * tf.gather(known, left + 1), num=3, axis=-1)
+        return gains([red / green, tf.ones_like(green), blue / green][:channels])
+
+
+_VALUES = (0.2175, 0.0188, 0.0045)
+_VECTORS = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203))
+"""The eigenvalues and, a row for each channel, eigenvectors of the colours of ImageNet's pixels, with values from 0 to 1."""
+
+
+class RandomPcaLighting(ColourTransform):
+    """Adds one colour to every pixel, drawn along the principal components of the colours of photographs (AlexNet).
+
+    For each of the three components a number is drawn, normal of mean 0 and standard deviation `std`; the sum of the
+    components, each times its number and its eigenvalue, is added to (R, G, B). So most of it is brightness, and some a
+    warmer or colder light. The components are those of ImageNet, as published with most implementations.
+
+    Source: Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural networks" (2012), whose 0.1 is
+    for values from 0 to 1: on bytes it is 25.5. (Albumentations' `FancyPCA` finds the components of each image.)
+    """
+
+    op = "random_pca_lighting"
+    random = True
+    min_channels = 3
+    examples = (
+        Example("random_pca_lighting: {std: 25.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+        Example("random_pca_lighting: {std: 60, probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    )
+
+    std: Annotated[Level, checked(check_range, 0)]
+    """The standard deviation of the numbers that are drawn, in the units of the incoming values; light changes by a fifth of it."""
+
+    def idle(self) -> bool:
+        return super().idle() or level_range(self.std) == (0, 0)
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        largest = level_range(self.std)[1]
+        if x.interval is None or not 0 < largest * _VALUES[0] < x.interval.width / 1000:
+            return ()
+        message = f"`{self.op}` with `std` {largest:g} hardly changes values in {x.interval}"
+        help_ = write(f"std: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
+        return (OpError("PG510", message, field="std", help=help_),)
+
+    def num_draws(self) -> int:
+        return 3
+
+    def mixes_channels(self) -> bool:
+        return False
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Names what is added to each channel: `red`, `green` and `blue`."""
+        along = normal(u) * tf.convert_to_tensor(self.std, tf.float64) * tf.constant(_VALUES, tf.float64)
+        added = [along[..., 0] * a + along[..., 1] * b + along[..., 2] * c for a, b, c in _VECTORS]
+        return dict(zip(("red", "green", "blue"), added, strict=True))
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return shift(list(self.drawn(u).values())[:channels])
+
+
+_BITS = 12
+_ONE = 1 << _BITS
+
+
+class RandomIllumination(ByteTransform):
+    """Multiplies each pixel by 1 plus the drawn intensity times a pattern from 0 to 1: light that changes over the image.
+
+    The pattern is a ramp in a direction that is drawn (`linear`), a bell around a place that is drawn (`spot`, with a standard deviation of
+    a third of the shorter side), or the distance from one of the corners (`corner`). An intensity below 0 darkens. Arithmetic is in whole
+    numbers, clipped.
+    """
+
+    op = "random_illumination"
+    examples = (
+        Example("random_illumination: {intensity: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_illumination: {intensity: [0.1, 0.4], pattern: spot, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    intensity: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 4)] = 0.2
+    """How much lighter it becomes at most, as a share of each value: 0.2 means from -0.2 to 0.2, a pair is the range; from -1 to 4."""
+    pattern: Literal["linear", "spot", "corner"] = "linear"
+    """How the light changes over the image."""
+
+    def weight(self) -> float:
+        return 0.4
+
+    def num_draws(self) -> int:
+        return 3
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`intensity`, and where light comes from: `degrees`, anticlockwise from the right; or `x` and `y` as fractions of the sides."""
+        found = super().drawn(u)
+        if self.pattern == "linear":
+            return {**found, "degrees": u[..., 1] * 360.0}
+        places = (u[..., 1], u[..., 2]) if self.pattern == "spot" else (tf.floor(u[..., 1] * 2.0), tf.floor(u[..., 2] * 2.0))
+        return {**found, "x": places[0], "y": places[1]}
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        drawn = self.drawn(u)
+        intensity = tf.cast(tf.round(drawn["intensity"] * float(_ONE)), tf.int32)
+        rows, columns = (tf.cast(side, tf.float64) for side in (height, width))
+        y = (tf.range(height, dtype=tf.int32), rows)
+        x = (tf.range(width, dtype=tf.int32), columns)
+        down, right = ((tf.cast(at, tf.float64) + 0.5) / side for at, side in (y, x))
+        if self.pattern == "linear":
+            angle = radians(drawn["degrees"])[:, None]
+            cos, sin = tf.cos(angle), -tf.sin(angle)
+            reach = tf.abs(cos) + tf.abs(sin)
+            return intensity, _whole((down - 0.5) * sin / reach + 0.25), _whole((right - 0.5) * cos / reach + 0.25)
+        away = [tf.square(at - drawn[name][:, None]) for at, name in ((down, "y"), (right, "x"))]
+        if self.pattern == "corner":
+            return intensity, _whole(away[0] / 2.0), _whole(away[1] / 2.0)
+        shorter = tf.minimum(rows, columns) / 3.0
+        return intensity, *(_whole(tf.exp(-a * tf.square(side / shorter) / 2.0)) for a, side in zip(away, (rows, columns), strict=True))
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return (self._gains,)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        lit = rounded_shift(tf.cast(images, tf.int32) * given[0][..., None], _BITS)
+        return tf.cast(tf.clip_by_value(lit, 0, 255), tf.uint8)
+
+    def _gains(self, images: tf.Tensor, intensity: tf.Tensor, down: tf.Tensor, across: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns what each pixel is multiplied by, in 1/4096: int32 `(n, height, width)`."""
+        down, across = down[:, :, None], across[:, None, :]
+        pattern = rounded_shift(down * across, _BITS) if self.pattern == "spot" else down + across
+        return (_ONE + rounded_shift(intensity[:, None, None] * tf.clip_by_value(pattern, 0, _ONE), _BITS),)
+
+
+def _whole(values: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.round(values * float(_ONE)), tf.int32)
+
+
+_MIDDLE = 128
+
+
+class RandomPlasma(ByteTransform):
+    """Changes brightness and contrast by clouds, from one place to another: Albumentations' `PlasmaBrightnessContrast`.
+
+    A cloud is smooth noise c of three sizes, from -1 to 1, the same for all channels. Each value becomes
+    (x - 128) · (1 + contrast · c) + 128 + 255 · brightness · c, in whole numbers, clipped. Both amounts are drawn uniformly for each image.
+    """
+
+    op = "random_plasma"
+    examples = (
+        Example("random_plasma: {brightness: 0.3, contrast: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_plasma: {brightness: [0.1, 0.4], sigma: 20, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    brightness: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 1)] = 0.0
+    """How much is added where the cloud is 1, as a share of 255: 0.3 means from -0.3 to 0.3, a pair is the range."""
+    contrast: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 4)] = 0.0
+    """How much the contrast grows where the cloud is 1: 0.3 means from -0.3 to 0.3, a pair is the range."""
+    sigma: Annotated[float, Field(ge=4, le=100)] = 40.0
+    """The width of the largest clouds, in pixels; the others are half and a quarter of it."""
+
+    _given = needs_one("brightness", "contrast")
+
+    def weight(self) -> float:
+        return 2.3
+
+    def num_draws(self) -> int:
+        return 2 + super().num_draws()
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        amounts = self.drawn(u)
+        return key_of(u[:, -2:]), *(tf.cast(tf.round(amounts[name] * float(ONE)), tf.int32) for name in ("brightness", "contrast"))
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return (self._cloud,)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        gain, offset = (part[..., None] for part in given)
+        x = tf.cast(images, tf.int32) - _MIDDLE
+        return tf.cast(tf.clip_by_value(_MIDDLE + rounded_shift(x * gain + offset, BITS), 0, 255), tf.uint8)
+
+    def _cloud(self, images: tf.Tensor, key: tf.Tensor, brightness: tf.Tensor, contrast: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        height, width, _ = sides(images)
+        cloud = plasma(key, height, width, self.sigma)
+        gain = ONE + rounded_shift(cloud * contrast[:, None, None], BITS)
+        return gain, rounded_shift(cloud * brightness[:, None, None], BITS) * 255
+
+
+_BLACK = (0, 0, 0)
+
+
+class RandomPlasmaShadow(ByteTransform):
+    """Darkens images by clouds: Albumentations' `PlasmaShadow`.
+
+    A cloud is smooth noise of three sizes, from 0 to 1, the same for all channels. Each value becomes x · (1 - darkness · cloud), in
+    whole numbers; the darkness is drawn uniformly for each image.
+    """
+
+    op = "random_plasma_shadow"
+    examples = (
+        Example("random_plasma_shadow", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_plasma_shadow: {darkness: [0.5, 0.9], sigma: 20, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.7)
+    """The range of the share of light that the middle of a cloud takes, from 0 to 1."""
+    sigma: Annotated[float, Field(ge=4, le=100)] = 40.0
+    """The width of the largest clouds, in pixels; the others are half and a quarter of it."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or span_range(self.darkness)[1] == 0
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {"darkness": span_range(self.darkness)}
+
+    def weight(self) -> float:
+        return 1.7
+
+    def num_draws(self) -> int:
+        return 3
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return key_of(u[:, 1:3]), shares(self.drawn(u)["darkness"])
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return (self._shares,)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], _BLACK), tf.uint8)
+
+    def _shares(self, images: tf.Tensor, key: tf.Tensor, darkness: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        height, width, _ = sides(images)
+        cloud = (ONE + plasma(key, height, width, self.sigma)) // 2
+        return (rounded_shift(darkness[:, None, None] * cloud, BITS),)
+
+
+class RandomShadow(ByteTransform):
+    """Makes parts of an image darker by a share drawn uniformly: shadows with four straight edges.
+
+    Each shadow lies between the top and the bottom row of `rows`, and between two lines that start at two places of the top
+    row and end at two of the bottom row, all drawn uniformly. Where shadows overlap, the image is as dark as in one.
+    (Albumentations' `RandomShadow` draws polygons of more corners.)
+    """
+
+    op = "random_shadow"
+    starts_kernel = False
+    examples = (
+        Example("random_shadow", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example(
+            "random_shadow: {darkness: [0.5, 0.7], count: 3, rows: [0.5, 1.0], probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"
+        ),
+    )
+
+    darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.6)
+    """The range of the share of the light that is missing, from 0 to 1, which is black."""
+    count: Annotated[int, Field(ge=1, le=8)] = 1
+    """How many shadows there are."""
+    rows: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.0, 1.0)
+    """The top and the bottom of the part that shadows fall on, as fractions of the height: `[0.5, 1]` is the lower half."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or span_range(self.darkness)[1] == 0
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {"darkness": span_range(self.darkness)}
+
+    def weight(self) -> float:
+        return 0.3 + 0.1 * self.count
+
+    def num_draws(self) -> int:
+        return 1 + 4 * self.count
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns the share of the light that is left, and for each shadow and row the first column and the one behind the last."""
+        whole, across = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
+        ends = tf.reshape(u[:, 1:], [-1, self.count, 2, 2]) * (across + 1.0)  # at the top and at the bottom, on two sides
+        row = tf.range(whole, dtype=tf.float64) + 0.5
+        top, bottom = (fraction * whole for fraction in span_range(self.rows))
+        down = tf.clip_by_value((row - top) / tf.maximum(bottom - top, 1.0), 0.0, 1.0)
+        edges = ends[:, :, 0, :, None] * (1.0 - down) + ends[:, :, 1, :, None] * down
+        inside = tf.logical_and(row >= top, row < bottom)
+        first = tf.cast(tf.floor(tf.reduce_min(edges, 2)), tf.int32)
+        behind = tf.where(inside, tf.cast(tf.floor(tf.reduce_max(edges, 2)), tf.int32), 0)
+        return shares(1.0 - self.drawn(u)["darkness"]), first, behind
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        light, first, behind = given
+        column = tf.range(sides(images)[1])[None, None, :]
+        dark = tf.zeros_like(images[..., 0], dtype=tf.bool)
+        for number in range(self.count):
+            left, right = first[:, number, :, None], behind[:, number, :, None]
+            dark = tf.logical_or(dark, tf.logical_and(column >= left, column < right))
+        factor = tf.where(dark, light[:, None, None], ONE)[..., None]
+        return tf.cast(rounded_shift(tf.cast(images, tf.int32) * factor, BITS), tf.uint8)

@@ -1,0 +1,337 @@
+"""Put weather over images: fog, rain, snow, the sun, and drops on the lens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import Probability, Span, check_pair, check_range, checked, most, span_range
+from pipegen.ops.base import IMAGE_224, Example
+from pipegen.ops.families.uniform import ByteTransform
+from pipegen.ops.lowering.colours import BITS, ONE, clouds, over, shares, squares
+from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
+from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.lowering.random import half_words, key_of
+
+_WHITE = (255, 255, 255)
+
+
+class RandomFog(ByteTransform):
+    """Blends images with white: fog whose density is drawn uniformly for each image, and changes smoothly over it.
+
+    Each pixel becomes x + share · (255 - x); the share is the density, times 1 plus `patchiness` times smooth noise of deviation 1,
+    clipped to 0 and 1. The noise is a function of the image's draws and of its place alone, in whole numbers. (Albumentations' `RandomFog`
+    paints discs, one over another.)
+    """
+
+    op = "random_fog"
+    examples = (
+        Example("random_fog", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.2, 0.6)
+    """The range of the share of white, from 0 to 1."""
+    patchiness: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """The deviation of the density over an image, as a share of it, from 0 to 1: 0 is an even haze."""
+    sigma: Annotated[float, Field(ge=1, le=100)] = 30.0
+    """The width of a patch, in pixels: the standard deviation of the Gaussian that smooths the noise."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or span_range(self.density)[1] == 0
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {"density": span_range(self.density)}
+
+    def weight(self) -> float:
+        return 1.5
+
+    def num_draws(self) -> int:
+        return 3
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return key_of(u[:, 1:3]), shares(self.drawn(u)["density"])
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return (self._shares,)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], _WHITE), tf.uint8)
+
+    def _shares(self, images: tf.Tensor, key: tf.Tensor, density: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns the share of white at each pixel."""
+        height, width, _ = sides(images)
+        noise = tf.clip_by_value(clouds(key, height, width, self.sigma), -8 * ONE, 8 * ONE)
+        uneven = ONE + rounded_shift(noise * round(self.patchiness * ONE), BITS)
+        return (tf.clip_by_value(rounded_shift(density[:, None, None] * uneven, BITS), 0, ONE),)
+
+
+_COLOUR = (205, 210, 215)
+_WORDS = 1 << 16
+
+
+class RandomRain(ByteTransform):
+    """Lets rain fall: slanted streaks one pixel wide, which get denser from their top to their bottom.
+
+    Columns of pixels, slanted by an angle drawn uniformly for each image, are divided into stretches of twice the length of a
+    streak; each stretch has a streak with a probability of `density`, drawn uniformly for each image. Whether it has one is a function of
+    the image's draws and of its place alone, of 16 random bits (Threefry-2x32). (Albumentations' `RandomRain` draws lines anywhere, and
+    blurs and darkens the image, which other steps do as well.)
+    """
+
+    op = "random_rain"
+    examples = (
+        Example("random_rain", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example(
+            "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}",
+            IMAGE_224,
+            "uint8[224×224×3] in [0, 255]",
+        ),
+    )
+
+    density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.05, 0.2)
+    """The range of the probability that a stretch of a column has a streak."""
+    length: Annotated[int, Field(ge=2, le=200)] = 16
+    """The height of a streak, in pixels."""
+    slant_degrees: Annotated[Span, checked(check_pair), checked(check_range, -60, 60)] = (-10.0, 10.0)
+    """The range of the angle from the vertical, in degrees, from -60 to 60; above 0 rain falls to the right."""
+    opacity: Annotated[float, Field(ge=0, le=1)] = 0.6
+    """The share of its own colour that a streak has at its bottom, from 0 to 1."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or span_range(self.density)[1] == 0 or self.opacity == 0
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {"density": span_range(self.density), "slant_degrees": span_range(self.slant_degrees)}
+
+    def weight(self) -> float:
+        return 1.0
+
+    def num_draws(self) -> int:
+        return 4
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns the key, the probability, and how far each row is slanted to the right, in pixels."""
+        density, degrees = self.drawn(u).values()
+        slope = tf.tan(degrees * (math.pi / 180.0))[:, None]
+        moved = tf.cast(tf.round(slope * tf.range(tf.cast(height, tf.float64), dtype=tf.float64)), tf.int32)
+        return key_of(u[:, 2:4]), tf.cast(tf.round(density * float(_WORDS)), tf.int32), moved
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return self._streaks, self._shares
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], _COLOUR), tf.uint8)
+
+    def _stretches(self, height: Whole) -> Whole:
+        """Returns how many stretches a column has at most: one begins above the image."""
+        return height // (2 * self.length) + 2
+
+    def _streaks(self, images: tf.Tensor, key: tf.Tensor, density: tf.Tensor, moved: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns of each column how far above the image its first stretch begins, and of each stretch whether it has a streak."""
+        height, width, _ = sides(images)
+        words = tf.cast(half_words(key, width * (self._stretches(height) + 1)), tf.int32)
+        return rounded_shift(words[:, :width] * (2 * self.length - 1), 16), tf.cast(words[:, width:] < density[:, None], tf.int32), moved
+
+    def _shares(self, images: tf.Tensor, above: tf.Tensor, has: tf.Tensor, moved: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns the share of the rain's colour at each pixel, int32 `(n, height, width)`."""
+        height, width, _ = sides(images)
+        column = tf.math.floormod(tf.range(width)[None, None, :] - moved[:, :, None], width)
+        down = tf.range(height)[None, :, None] + _picked(above, column)
+        stretch, place = down // (2 * self.length), tf.math.floormod(down, 2 * self.length)
+        falls = _picked(has, column * self._stretches(height) + stretch)
+        denser = tf.where(place < self.length, place + 1, 0) * (round(self.opacity * (1 << BITS)) // self.length)
+        return (falls * denser,)
+
+
+def _picked(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Values `(n, k)` of each example at places of any shape `(n, ...)`."""
+    found = tf.gather(values, tf.reshape(places, [tf.shape(places)[0], -1]), batch_dims=1)
+    return tf.reshape(found, tf.shape(places))
+
+
+_BITS = 12
+
+
+class RandomSnow(ByteTransform):
+    """Multiplies the lightness of what is darker than a point that is drawn uniformly, so that it looks snowed over: Albumentations'
+    `bleach`.
+
+    Lightness is that of HLS, half of the sum of a pixel's greatest and least channel; hue and saturation stay, and lightness is clipped
+    at white. Given the lightness that is a scale and an offset for all channels, read from tables of 12 bits. (Albumentations rounds hue to
+    2 degrees and saturation to whole levels on the way.)
+    """
+
+    op = "random_snow"
+    symmetric = True
+    examples = (
+        Example("random_snow", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_snow: {point: [0.3, 0.5], factor: 2, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    point: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.3)
+    """The range of the lightness below which it lies, from 0 to 1. (Albumentations adds a third to half of what it is given.)"""
+    factor: Annotated[float, Field(ge=1, le=16)] = 2.5
+    """What the lightness below it is multiplied by, from 1 to 16."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or span_range(self.point)[1] == 0 or self.factor == 1
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {"point": span_range(self.point)}
+
+    def weight(self) -> float:
+        return 0.8
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (tf.cast(tf.round(self.drawn(u)["point"] * 510.0), tf.int32),)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        x = tf.cast(images, tf.int32)
+        lightness = tf.reduce_max(x, -1, keepdims=True) + tf.reduce_min(x, -1, keepdims=True)
+        scale, offset = (tf.gather(tf.constant(table, tf.int32), lightness) for table in _tables(self.factor))
+        snowed = tf.clip_by_value(rounded_shift(x * scale + offset, _BITS), 0, 255)
+        return tf.cast(tf.where(lightness < given[0][:, None, None, None], snowed, x), tf.uint8)
+
+
+@cache
+def _tables(factor: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tabulates what values are multiplied by and what is added, in 1/4096, at each sum of the greatest and the least channel."""
+    found = []
+    for total in range(511):
+        after = min(total * factor, 510.0)
+        # The spread of the channels shrinks towards black and towards white: that is what keeps the saturation.
+        scale = min(after, 510.0 - after) / min(total, 510 - total) if 0 < total < 510 else 1.0
+        found.append((round(scale * (1 << _BITS)), round((after - total * scale) / 2 * (1 << _BITS))))
+    return tuple(scale for scale, _ in found), tuple(offset for _, offset in found)
+
+
+_SUN = (255, 250, 232)
+_GHOSTS = ((190, 235, 255), (255, 200, 160), (200, 255, 190), (255, 170, 220))
+
+
+class RandomSunFlare(ByteTransform):
+    """Lets the sun shine into the lens: a glow around a place in the upper part, and ghosts on the line through the centre of the image.
+
+    The glow's share of its colour is `intensity` in the middle and falls with the distance d from it as (1 - d² / reach²)²;
+    ghosts are even discs of a fifth of the glow's strength, between a twentieth and a fifth as wide. The sun's place is drawn
+    uniformly in the columns, and in the rows of the `upper` part. (Albumentations' `RandomSunFlare` paints discs of growing size.)
+    """
+
+    op = "random_sun_flare"
+    starts_kernel = False
+    examples = (
+        Example("random_sun_flare", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    intensity: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.5, 0.9)
+    """The range of the glow's share in its middle, from 0 to 1."""
+    reach: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 2)] = (0.2, 0.5)
+    """The range of the glow's radius, as a fraction of the longer side."""
+    upper: Probability = 0.5
+    """The part of the height, from the top, in which the sun stands."""
+    ghosts: Annotated[int, Field(ge=0, le=8)] = 4
+    """How many ghosts there are."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or span_range(self.intensity)[1] == 0
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {"intensity": span_range(self.intensity), "reach": span_range(self.reach)}
+
+    def weight(self) -> float:
+        return 0.6 + 0.3 * self.ghosts
+
+    def num_draws(self) -> int:
+        return 4 + 2 * self.ghosts
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns the strength of the glow; and for it and each ghost, the squared distance of each row and of each column."""
+        rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
+        strength, share = self.drawn(u).values()
+        radius = share * tf.maximum(rows, columns)
+        x, y = u[:, 2] * columns, u[:, 3] * rows * self.upper
+        # A ghost's place on the line: 0 is the sun, 1 the centre of the image, 2 as far behind it.
+        along = uniform(u[:, 4 : 4 + self.ghosts], (0.3, 2.0))
+        size = uniform(u[:, 4 + self.ghosts :], (0.05, 0.2)) * radius[:, None]
+        across = tf.concat([x[:, None], x[:, None] + along * (columns / 2.0 - x)[:, None]], 1)
+        down = tf.concat([y[:, None], y[:, None] + along * (rows / 2.0 - y)[:, None]], 1)
+        radii = tf.concat([radius[:, None], size], 1)
+        return shares(strength), squares(height, down, radii), squares(width, across, radii)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        strength, down, across = given
+        done, whole = tf.cast(images, tf.int32), strength[:, None, None]
+        for number in range(1 + self.ghosts):
+            away = down[:, number, :, None] + across[:, number, None, :]
+            if number:
+                done = over(done, tf.where(away < ONE, whole // 5, 0), _GHOSTS[(number - 1) % len(_GHOSTS)])
+                continue
+            near = tf.maximum(ONE - away, 0)
+            done = over(done, rounded_shift(rounded_shift(near * near, BITS) * whole, BITS), _SUN)
+        return tf.cast(done, tf.uint8)
+
+
+_COLOURS = {"water": (175, 238, 238), "mud": (63, 42, 20)}
+_EDGE = 2
+"""How much faster than the noise the share of a drop grows from its edge on."""
+
+
+class RandomSpatter(ByteTransform):
+    """Puts drops of water or mud over a share of the image, drawn uniformly: patches where smooth noise is highest.
+
+    A drop is as dense as the noise is above the threshold of its edge, up to `opacity`. The noise is a function of the image's draws and of
+    its place alone, in whole numbers. It follows the spatter of ImageNet-C, and Albumentations' `Spatter`, without their edges of
+    reflected light.
+
+    Source: Hendrycks and Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations" (2019).
+    """
+
+    op = "random_spatter"
+    examples = (
+        Example("random_spatter", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("random_spatter: {of: mud, share: [0.1, 0.3], probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    )
+
+    of: Literal["water", "mud"] = "water"
+    """The kind of drops: `water`, which is pale, or `mud`, which is dark."""
+    share: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.9)] = (0.02, 0.15)
+    """The range of the share of the image that drops cover, from 0 to 0.9."""
+    opacity: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """The greatest share of its own colour that a drop has, from 0 to 1."""
+    sigma: Annotated[float, Field(ge=1, le=100)] = 4.0
+    """The width of a drop, in pixels: the standard deviation of the Gaussian that smooths the noise."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or self.opacity == 0
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {"share": span_range(self.share)}
+
+    def weight(self) -> float:
+        return 2.0
+
+    def num_draws(self) -> int:
+        return 3
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        free = tf.clip_by_value(1.0 - self.drawn(u)["share"], 0.0, 1.0 - 2.0**-20)
+        return key_of(u[:, 1:3]), tf.cast(tf.round(tf.math.ndtri(free) * float(ONE)), tf.int32)
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return (self._shares,)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], _COLOURS[self.of]), tf.uint8)
+
+    def _shares(self, images: tf.Tensor, key: tf.Tensor, edge: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns the share of the drops' colour at each pixel."""
+        height, width, _ = sides(images)
+        above = tf.clip_by_value(_EDGE * (clouds(key, height, width, self.sigma) - edge[:, None, None]), 0, ONE)
+        return (rounded_shift(above * round(self.opacity * ONE), BITS),)
