@@ -165,7 +165,7 @@ def _cut(executor: Executor, nodes: tuple[Node, ...]) -> Callable[[], Any]:
     def make() -> Any:
         import tensorflow as tf
 
-        from pipegen.backend.process.options import make_options
+        from pipegen.backend.process.devices import make_options
         from pipegen.backend.running.walk import Run
 
         element = next((node for node in executor.plan.nodes if isinstance(node, Element)), None)

@@ -23,8 +23,7 @@ import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
-from pipegen.backend.kernels.positions import fixed_matrix, locate
-from pipegen.backend.kernels.warp import read
+from pipegen.backend.kernels.warp import fixed_matrix, locate, read
 from pipegen.ops.lowering.resizing import resize
 
 if TYPE_CHECKING:

@@ -16,17 +16,14 @@ from pipegen.release import __version__ as __version__
 
 if TYPE_CHECKING:
     from pipegen.api.building import build
-    from pipegen.api.losses import WeightedMean
-    from pipegen.api.monitoring import Monitor
+    from pipegen.api.keras import Monitor, WeightedMean
     from pipegen.api.pipeline import Pipeline
-    from pipegen.api.preparing import prepare
-    from pipegen.api.reporting import report
-    from pipegen.api.testing import test
+    from pipegen.api.tasks import prepare, report, test
     from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
     from pipegen.phases.compilation import load
     from pipegen.phases.specs import Spec
     from pipegen.views.data_test_report import DataTestReport
-    from pipegen.views.layer import EvaluationLayer
+    from pipegen.views.serving import EvaluationLayer
 
 __all__ = [
     "DataError",

@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
-from pipegen.regular import open_folder, open_owned
-from pipegen.whole_files import is_part, write_whole
+from pipegen.files import is_part, open_folder, open_owned, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from pipegen.regular import read_regular
+from pipegen.files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

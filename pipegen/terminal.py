@@ -1,20 +1,217 @@
-"""All that reaches a terminal: what it would obey, and not show, is made visible here and nowhere else.
-
-Names of files, texts of specs and messages of other libraries may hold control characters, which move the cursor or rewrite a window's
-title, or marks that turn the order of a line around. `visible` is for text of several lines, `one_line` for a part of a line,
-`json_text` for JSON; the program writes by `say` and `note` alone, and what pipegen logs (`log.py`) or raises passes here, too.
-"""
+"""All that reaches a terminal or a log: what a terminal would obey is made visible, and secrets are hidden."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
+from urllib.parse import unquote, unquote_plus
 
-from pipegen.masking import masked, masked_values
+_STARS = "***"
+WEB = frozenset({
+    "abfs", "abfss", "adl", "az", "gcs", "git+http", "git+https", "grpc", "gs", "hf", "http", "https", "s3", "s3a",
+    "webdav", "webdavs", "webhdfs",
+})  # fmt: skip
+"""Schemes whose user and host end at the first slash; of others, such as databases, a password may have slashes."""
+_TOKEN_FOR_USER = ("http", "https", "git+https")
+"""Schemes whose user alone, without a password, is a token."""
+HARMLESS = frozenset({
+    "access_mode", "application_name", "autocommit", "cache", "channel_binding", "charset", "client_encoding", "collation",
+    "connect_timeout", "connection_timeout", "database", "dbname", "dl", "download", "driver", "encoding", "encrypt", "format",
+    "gssencmode", "host", "hostaddr", "immutable", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval",
+    "login_timeout", "mode", "nencoding", "nolock", "page", "port", "raw", "read_timeout", "ref", "service_name", "sslmode",
+    "target_session_attrs", "tcp_connect_timeout", "tcp_user_timeout", "tds_version", "threads", "timeout", "trustservercertificate",
+    "unix_socket", "use_unicode", "version", "versionid", "write_timeout",
+})  # fmt: skip
+"""Arguments of addresses whose values are shown, in small letters."""
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PLAIN_VALUE = re.compile(r"[\w.,:/+ ~-]*")
+# One character of the scheme will do: a search for its beginning looks at long texts, as a picture in base64, again from each character.
+_START = re.compile(r"[A-Za-z0-9+.-]://(?P<user>[^\n/:]*):(?!\*+@)")
+_WEB_USER = re.compile(r"[^\s/:@?#'\"]*")
+_BARE_USER = re.compile(r"[A-Za-z0-9+.-]://(?P<secret>[^\s/:@?#'\"*]+)@")
+_QUERY = r"[?&](?P<key>[\w.%~+-]{1,64})="
+_QUERY_IN_TEXT = re.compile(_QUERY + r"(?P<secret>[^\s&'\"]*[^\s&'\",.;:!?)>\]}])")
+_QUERY_IN_SOURCE = re.compile(_QUERY + r"(?P<secret>[^&\n]+)")
+_NAMES = "pass(?:word|wd|phrase)?|pwd|secret|token|api_?key"
+_ARGUMENT = re.compile(rf"(?:{_NAMES})(?:=|%3[dD])(?P<secret>(?:(?!%3[bB])[^\s&;'\"])+)", re.IGNORECASE)
+
+Span = tuple[int, int]
+
+
+def masked(text: str, *, aligned: bool = False) -> str:
+    """Gives a text with stars in place of each secret of an address: `db://user:***@host`, `?password=***`.
+
+    Args:
+        text: Any text.
+        aligned: Whether the text keeps its length, for what points at its columns. It is the source of a spec then, in which a value goes
+            on to the end of its line.
+    """
+    if "://" not in text:
+        return text
+    return _starred(text, _secrets_in_text(text, _QUERY_IN_SOURCE if aligned else _QUERY_IN_TEXT), aligned=aligned)
+
+
+def masked_address(address: str) -> str:
+    """Gives an address with stars in place of its secrets, whatever characters these have."""
+    return _starred(address, _secrets_of(address))
+
+
+def masked_value(text: str) -> str:
+    """Gives a whole value, such as one of a spec, without the secrets of the address that it may be."""
+    return masked_address(text) if _ADDRESS.match(text) is not None else masked(text)
+
+
+def masked_values(value: Any) -> Any:
+    """Gives nested plain values without secrets; of a text that they are written as, the ends of its addresses would not be known."""
+    if isinstance(value, Mapping):
+        return {masked_value(key) if isinstance(key, str) else key: masked_values(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(masked_values, value)) if type(value) in (list, tuple) else [*map(masked_values, value)]
+    return masked_value(value) if isinstance(value, str) else value
+
+
+def secrets_in(address: str) -> list[str]:
+    """Gives the secrets that `masked_address` hides in an address."""
+    return [address[start:end] for start, end in _secrets_of(address)]
+
+
+def without_secrets(address: str) -> Callable[[object], str]:
+    """Gives what writes an error of a driver on one line, with stars for the secrets of the address that it was given."""
+    hidden = {form for secret in secrets_in(address) for form in _forms(secret)}
+
+    def write(error: object) -> str:
+        text = str(error).replace(address, masked_address(address))
+        for secret in sorted(hidden, key=len, reverse=True):
+            text = text.replace(secret, _STARS)
+        return masked(" ".join(text.split()))
+
+    return write
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yields a secret as drivers write it: as it is, decoded, quoted, on one line. One that is only stars was hidden before."""
+    import html  # for errors alone
+
+    for plain in (secret, unquote(secret), unquote_plus(secret)):
+        quoted = (repr(plain)[1:-1], json.dumps(plain)[1:-1], html.escape(plain), plain.replace("'", "''"))
+        for form in (plain, *quoted, " ".join(plain.split())):
+            if form.strip("* "):
+                yield form
+
+
+def _starred(text: str, spans: list[Span], *, aligned: bool = False) -> str:
+    """Puts stars into a text. Of spans that overlap, all is hidden."""
+    parts, at = [], 0
+    for start, end in _merged(spans):
+        if text[start:end].strip("*"):  # else hidden already
+            parts += [text[at:start], "".join("\n" if c == "\n" else "*" for c in text[start:end]) if aligned else _STARS]
+            at = end
+    return "".join([*parts, text[at:]])
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        elif end > start:
+            found.append((start, end))
+    return found
+
+
+def _secrets_of(address: str) -> list[Span]:
+    """The secrets of an address, by its grammar."""
+    scheme, mark, rest = address.partition("://")
+    begin = len(scheme) + len(mark) if mark else 0
+    spans = []
+    if scheme.lower() in WEB and mark:
+        end = begin + len(re.split(r"[/?#]", rest, maxsplit=1)[0])
+        user, colon, password = address[begin:end].partition(":")
+        at = address.rfind("@", begin, end)
+        if at < 0 and colon and not password.isdigit():
+            at = address.rfind("@", begin)  # a password with a slash, which its client will not understand
+        if at >= 0:
+            bare = ":" not in address[begin:at]
+            if not bare or scheme.lower() in _TOKEN_FOR_USER:
+                spans.append((begin if bare else begin + len(user) + 1, at))
+    else:
+        at, colon_at = address.rfind("@"), address.find(":", begin)
+        if 0 <= colon_at < at and "/" not in address[begin:colon_at]:
+            spans.append((colon_at + 1, at))
+    question = address.find("?", spans[0][1] if spans else begin)
+    if question >= 0:
+        arguments = re.compile(r"(?:(?P<key>[^&=]*)=)?(?P<value>[^&]*)").finditer(address, question + 1)
+        spans += [match.span("value") for match in arguments if not _harmless(match["key"], match["value"])]
+    fragment = address.find("#", question) if question < 0 and scheme.lower() in WEB else -1
+    if fragment >= 0:
+        spans += [(fragment + m.start("secret"), fragment + m.end("secret")) for m in _ARGUMENT.finditer(address[fragment:])]
+    return [span for span in _merged(spans) if address[span[0] : span[1]].strip("*")]
+
+
+def _secrets_in_text(text: str, query: re.Pattern[str]) -> list[Span]:
+    """Places in a text that may be secrets: of an address in it only the beginning is known."""
+    spans: list[Span] = []
+    for match in _START.finditer(text):
+        end = text.find("\n", match.end())
+        line_end = len(text) if end < 0 else end
+        at = text.rfind("@", match.end(), line_end)
+        if _scheme(text, match.start() + 1) in WEB:
+            host = re.compile(r"[^\s/?#'\"]*").match(text, match.end())
+            own = text.rfind("@", match.end(), host.end()) if host is not None else -1
+            is_port = host is not None and (host[0].isdigit() or not host[0])
+            if _WEB_USER.fullmatch(match["user"]) is None or (own < 0 and is_port):
+                continue
+            at = own if own >= 0 else at
+        if at >= 0:
+            spans.append((match.end(), at))
+    users = (match for match in _BARE_USER.finditer(text) if _scheme(text, match.start() + 1) in _TOKEN_FOR_USER)
+    spans += [match.span("secret") for match in users]
+    for match in query.finditer(text):
+        begin = text.rfind("\n", 0, match.start()) + 1
+        if text.find("://", begin, match.start()) >= 0 and not _harmless(match["key"], match["secret"]):
+            spans.append(match.span("secret"))
+    return spans + [match.span("secret") for match in _ARGUMENT.finditer(text)]
+
+
+def _scheme(text: str, end: int) -> str:
+    start = end
+    while start > 0 and end - start < 20 and (text[start - 1].isalnum() or text[start - 1] in "+.-"):
+        start -= 1
+    return text[start:end].lower()
+
+
+def _harmless(key: str | None, value: str) -> bool:
+    return unquote_plus(key or "").lower() in HARMLESS and _PLAIN_VALUE.fullmatch(unquote_plus(value)) is not None
+
+
+class Secretive(str):
+    """An address that shows itself without its secrets; `revealed` has them."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return masked_address(self.revealed)
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    @property
+    def revealed(self) -> str:
+        """Returns the address with its secrets."""
+        return str.__str__(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.revealed,)
+
 
 ODD = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -116,3 +313,12 @@ def progress(title: str, total: int | None = None) -> Iterator[Callable[[int], N
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+def _make_visible(record: logging.LogRecord) -> bool:
+    record.msg, record.args = visible(record.getMessage()), ()
+    return True
+
+
+log = logging.getLogger("pipegen")
+log.addFilter(_make_visible)

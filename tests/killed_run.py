@@ -19,7 +19,7 @@ import keras
 from keras.src.callbacks.backup_and_restore import file_utils
 from resuming import memory
 
-from pipegen import whole_files
+from pipegen import files
 
 EPOCHS = 6
 
@@ -100,7 +100,7 @@ def make_moments(how: str) -> None:
     elif how == "state":  # each of its writes, and not one at a save
         Moments.armed = True
         Moments.around(os, "replace", "fsync")
-        Moments.around(whole_files, "_made")
+        Moments.around(files, "_made")
 
 
 class Backup(keras.callbacks.BackupAndRestore):

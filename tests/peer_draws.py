@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 from lowered_steps import lower, uses_of
 
-from pipegen.diagnostics.advice import Advice
+from pipegen.diagnostics.diagnostic import Advice
 from pipegen.ops.registry import transforms
 from pipegen.phases.compilation import inspect
 from pipegen.types import BYTE_RANGE, FeatureType, Interval

@@ -166,7 +166,7 @@ def run_plan(plan: Plan, spec: PipelineSpec, data: Records, *, shard: tuple[int,
     """The batches of some epochs as NumPy arrays, through the dataset."""
     import tensorflow as tf
 
-    from pipegen.backend.process.options import make_options
+    from pipegen.backend.process.devices import make_options
     from pipegen.backend.running.execute import Executor
 
     executor = Executor(plan, spec, data, shard)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipegen.cgroup import Cgroup
+from pipegen.memory import Cgroup
 
 MIB = 2**20
 

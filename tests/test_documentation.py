@@ -14,10 +14,9 @@ from pipegen import compat
 from pipegen.cli.commands import APPS
 from pipegen.cli.reference import reference_pages
 from pipegen.cli.reference.commands import every_command
-from pipegen.cli.reference.keys import keys_named
-from pipegen.cli.reference.op_docs import all_ops
+from pipegen.cli.reference.ops import all_ops
 from pipegen.cli.reference.python_names import NAMES
-from pipegen.cli.reference.section_pages import PAGES, source_text
+from pipegen.cli.reference.sections import PAGES, keys_named, source_text
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.text import render_text

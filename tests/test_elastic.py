@@ -50,7 +50,7 @@ def shares(n: int, batch: int, remainder: str, hosts: int, steps: int | None, at
 @pytest.mark.parametrize("remainder", ["drop", "keep", "pad"])
 def test_the_rest_of_an_epoch_is_cut_into_batches_of_another_size(remainder: str) -> None:
     """Every size and number of hosts to every other: all steps that the rest has, as many on each host, each slot once and in order."""
-    from pipegen.physical.position import Position
+    from pipegen.physical.extent import Position
 
     n, checked = 89, 0
     for before, after, hosts in product(SIZES, SIZES, HOSTS):
@@ -80,7 +80,7 @@ def test_epochs_of_so_many_steps_keep_their_number_and_their_place() -> None:
     import tensorflow as tf
 
     from pipegen.backend.index.order import From
-    from pipegen.physical.position import Position
+    from pipegen.physical.extent import Position
 
     n, steps, due, at = 29, 3, 0, Position(0)
     runs = [(order(n, size, "drop", steps=steps), size, count) for size, count in ((8, 4), (12, 5), (24, 1), (8, 6), (16, 3))]

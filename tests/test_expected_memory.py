@@ -13,7 +13,7 @@ import pytest
 
 import pipegen
 from pipegen.cli.checking import DataRequest, check_data
-from pipegen.diagnostics.advice import Advice
+from pipegen.diagnostics.diagnostic import Advice
 from pipegen.memory import granted_memory
 from pipegen.phases.compilation import bind, collect_data, compile_plans, inspect, load
 from pipegen.phases.memory import TENSORFLOW, memory_findings, memory_held

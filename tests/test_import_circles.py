@@ -15,9 +15,9 @@ NAMED_BY_WHAT_THEY_MAKE = {
         (f"pipegen.backend.datasets.{module}", "pipegen.api.pipeline")
         for module in ("device_stage", "distributed", "jax_batches", "on_device", "own_loops", "torch_batches")
     ),
-    ("pipegen.backend.datasets.stage_callback", "pipegen.api.stages"),
-    ("pipegen.backend.datasets.derived", "pipegen.backend.datasets.pipeline_dataset"),
-    ("pipegen.backend.datasets.iterators", "pipegen.backend.datasets.pipeline_dataset"),
+    ("pipegen.backend.datasets.callback", "pipegen.api.stages"),
+    ("pipegen.backend.datasets.pipeline_dataset", "pipegen.backend.datasets.pipeline_dataset"),
+    ("pipegen.backend.datasets.pipeline_dataset", "pipegen.backend.datasets.pipeline_dataset"),
     ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),
     ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
     ("pipegen.ops.kinds.base", "pipegen.ops.transform"),

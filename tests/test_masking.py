@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pipegen.masking import HARMLESS, Secretive, masked, masked_address, masked_value, without_secrets
 from pipegen.ops.sources.tables.sql_address import ARGUMENTS
-from pipegen.spec.address import Address
+from pipegen.spec.addresses import Address
+from pipegen.terminal import HARMLESS, Secretive, masked, masked_address, masked_value, without_secrets
 
 TOKEN = "tOkEn"
 ODD = st.text(alphabet="aZ09/'\" ;#%&?=:{}[]\\$é~^`|<>,.\t", max_size=6)

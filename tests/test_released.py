@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pipegen
-from pipegen.backend.reading.guard import Quarantine
+from pipegen.backend.reading.damage import Quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

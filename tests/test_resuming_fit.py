@@ -338,7 +338,7 @@ def test_weights_that_another_process_writes_are_left_alone(tmp_path: Path, monk
     """HDF5 locks a file that is written; and what this user may not read is not damaged."""
     import h5py
 
-    from pipegen.phases.checkpoints import Checkpoints
+    from pipegen.phases.state import Checkpoints
 
     for name in ("latest.weights.h5", "latest.weights.h5.bkp"):
         (tmp_path / name).write_bytes(b"half")

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pipegen
+from pipegen.files import is_part, part_name, put_in_place, remove_parts, whole_file, whole_place, write_whole
+from pipegen.files import whole_files as several
 from pipegen.kept import Inside
 from pipegen.ops.sources.folders.scan import is_hidden
-from pipegen.phases.checkpoints import Checkpoints
-from pipegen.whole_files import is_part, part_name, put_in_place, remove_parts, whole_file, whole_place, write_whole
-from pipegen.whole_files import whole_files as several
+from pipegen.phases.state import Checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -339,4 +339,4 @@ BY_HAND = re.compile(r"\b(?:os\.(?:replace|rename|renames|link)|shutil\.move|tem
 def test_nothing_else_puts_files_in_their_places_by_hand() -> None:
     root = Path(pipegen.__file__).parent
     found = {file.relative_to(root).as_posix() for file in root.rglob("*.py") if BY_HAND.search(file.read_text(encoding="utf-8"))}
-    assert found == {"whole_files.py"}
+    assert found == {"files.py"}

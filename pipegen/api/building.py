@@ -11,24 +11,24 @@ from pipegen.api.fitting import fit
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import called_with_count
 from pipegen.data.check import WITHOUT_DATA
-from pipegen.data.left_out import warning_lines
+from pipegen.data.collect import warning_lines
 from pipegen.data.shares import unequal_parts
 from pipegen.diagnostics.diagnostic import Severity
-from pipegen.diagnostics.ignore import suppressed
+from pipegen.diagnostics.fixes import suppressed
 from pipegen.garbage import uncollected
-from pipegen.log import log
 from pipegen.phases.compilation import bind, collect_data, compile_spec, load
 from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.hosts import share_line
 from pipegen.phases.memory import memory_findings
 from pipegen.phases.specs import CompiledSpec, Spec
 from pipegen.phases.tuning import untuned, with_tuned
+from pipegen.terminal import log
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipegen.api.lock_check import LockCheck
+    from pipegen.api.lock import LockCheck
     from pipegen.data.manifest import Manifest
 
 
@@ -72,7 +72,7 @@ def build(
         loaded = load(_given(spec), params=params, overrides=overrides, runtime=runtime, allow_write=allow_write, allow_env=allow_env)
     check = None
     if locked:
-        from pipegen.api.lock_check import LockCheck  # here, since most builds have no lock
+        from pipegen.api.lock import LockCheck  # here, since most builds have no lock
 
         check = LockCheck.of(loaded)
     loaded = with_functions(loaded, allowed)
@@ -146,7 +146,7 @@ def _warn_of_parts(pipe: Pipeline, manifest: Manifest) -> None:
     """Warns where hosts, or the replicas of the strategy that the pipeline is built under, take unequal parts of a batch."""
     import tensorflow as tf
 
-    from pipegen.data.sampling.choice import examples_of_epoch
+    from pipegen.data.sampling import examples_of_epoch
 
     if "train" not in pipe:
         return

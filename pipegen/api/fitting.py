@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipegen.cache.statistics import read_statistics, statistics_file, statistics_key, write_statistics
+from pipegen.cache.key import read_statistics, statistics_file, statistics_key, write_statistics
 from pipegen.kept import STATISTICS, kept_folder
-from pipegen.log import log
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.phases.compilation import bind, optimise
 from pipegen.phases.specs import BoundSpec, FittedSpec, Learned, Spec
 from pipegen.plan.fitting_plans import fitted_features, fitting_plan, learning_steps
 from pipegen.plan.stages import is_lasting
+from pipegen.terminal import log
 from pipegen.terminal import progress as bar
 
 if TYPE_CHECKING:

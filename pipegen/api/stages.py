@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import file_or_folder, whole
-from pipegen.data.buckets import in_buckets
-from pipegen.data.sampling.choice import examples_of_epoch
+from pipegen.data.sampling import examples_of_epoch
+from pipegen.data.sides import in_buckets
+from pipegen.lazy import untraced
 from pipegen.physical.decide import extent_of
-from pipegen.physical.position import Position
-from pipegen.untraced import untraced
+from pipegen.physical.extent import Position
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
+    from pipegen.backend.datasets.callback import StageCallback
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
-    from pipegen.backend.datasets.stage_callback import StageCallback
     from pipegen.phases.specs import CompiledSpec, Spec
     from pipegen.physical.extent import Extent
     from pipegen.spec.models import PipelineSpec
@@ -141,7 +141,7 @@ class Stage(Pipeline):
         Keras' `BackupAndRestore` removes its folder at the end of each `fit`. This callback, behind it and with the same folder, keeps
         there the weights that a stage has ended with, until the last one ends: a process that is killed between two stages goes on there.
         """
-        from pipegen.backend.datasets.stage_callback import StageCallback
+        from pipegen.backend.datasets.callback import StageCallback
 
         at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
         return StageCallback(self._of, self, at, save_freq)
@@ -156,7 +156,7 @@ class StagedPipeline(Pipeline):
     """Runs a spec with stages: `.train` is that of the first unfinished one, and everything else goes by the spec as it is written."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], stages: tuple[CompiledSpec, ...]) -> None:
-        from pipegen.backend.datasets.shared import Shared
+        from pipegen.backend.datasets.engine import Shared
 
         self._shared = Shared()
         super().__init__(compiled, rebuild, self._shared)
@@ -223,7 +223,7 @@ class StagedPipeline(Pipeline):
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
         """Makes the Keras callback for `fit` over whichever stage; see `Stage.callback`."""
-        from pipegen.backend.datasets.stage_callback import StageCallback
+        from pipegen.backend.datasets.callback import StageCallback
 
         at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
         return StageCallback(self, None, at, save_freq)

@@ -28,9 +28,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipegen.files import NotRegularError, remove_parts
 from pipegen.kept import Inside, make_folder
-from pipegen.regular import NotRegularError
-from pipegen.whole_files import remove_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,16 +1,24 @@
-"""`pipegen bench`."""
+"""`pipegen bench`: times a pipeline that feeds nobody, and works out what a model would wait."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, progress, say
 from pipegen.cli.failures import CannotRun
+from pipegen.spec.units import format_bytes
+from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipegen.api.pipeline import Pipeline
     from pipegen.phases.specs import Spec
 
 
@@ -48,7 +56,6 @@ def bench(
     if service:
         _require_workers(loaded, chosen)
     pipe = open_pipeline(loaded, allowed)
-    from pipegen.cli.measure import measure
 
     with progress("batches", steps) as tick:
         figures = measure(pipe, chosen, steps, tick)
@@ -64,3 +71,224 @@ def _require_workers(loaded: Spec, split: str) -> None:
         raise CannotRun("`--service` needs the address of a dispatcher in `runtime.service`, and the spec has none", help_)
     if split != "train":
         raise CannotRun(f"workers make the batches of the training split, and not those of `{split}`", "leave `--service` out")
+
+
+_WARM_UP = 5
+"""Batches between the first one and the clock, and between the epoch that fills a cache and later ones."""
+_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Holds batches that were timed.
+
+    Attributes:
+        steps: How many.
+        images: Examples in them.
+        seconds: The time that they took.
+    """
+
+    steps: int
+    images: int
+    seconds: float
+
+    @property
+    def images_per_s(self) -> float:
+        """Examples per second."""
+        return self.images / self.seconds
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Holds what was measured.
+
+    Attributes:
+        split: The split.
+        batch: Examples in a batch of this host.
+        steps: Batches that were timed.
+        images: Examples in them.
+        seconds: The time that they took.
+        first_batch_s: From asking for the first batch to having it, in seconds, compilation included.
+        peak_bytes: Memory of the process at its highest, above what it had before the first batch; `None` where unknown.
+        service: What workers of the tf.data service made of them, and this process beside them; `None` without workers.
+        cache: Where the split is cached, `memory` or `disk`; `None` where it is not.
+        is_warm: Whether the batches come from the cache.
+        first_epoch: Batches that were made while the cache was filled; `None` where there were too few to time, or none.
+    """
+
+    split: str
+    batch: int
+    steps: int
+    images: int
+    seconds: float
+    first_batch_s: float
+    peak_bytes: int | None
+    service: dict[str, float] | None = None
+    cache: str | None = None
+    is_warm: bool = False
+    first_epoch: Timed | None = None
+
+    @property
+    def batch_ms(self) -> float:
+        """Milliseconds between two batches."""
+        return 1000 * self.seconds / self.steps
+
+    def waits_ms(self, model_ms: float) -> float:
+        """Returns the part of a batch's time that a model of this step time waits for."""
+        return max(0.0, self.batch_ms - model_ms)
+
+    def as_json(self, model_ms: float) -> dict[str, Any]:
+        """The figures as plain values."""
+        waits, first = self.waits_ms(model_ms), self.first_epoch
+        more = {} if first is None else {"first_epoch": {**asdict(first), "images_per_s": first.images_per_s}}
+        return {
+            "version": 1,
+            **{name: value for name, value in asdict(self).items() if name != "service" or value is not None},
+            **more,
+            "images_per_s": self.images / self.seconds,
+            "batch_ms": self.batch_ms,
+            "model_ms": model_ms,
+            "model_waits_ms": waits,
+            "model_waits_share": waits / max(model_ms + waits, 1e-9),
+        }
+
+    def as_text(self, model_ms: float) -> str:
+        """The figures for people."""
+        memory = "unknown" if self.peak_bytes is None else f"{format_bytes(self.peak_bytes)} above the start"
+        first = self.first_epoch
+        later = "in later epochs " if self.is_warm else ""
+        rows = [
+            *self._of_cache(),
+            ("a batch", f"{later}{self.batch_ms:.1f} ms for {self.batch} images"),
+            ("first batch", f"after {self.first_batch_s:.2f} s, compilation included"),
+            *(
+                [(f"a model of {model_ms:g} ms", f"in the first epoch {_verdict(1000 * first.seconds / first.steps, model_ms)}")]
+                if first
+                else []
+            ),
+            ("" if first else f"a model of {model_ms:g} ms", f"{later}{_verdict(self.batch_ms, model_ms)}"),
+            ("peak memory", memory),
+            ("measured", f"{self.steps:,} batches of split {self.split} in {self.seconds:.1f} s"),
+        ]
+        if self.service is not None:
+            rows += self._of_workers(self.service)
+        return "\n".join(aligned(rows))
+
+    def _of_cache(self) -> list[tuple[str, str]]:
+        """Says how fast it is, and what of that comes from a cache."""
+        rate = f"{self.images / self.seconds:,.0f}"
+        if self.cache is None:
+            return [("images/s", rate)]
+        if not self.is_warm:
+            return [("images/s", f"{rate} while the cache ({self.cache}) is filled; later epochs were not reached")]
+        if self.first_epoch is None:
+            return [("images/s", f"{rate} from the warm cache ({self.cache}); the first epoch is slower, and was not timed")]
+        return [
+            ("images/s", f"{self.first_epoch.images_per_s:,.0f} in the first epoch, while the cache ({self.cache}) is filled"),
+            ("", f"{rate} in later epochs, from the warm cache"),
+        ]
+
+    @staticmethod
+    def _of_workers(fed: dict[str, float]) -> list[tuple[str, str]]:
+        """Says who made the batches, and how long this process waited for workers; batches are taken ahead, so that more may count."""
+        there, here = fed["there"], fed["here"]
+        why = [f"{fed[name]:g} {what}" for name, what in (("damaged", "with damaged records"), ("refused", "refused")) if fed[name]]
+        late = f"; {fed['late']:g} came too late" if fed["late"] else ""
+        made, kept = max(there + here, 1), "".join(f", {said}" for said in why)
+        return [
+            ("made by workers", f"{there:,.0f} batches"),
+            ("made here", f"{here:,.0f} batches{kept}{late}"),
+            ("wait for workers", f"{1000 * fed['waited'] / made:.1f} ms a batch, {fed['waited']:.1f} s in all"),
+        ]
+
+
+def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int], None]) -> Figures:
+    """Run a split, epoch after epoch.
+
+    Args:
+        pipe: The pipeline.
+        split: The split.
+        steps: Batches to time; `None` for what fits in ten seconds.
+        tick: Called with how many are done.
+
+    Raises:
+        CannotRun: If the split has no batch.
+    """
+    if pipe.steps(split) == 0:
+        raise CannotRun(f"split `{split}` has no batch to time")
+    served = pipe.spec.model.runtime.service is not None and split == "train"
+    filling, cache = (0, None) if served else _filling(pipe, split)
+    before = _memory("VmRSS")
+    start = time.perf_counter()
+    batches = _endless(pipe, split)
+    size = next(batches)
+    first = time.perf_counter() - start
+    warm = min(_WARM_UP, steps or _WARM_UP)
+    for _ in range(warm):
+        next(batches)
+    filled = _timed(batches, filling - warm - 1, steps, lambda _: None) if filling > warm + 1 else None
+    is_warm = cache is not None and (filled is None or filled.steps == filling - warm - 1)
+    for _ in range(warm if filled is not None and is_warm else 0):  # which are made before the last ones of the first epoch are taken
+        next(batches)
+    earlier = asdict(pipe.fed())
+    timed = filled if filled is not None and not is_warm else _timed(batches, None, steps, tick)
+    highest = _memory("VmHWM")
+    peak = None if before is None or highest is None else max(0, highest - before)
+    fed = {name: value - earlier[name] for name, value in asdict(pipe.fed()).items()}
+    first_epoch = filled if is_warm else None
+    return Figures(split, size, timed.steps, timed.images, timed.seconds, first, peak, fed if served else None, cache, is_warm, first_epoch)
+
+
+def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:
+    """Returns in how many batches a cache of the split is filled, and where it is; on a disk an earlier run may have filled it."""
+    from pipegen.backend.reading.caches import MemoryCache
+    from pipegen.plan.nodes import Cache
+    from pipegen.profiling.record import filling_steps
+
+    executor = pipe._engine.executor(split)
+    node = next((n for n in executor.plan.nodes if isinstance(n, Cache)), None)
+    if node is None:
+        return 0, None
+    if not node.disk:
+        return filling_steps(executor), "memory"
+    assert not isinstance(executor.cache, MemoryCache)  # noqa: S101 - the plan says so
+    there = len(list(executor.cache.store.filled()))
+    return (0 if there >= len(executor.records) else filling_steps(executor)), "disk"
+
+
+def _timed(batches: Iterator[int], most: int | None, steps: int | None, tick: Callable[[int], None]) -> Timed:
+    """Times so many batches, or what fits in ten seconds; at most `most`."""
+    images = done = 0
+    seconds, start = 0.0, time.perf_counter()
+    while (most is None or done < most) and (done < steps if steps is not None else seconds < _SECONDS):
+        images += next(batches)
+        done += 1
+        seconds = time.perf_counter() - start
+        tick(done)
+    return Timed(done, images, seconds)
+
+
+def _verdict(batch_ms: float, model_ms: float) -> str:
+    """Says how long a model waits for a batch that takes so long."""
+    waits = max(0.0, batch_ms - model_ms)
+    return f"waits {waits:.1f} ms for each batch: {waits / max(model_ms + waits, 1e-9):.0%} of its time" if waits else "never waits"
+
+
+def _endless(pipe: Pipeline, split: str) -> Iterator[int]:
+    """The number of examples in each batch, for ever."""
+    from pipegen.waiting import num_rows
+
+    dataset = pipe[split]
+    while True:
+        for batch in dataset:
+            yield num_rows(batch)
+
+
+def _memory(name: str) -> int | None:
+    """A figure of this process in bytes, where the system tells."""
+    try:
+        text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = next((line for line in text.splitlines() if line.startswith(f"{name}:")), None)
+    return None if found is None else int(found.split()[1]) * 1024

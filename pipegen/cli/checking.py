@@ -8,14 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipegen.cli.common import note, progress, start_tensorflow
-from pipegen.cli.exclude_file import write_exclude
+from pipegen.cli.failures import CannotRun, refused
 from pipegen.data.check import WITHOUT_DATA
-from pipegen.data.damaged_files import compared_checksums, damaged_files
+from pipegen.data.content import compared_checksums, damaged_files
 from pipegen.data.exclude import EXCLUDE_HEADER
-from pipegen.data.places import argument
+from pipegen.data.ownership import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
-from pipegen.diagnostics.ignore import suppressed
+from pipegen.diagnostics.fixes import suppressed
+from pipegen.files import write_whole
 from pipegen.phases.compilation import bind, compile_plans, findings_with_data
 from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.functions import with_functions
@@ -24,12 +25,50 @@ from pipegen.spec.extends import through_chain
 from pipegen.spec.stages import of_stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
     from pipegen.backend.reading.probe import Damaged
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
     from pipegen.phases.specs import BoundSpec, Inspection, Spec
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
+
+
+def write_exclude(file: str, header: str, section: str, known: Iterable[str], keys: Iterable[str], base: Path) -> None:
+    """Writes a list of keys, those that are known to be left out already among them.
+
+    Args:
+        file: Where to.
+        header: Its first line; a file that begins otherwise is not written over, unless it says nothing but what is known.
+        section: The section of the spec that reads it.
+        known: The keys that are left out already.
+        keys: Those that are to be.
+        base: What the spec's paths are relative to.
+
+    Raises:
+        CannotRun: If the file is someone else's, or cannot be written.
+    """
+    known = set(known)
+    if os.path.exists(file) and not _is_list(file, header, known):
+        raise CannotRun(f"{file} exists and is not a list that pipegen wrote; it is left alone", "name another file")
+    listed = sorted(known | set(keys))
+    with refused("write", file):
+        write_whole(file, "".join(f"{line}\n" for line in (header, *listed)).encode(errors="surrogateescape"))
+    named = os.path.relpath(file, base).replace(os.sep, "/")
+    note(f"wrote {len(listed):,} {'name' if len(listed) == 1 else 'names'} to {file}; `{section}: {{exclude: {named}}}` leaves them out")
+
+
+def _is_list(file: str, header: str, known: set[str]) -> bool:
+    """Returns whether a file may be written over: a list of ours, or one that says nothing but what is excluded already."""
+    try:
+        with open(file, encoding="utf-8", errors="surrogateescape") as stream:
+            lines = stream.read().splitlines()
+    except OSError:
+        return False
+    return lines[:1] == [header] or {line for line in lines if line and not line.startswith("#")} <= known
+
 
 SAMPLE = 200
 """Files of each split that `--data` decodes."""

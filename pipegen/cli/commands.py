@@ -12,8 +12,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from pipegen.cli.common import as_app, help_text
 from pipegen.cli.failures import tell
-from pipegen.cli.options import as_app, help_text
 from pipegen.terminal import say, visible
 
 _COMMANDS = (

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperCommand
 
 from pipegen.cli.failures import CannotRun, code_of, print_findings, refused
+from pipegen.files import is_irregular, write_whole
+from pipegen.spec.allowed import Allowed, granting
 from pipegen.terminal import bold as bold
 from pipegen.terminal import is_terminal as is_terminal
 from pipegen.terminal import json_text as json_text
 from pipegen.terminal import note as note
 from pipegen.terminal import progress as progress
 from pipegen.terminal import say as say
-from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pipegen.api.pipeline import Pipeline
     from pipegen.phases.specs import Inspection, Spec
+
 
 STDIN = "<stdin>"
 _READ = 2**20 + 1
@@ -161,3 +166,110 @@ def write_text(file: str, text: str) -> None:
     """
     with refused("write", file):
         write_whole(file, text)
+
+
+AllowWrite = Annotated[
+    list[str],
+    typer.Option(
+        "--allow-write",
+        metavar="FOLDER",
+        help="Let the spec name files to write in this folder, besides its own and the working directory; may be repeated.",
+    ),
+]
+AllowEnv = Annotated[
+    list[str],
+    typer.Option("--allow-env", metavar="NAME", help="Let the spec use this variable of the environment for anything; may be repeated."),
+]
+_OPTIONS = {"allow_write": AllowWrite, "allow_env": AllowEnv}
+
+
+def with_allowances(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command both options if it loads a spec, which those do that have `--set`."""
+    if "sets" not in inspect.signature(command).parameters:
+        return command
+    signature = inspect.signature(command, eval_str=True)
+
+    @wraps(command)
+    def run(*args: Any, allow_write: list[str], allow_env: list[str], **options: Any) -> None:
+        try:
+            allowed = Allowed.by(allow_write, allow_env)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="'--allow-env'" if "allow_env" in str(error) else "'--allow-write'") from None
+        with granting(allowed):
+            command(*args, **options)
+
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=[], annotation=of) for name, of in _OPTIONS.items()]
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])  # type: ignore[attr-defined]
+    run.__annotations__ = {**{name: p.annotation for name, p in signature.parameters.items()}, **_OPTIONS}
+    return run
+
+
+_KEEP_LINES = "\b"
+"""Stands before a paragraph that is not to be filled."""
+
+
+def help_text(command: Callable[..., None]) -> str:
+    """The docstring of a command as its help; paragraphs with indented lines, such as examples, keep their lines."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(f"{_KEEP_LINES}\n{p}" if "\n  " in f"\n{p}" else p for p in paragraphs)
+
+
+class OptionalValues(TyperCommand):
+    """A command whose options in `alone` get a value of their own when they stand alone.
+
+    Click would take the next argument, so that `--data flowers.pipegen.yaml` would lose the file.
+    """
+
+    alone: ClassVar[dict[str, str]] = {"--data": "sample", "--update": ""}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Write the values out, then parse as ever."""
+        end = args.index("--") if "--" in args else len(args)
+        valued = {name for option in self.get_params(ctx) if not getattr(option, "is_flag", False) for name in option.opts}
+        written = [f"{arg}={self.alone[arg]}" if arg in self.alone and arg in valued else arg for arg in args[:end]]
+        return super().parse_args(ctx, written + args[end:])
+
+
+def as_app(command: Callable[..., None], name: str, cls: type[TyperCommand] = OptionalValues, **settings: Any) -> typer.Typer:
+    """A command as an app of its own; `settings` are those of Click's context."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(name, cls=cls, help=help_text(command), context_settings=settings)(with_allowances(command))
+    return app
+
+
+SUFFIX = ".pipegen.yaml"
+_SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "pipegen.lock.d"})
+
+
+def spec_files(given: Iterable[str]) -> list[str]:
+    """The specs: files as they are named, folders searched for `*.pipegen.yaml`, `-` for standard input.
+
+    Raises:
+        CannotRun: If a folder holds none.
+    """
+    wanted = list(given)
+    found: dict[str, None] = {}
+    for name in wanted or ["."]:
+        if name == "-" or not os.path.isdir(name):
+            found[name] = None
+            continue
+        inside = sorted(_below(name))
+        if not inside:
+            where = "the working directory" if name == "." else name
+            hint = "name the files, or write one: `pipegen init FOLDER`"
+            raise CannotRun(f"there is no *{SUFFIX} in or below {where}", hint)
+        found.update(dict.fromkeys(inside))
+    return list(found)
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Specs at any depth; pipes and devices, hidden folders, virtual environments and installed packages are not searched."""
+    for root, folders, files in os.walk(folder):
+        folders[:] = [f for f in folders if not f.startswith(".") and f not in _SKIPPED and not _is_environment(os.path.join(root, f))]
+        yield from (
+            os.path.normpath(os.path.join(root, f)) for f in files if f.endswith(SUFFIX) and not is_irregular(os.path.join(root, f))
+        )
+
+
+def _is_environment(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "pyvenv.cfg"))

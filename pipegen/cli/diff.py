@@ -34,9 +34,8 @@ def diff(
     from pipegen.cli.failures import CannotRun, print_findings
     from pipegen.comparing.comparison import compare
     from pipegen.comparing.render import render_github, render_text
-    from pipegen.comparing.revisions import RevisionError
-    from pipegen.comparing.sides import UnreadableSideError
-    from pipegen.spec.bases.address import BaseProblem
+    from pipegen.comparing.sides import RevisionError, UnreadableSideError
+    from pipegen.spec.bases.packages import BaseProblem
 
     if a == b == "-":
         raise typer.BadParameter("standard input holds one spec", param_hint="'B'")

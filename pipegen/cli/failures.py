@@ -91,7 +91,7 @@ def print_report(findings: Sequence[Diagnostic], texts: Mapping[str, str], fine:
         for line in render_github(findings).splitlines():
             say(line)
     else:
-        from pipegen.diagnostics.sarif import render_sarif
+        from pipegen.diagnostics.machine import render_sarif
         from pipegen.release import __version__
 
         say(render_sarif(findings, version=__version__))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _complete(incomplete: str) -> list[tuple[str, str]]:
-    from pipegen.cli.reference.section_pages import PAGES
+    from pipegen.cli.reference.sections import PAGES
 
     return [(name, subject) for name, subject in PAGES.items() if name.startswith(incomplete)]
 
@@ -45,8 +45,8 @@ def help_(
         for line in _table():
             say(line)
         return
-    from pipegen.cli.reference.op_docs import all_ops, op_page
-    from pipegen.cli.reference.section_pages import PAGES, terminal
+    from pipegen.cli.reference.ops import all_ops, op_page
+    from pipegen.cli.reference.sections import PAGES, terminal
     from pipegen.cli.rule import page_text, render_page
 
     if topic in PAGES:
@@ -61,7 +61,7 @@ def help_(
 
 
 def _table() -> Iterator[str]:
-    from pipegen.cli.reference.section_pages import PAGES
+    from pipegen.cli.reference.sections import PAGES
 
     yield bold("sections of a spec")
     yield from (f"  {line}" for line in aligned(PAGES.items()))
@@ -80,7 +80,7 @@ def _command(ctx: typer.Context, topic: str) -> str | None:
 
 
 def _keys(topic: str) -> str | None:
-    from pipegen.cli.reference.section_pages import find_keys, key_lines
+    from pipegen.cli.reference.sections import find_keys, key_lines
 
     found = find_keys(topic)
     if not found:
@@ -91,8 +91,8 @@ def _keys(topic: str) -> str | None:
 
 
 def _hint(topic: str) -> str:
-    from pipegen.cli.reference.op_docs import all_ops
-    from pipegen.cli.reference.section_pages import PAGES, key_names
+    from pipegen.cli.reference.ops import all_ops
+    from pipegen.cli.reference.sections import PAGES, key_names
     from pipegen.diagnostics.suggest import closest
 
     near = closest(topic, [*PAGES, *all_ops(), *key_names()])

@@ -11,8 +11,7 @@ from pipegen.cli.common import Sets, json_text, note, parse_sets, progress, say
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
 
 if TYPE_CHECKING:
-    from pipegen.api.lock_check import Compared
-    from pipegen.api.locking import Locked
+    from pipegen.api.lock import Compared, Locked
     from pipegen.spec.bases.lock_file import Entry
 
 _DIGITS = 12
@@ -63,11 +62,11 @@ def lock(
     names = _names(given, check=check)
     with progress("listing") as listed:
         if check:
-            from pipegen.api.lock_check import check_specs
+            from pipegen.api.lock import check_specs
 
             compared = check_specs(names, content=content, overrides=parse_sets(sets), progress=listed)
         else:
-            from pipegen.api.locking import lock_specs
+            from pipegen.api.lock import lock_specs
 
             done = lock_specs(names, update=update, content=content, overrides=parse_sets(sets), progress=listed)
     if not check:
@@ -81,8 +80,8 @@ def _names(given: list[str], *, check: bool) -> list[str]:
     """The specs: as they are named, those of the folders, or those of the nearest lock above, else of the working directory."""
     from pathlib import Path
 
-    from pipegen.api.lock_check import locked_specs
-    from pipegen.cli.files import spec_files
+    from pipegen.api.lock import locked_specs
+    from pipegen.cli.common import spec_files
 
     if "-" in given:
         raise CannotRun("standard input is in no lock", "save the spec as a file")

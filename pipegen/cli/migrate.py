@@ -10,7 +10,7 @@ import typer
 
 from pipegen.cli.common import bold, note, say
 from pipegen.cli.failures import FOUND, CannotRun, refused
-from pipegen.whole_files import write_whole
+from pipegen.files import write_whole
 
 if TYPE_CHECKING:
     from pipegen.migrate.migration import Migration

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer.core import TyperCommand
 
-from pipegen.cli.common import is_terminal, json_text, note, say
+from pipegen.cli.common import as_app, is_terminal, json_text, note, say
 from pipegen.cli.failures import CannotRun, keep_silent, refused
-from pipegen.cli.options import as_app
 from pipegen.terminal import aligned, note_between
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pipegen.cli.failures import CannotRun
 
 
 def _complete(incomplete: str) -> list[tuple[str, str]]:
-    from pipegen.cli.reference.op_docs import all_ops, summary
+    from pipegen.cli.reference.ops import all_ops, summary
 
     return [(name, summary(cls)) for name, cls in all_ops().items() if name.startswith(incomplete)]
 
@@ -27,14 +27,14 @@ def ops(
       pipegen ops                    every step and source in one table
       pipegen ops random_rotation
     """
-    from pipegen.cli.reference.op_docs import all_ops, op_page, op_table
+    from pipegen.cli.reference.ops import all_ops, op_page, op_table
 
     if name is None:
         say(op_table())
         return
     known = all_ops()
     if name not in known:
-        from pipegen.cli.reference.section_pages import PAGES
+        from pipegen.cli.reference.sections import PAGES
         from pipegen.diagnostics.suggest import closest
         from pipegen.spec.translate import instead_of_source, instead_of_step
 

@@ -77,7 +77,7 @@ def prepare(
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     start_tensorflow()
-    from pipegen.api.preparing import prepare as run
+    from pipegen.api.tasks import prepare as run
 
     with progress("preparing") as told:
         try:

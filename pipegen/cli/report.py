@@ -11,7 +11,7 @@ from pipegen.cli.common import Sets, SpecFile, load_spec, note, say
 from pipegen.cli.failures import CannotRun, code_of, print_findings, refused
 
 if TYPE_CHECKING:
-    from pipegen.api.reporting import DataReport
+    from pipegen.api.tasks import DataReport
     from pipegen.phases.specs import Spec
 
 Format = Literal["text", "json", "github", "sarif"]
@@ -56,7 +56,7 @@ def report(
     with refused("write", target):
         seen.save(target)
     if write_exclude is not None:
-        from pipegen.cli.exclude_file import write_exclude as write_file
+        from pipegen.cli.checking import write_exclude as write_file
         from pipegen.data.exclude import COPIES_HEADER
 
         write_file(write_exclude, COPIES_HEADER, "splits", seen.manifest.left_out, seen.leaks.to_exclude(), loaded.loaded.base)
@@ -77,7 +77,7 @@ def _look(loaded: Spec, write_exclude: str | None) -> DataReport:
     """Looks at the data; a list that is to be written, and that the spec names already, need not be there."""
     from dataclasses import replace
 
-    from pipegen.api.reporting import look
+    from pipegen.api.tasks import look
 
     model, listed = loaded.model, loaded.model.splits.exclude
     if write_exclude is not None and listed is not None:
@@ -88,7 +88,7 @@ def _look(loaded: Spec, write_exclude: str | None) -> DataReport:
 
 
 def _print(seen: DataReport, target: str, output_format: Format) -> None:
-    from pipegen.quality.findings import briefly, in_full
+    from pipegen.quality.survey import briefly, in_full
 
     wrote = f"wrote {target}: {seen.leaks.looked_at:,} pictures of {len(seen.manifest.splits)} splits"
     if output_format == "text":
@@ -108,7 +108,7 @@ def _print(seen: DataReport, target: str, output_format: Format) -> None:
         for line in render_github(seen.diagnostics).splitlines():
             say(line)
     else:
-        from pipegen.diagnostics.sarif import render_sarif
+        from pipegen.diagnostics.machine import render_sarif
         from pipegen.release import __version__
 
         say(render_sarif(seen.diagnostics, version=__version__))

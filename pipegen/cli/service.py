@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipegen.cli.common import say, start_tensorflow
+from pipegen.cli.common import OptionalValues, help_text, say, start_tensorflow
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.options import OptionalValues, help_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

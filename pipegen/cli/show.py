@@ -1,12 +1,28 @@
-"""`pipegen show`."""
+"""`pipegen show`: the resolved spec as YAML and as JSON, each value with the place that it came from."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from pydantic import ValidationError
 
 from pipegen.cli.common import Sets, SpecFile, StageNumber, json_text, load_spec, say
+from pipegen.cli.reference.ops import argument_names
+from pipegen.spec.compose import double_quoted, flow_scalar, needs_quotes, quoted
+from pipegen.spec.params import NAME
+from pipegen.spec.source_map import ABSENT, format_path, lookup
+from pipegen.terminal import masked_value, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipegen.ops.base import Transform
+    from pipegen.ops.testing.base import DataTest
+    from pipegen.phases.specs import Spec
+    from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
 
 
 def show(
@@ -24,10 +40,213 @@ def show(
       pipegen show flowers.pipegen.yaml --set size=192
       pipegen show flowers.pipegen.yaml --format json
     """
-    from pipegen.cli.resolved import resolved_json, resolved_yaml
-
     loaded = load_spec(spec, sets, stage)
     if output_format == "json":
         say(json_text(resolved_json(loaded)))
     else:
         say(resolved_yaml(loaded).rstrip())
+
+
+_WIDEST = 72
+"""Comments are aligned no further right than this column."""
+
+Line = tuple[str, str]
+"""A line of YAML, and the comment that follows it."""
+
+
+def resolved_json(spec: Spec) -> dict[str, Any]:
+    """The resolved spec as plain values; `origins` says for each leaf where it came from."""
+    values = _as_written(spec)
+    origin = spec.loaded.locate.origin
+    origins = {format_path(path): origin(path) for path, _ in _leaves(values, ())}
+    return {"version": 1, "spec_hash": spec.hash, "spec": values, "origins": origins}
+
+
+def resolved_yaml(spec: Spec) -> str:
+    """The resolved spec as YAML that loads to the same spec."""
+    origins = _Origins(spec)
+    lines = [(f"# spec_hash: {spec.hash}", ""), *_params(spec)]
+    for key, value in _as_written(spec).items():
+        lines += _entry(key, value, (key,), 0, origins)
+    width = min(max(len(text) for text, comment in lines if comment), _WIDEST)
+    shown = [one_line(f"{text:<{width}}  # {comment}" if comment else text) for text, comment in lines]
+    return "".join(f"{line}\n" for line in shown)
+
+
+def plain_spec(model: PipelineSpec) -> dict[str, Any]:
+    """A spec in the shape that a file has; params are put in already."""
+    values: dict[str, Any] = {}
+    for key in type(model).model_fields:
+        value = getattr(model, key)
+        if key == "source":
+            values[key] = {value.op: value.model_dump(mode="json")}
+        elif key == "transforms":
+            values[key] = [{step.op: _arguments(step)} for step in value]
+        elif key == "tests":
+            values[key] = [{test.op: _of_test(test)} for test in value]
+        elif key == "stages":
+            values |= {key: [stage.model_dump(mode="json", exclude_defaults=True) for stage in value]} if value else {}
+        elif key == "views":
+            each = {name: view.model_dump(mode="json") for name, view in value.items()} if isinstance(value, dict) else value
+            values |= {key: each} if value != 1 else {}
+        elif key == "epoch" and value == "pass":
+            values[key] = None
+        elif key != "params":
+            values[key] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    if not model.source.has_labels() and "y" not in model.output.model_fields_set:
+        values["output"]["y"] = None
+    return values
+
+
+def _as_written(spec: Spec) -> dict[str, Any]:
+    """The resolved spec, in which the params that stages set are still params: their names stand where they are used."""
+    values = plain_spec(spec.model)
+    if not spec.model.stages:
+        return values
+    names = {name for stage in spec.model.stages for name in stage.params}
+    locate = spec.loaded.locate
+    found: dict[str, Any] = {}
+    for path, used in locate.params.items():
+        if names & set(used):
+            _put_reference(values, spec.loaded.written, path)
+    for name, param in spec.model.params.items():
+        if name in names:
+            found[name] = param.model_dump(mode="json", exclude_none=True)
+            given = next((path for path, used in locate.params.items() if used == [name]), None)
+            if given is not None and lookup(spec.loaded.written, given) in (f"${name}", f"${{{name}}}"):
+                found[name]["default"] = lookup(spec.loaded.raw, given)  # what it was set to from outside stays
+    return {"pipegen": values.pop("pipegen"), "params": found, **values} if found else values
+
+
+def _put_reference(values: Any, written: Any, path: KeyPath) -> None:
+    """Puts a text that refers to params back to where its value stands, if that is as it was written."""
+    inner, text = lookup(values, path[:-1]), lookup(written, path)
+    known = lookup(values, path, ABSENT)
+    if known is not ABSENT and isinstance(inner, (dict, list)) and isinstance(text, str) and not isinstance(known, (dict, list)):
+        inner[path[-1]] = _Reference(text)  # type: ignore[index]
+
+
+class _Reference(str):
+    """A text in which `$` begins the name of a param."""
+
+
+def _arguments(step: Transform) -> dict[str, Any]:
+    values = step.model_dump(mode="json")
+    return {name: values[name] for name in argument_names(type(step))}
+
+
+def _of_test(test: DataTest) -> Any:
+    """The arguments of a test, or the value that stands in their place where one says it all."""
+    values = test.model_dump(mode="json", exclude_none=True)
+    return values[test.bare] if test.bare is not None and test.model_fields_set == {test.bare} else values
+
+
+def _rejected_defaults(step: Transform) -> set[str]:
+    """Arguments whose defaults must not be written out, since they go with another argument that is not used."""
+    values = step.model_dump(mode="json", exclude_none=True)
+    given = {name: values[name] for name in step.model_fields_set if name in values}
+    if _valid(step, values):
+        return set()
+    return {name for name in values if name not in given and not _valid(step, {**given, name: values[name]})}
+
+
+def _valid(step: Transform, values: dict[str, Any]) -> bool:
+    try:
+        type(step).model_validate(values)
+    except ValidationError:
+        return False
+    return True
+
+
+def _leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        for i, inner in enumerate(value):
+            yield from _leaves(inner, (*path, i))
+    else:
+        yield path, value
+
+
+class _Origins:
+    """Comments: where a value came from, and what stands for one that was left out."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.origin: Callable[[KeyPath], str] = spec.loaded.locate.origin
+        self.steps = spec.model.transforms
+        self.splits = spec.model.split_names()
+        steps = enumerate(spec.model.transforms)
+        self.unwritten = {("transforms", i, step.op, name) for i, step in steps for name in _rejected_defaults(step)}
+
+    def unset(self, path: KeyPath) -> str | None:
+        """Returns what a missing value means, in the words of a spec; `None` where it means nothing."""
+        if path[:1] == ("transforms",) and path[-1] == "when" and len(path) == 4:
+            step = self.steps[int(path[1])]
+            stand_ins = " and ".join(s.op for s in step.evaluation_form())
+            return f"train, with {stand_ins} elsewhere" if stand_ins else "train" if step.random else "all"
+        if path == ("batch", "remainder"):
+            return "drop for train, keep elsewhere"
+        if path == ("epoch",):
+            return "one pass over the data"
+        if path == ("output", "y"):
+            return "nothing, as there are no labels"
+        if path == ("splits", "parts"):
+            return f"everything is {' and '.join(self.splits)}"
+        return None
+
+
+def _params(spec: Spec) -> list[Line]:
+    """The params as comments: their values stand where they are used."""
+    locate = spec.loaded.locate
+    used = {name: path for path, names in locate.params.items() for name in names}
+    return [(f"# param {name}, from {locate.origin(used[name])}", "") for name in spec.model.params if name in used]
+
+
+def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, lead: str = "") -> list[Line]:
+    """A key with its value, on as many lines as that needs."""
+    pad = " " * indent
+    start = f"{lead or pad}{_key(key)}:"
+    if path in origins.unwritten:
+        return [(f"{pad}# {key}: {_inline(value)}", "default, and without effect here")]
+    if value is None or value == {}:
+        meant = origins.unset(path)
+        return [(f"{pad}# {key}: {meant}", "default")] if meant and not lead else []
+    if isinstance(value, dict):
+        inner = [line for k, v in value.items() for line in _entry(k, v, (*path, k), indent + 2, origins)]
+        left = [k for k, v in value.items() if v in (None, {}) and origins.unset((*path, k)) is None]
+        if left:
+            inner.append((f"{pad}  # not set: {', '.join(left)}", ""))
+        live = any(not text.lstrip().startswith("#") for text, _ in inner)
+        return [(start if live else f"{start} {{}}", ""), *inner]
+    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        lines: list[Line] = [(start, "")]
+        for i, item in enumerate(value):
+            if isinstance(item, str):  # a step inside another, without arguments
+                lines.append((f"{pad}  - {item}", origins.origin((*path, i))))
+                continue
+            if path == ("stages",):
+                lines.append((f"{pad}  - {_inline(item)}", origins.origin((*path, i, "epochs"))))
+                continue
+            ((name, arguments),) = item.items()
+            lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
+        return lines
+    return [(f"{start} {_inline(value)}", origins.origin(path))]
+
+
+def _key(key: str) -> str:
+    """Returns a key as it stands in a spec; numbers among them are read as text."""
+    return key if key.isdigit() else quoted(key) if needs_quotes(key) or any(c in key for c in ",[]{}#:") else key
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{k}: {_inline(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_inline(v) for v in value)}]"
+    if isinstance(value, _Reference):
+        return str(value) if NAME.fullmatch(value[1:]) else json.dumps(value)
+    if isinstance(value, str):
+        value = masked_value(value)
+        return double_quoted(value.replace("$", "$$")) if "\\" in value else flow_scalar(value)
+    return json.dumps(value)

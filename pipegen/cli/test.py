@@ -92,7 +92,7 @@ def _chosen(loaded: Spec, select: list[str]) -> list[Chosen]:
 
 
 def _report(loaded: Spec, chosen: list[Chosen], sample: int | Literal["all"] | None, allowed: tuple[str, ...]) -> DataTestReport:
-    from pipegen.api.testing import run_tests
+    from pipegen.api.tasks import run_tests
     from pipegen.phases.compilation import bind, collect_data
     from pipegen.phases.data_tests import with_test_functions
     from pipegen.phases.functions import with_functions
@@ -117,7 +117,7 @@ def _rendered(report: DataTestReport, output_format: Format) -> str:
 
         return render_github(report.diagnostics).rstrip("\n")
     if output_format == "sarif":
-        from pipegen.diagnostics.sarif import render_sarif
+        from pipegen.diagnostics.machine import render_sarif
         from pipegen.release import __version__
 
         return render_sarif(report.diagnostics, version=__version__)

@@ -1,12 +1,20 @@
-"""Defines what differs between two specs: a change, what it means for the numbers that a model sees, and the whole comparison."""
+"""What differs between two specs, step by step and section by section, and what that means for the numbers."""
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from difflib import SequenceMatcher
 from typing import Any, Literal
 
-from pipegen.diagnostics.diagnostic import Span
+from pipegen.diagnostics.diagnostic import Span, relative_path
+from pipegen.spec.compose import flow
+from pipegen.spec.rebase import ADDRESS, places, settings
 from pipegen.spec.source_map import KeyPath, format_path
+from pipegen.spec.spec_hash import ARITHMETIC, LONGEST_RUN, Effect, alike, differences, in_words
+from pipegen.terminal import masked_value
 
 Kind = Literal["numbers", "perhaps", "speed", "nothing"]
 """What a change is about:
@@ -103,3 +111,395 @@ class Comparison:
             "notes": list(self.notes),
             "summary": {kind: len(self.of(kind)) for kind in KINDS},
         }
+
+
+_MEANS: tuple[tuple[KeyPath, str, str], ...] = (
+    (("pipegen",), "the language differs", ""),
+    (("source", "mix", "epoch"), "epochs have another length", "train"),
+    (("source", "mix", "parts", "*", "weight"), "an epoch has other shares of the parts", "train"),
+    (("source", "mix", "parts", "*", "transforms"), "other steps act on the examples of this part", ""),
+    (("source", "mix", "parts", "*", "splits"), "other examples are in the splits, so scores cannot be compared", ""),
+    (("source", "mix", "parts", "*", "sampling"), "examples are seen more or less often", "train"),
+    (("source", "mix", "parts", "*", "order"), "examples are seen earlier or later in training", "train"),
+    (("source",), "other records, or other values of theirs", ""),
+    (("splits",), "other examples are in the splits, so scores cannot be compared", ""),
+    (("seed",), "another order, and other draws of every step", "train"),
+    (("shuffle",), "the same examples in another order", "train"),
+    (("epoch",), "epochs have another length", "train"),
+    (("sampling", "subset"), "other examples are trained on", "train"),
+    (("sampling",), "examples are seen more or less often", "train"),
+    (("order",), "examples are seen earlier or later in training", "train"),
+    (("batch", "size"), "the same examples in batches of another size, and another number of steps", ""),
+    (("batch", "remainder"), "another fate of a last batch that is not full", ""),
+    (("images",), "images that no other one goes with draw other numbers", "train"),
+    (("views",), "the model sees other views of an example", "train"),
+    (("output",), "what the model receives has another form", ""),
+    (("errors", "missing"), "nothing differs as long as no record lacks a file", ""),
+    (("errors",), "nothing differs as long as every file is whole", ""),
+    (("stages",), "training goes through other stages", "train"),
+)
+"""What a difference means, by the start of its path, and the splits that it reaches; all of them where nothing is said."""
+
+_LONGEST = 60
+"""Characters of a path that are shown."""
+_SPEED: tuple[tuple[KeyPath, str], ...] = (
+    (("cache",), "how fast, and what it takes of memory or disk"),
+    (("shard",), "which host does which share"),
+    (("jit",), "how fast; values move by rounding at most"),
+    (("ram_budget",), "how much memory it may take"),
+)
+
+
+def section_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
+    """Yields what differs between the sections of two meanings; see `spec_hash.meaning`."""
+    ours = ("transforms", "effects", "inner")
+    old, new = ({key: value for key, value in side.items() if key not in ours} for side in alike(a, b))
+    for path, before, after in differences(old, new):
+        start = next(known for known in _MEANS if _begins(path, known[0]))
+        reach = start[2]
+        if path[:2] == ("batch", "remainder") and len(path) > 2:
+            reach = str(path[2])
+        at, text = _in_spec(path, old, new), f"{before} → {after}"
+        if at[0] == "views" and len(path) == 4 and len(at) == 5:  # a whole step
+            text = "it is new" if path[3] not in old["views"].get(path[1], {}).get("transforms", {}) else GONE
+        yield Change("numbers", at, text, start[1], reach)
+
+
+def _begins(path: KeyPath, start: KeyPath) -> bool:
+    return len(path) >= len(start) and all(known in ("*", key) for known, key in zip(start, path, strict=False))
+
+
+def _in_spec(path: KeyPath, old: dict[str, Any], new: dict[str, Any]) -> KeyPath:
+    """Returns the path of a setting in a spec: there, stages and the steps of a branch of `views` stand in lists."""
+    if path[0] == "stages":
+        return (path[0], *map(int, path[1:2]), *path[2:])  # numbered by text, as in JSON
+    if path[0] == "views" and path[2:3] == ("transforms",) and len(path) > 3:
+        listed = [side["views"].get(path[1], {}).get("transforms", {}) for side in (new, old)]
+        step = next(steps[path[3]] for steps in listed if path[3] in steps)
+        op = next(key for key in step if key != "at")
+        return (*path[:3], step["at"], *(path[4:] or (op,)))
+    return path
+
+
+def runtime_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
+    """Yields what differs between two `runtime` sections."""
+    for path, before, after in differences(a, b):
+        effect = next((effect for start, effect in _SPEED if path[: len(start)] == start), "how fast")
+        yield Change("speed", ("runtime", *path), f"{before} → {after}", effect)
+
+
+def path_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
+    """Yields what differs between the paths to data of two specs as plain values, with their paths made absolute."""
+    old, new = dict(_paths(a)), dict(_paths(b))
+    for path in {**old, **new}:
+        if old.get(path) == new.get(path):
+            continue
+        what = f"{_shown(old.get(path))} → {_shown(new.get(path))}"
+        if path[-1] == "exclude":
+            both = path in old and path in new
+            same = "the same numbers if the lists name the same records" if both else "other numbers, unless the list names no record"
+            yield Change("perhaps", path, what, same)
+        elif path[:1] == ("source",):
+            if path in old and path in new:
+                same = "rows are there" if path[-1] == ADDRESS else "files lie there"
+                yield Change("perhaps", path, what, f"the same numbers if the same {same}")
+        else:
+            yield Change("nothing", path, what, "where damaged files are listed")
+
+
+def _shown(path: Any) -> str:
+    """Returns a path, or several, relative to the working directory where they lie in it; of a long one, how it ends."""
+    if isinstance(path, list):
+        return in_words([relative_path(one) if isinstance(one, str) and "://" not in one else one for one in path])
+    if not isinstance(path, str):
+        return in_words(path)
+    text = path if "://" in path else relative_path(path)
+    return text if len(text) <= _LONGEST else f"…{text[1 - _LONGEST :]}"
+
+
+def _paths(spec: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
+    for node, key, path in places(spec.get("source"), ("source",)):
+        value = node[key]
+        yield path, masked_value(value) if isinstance(value, str) else value
+    for path in settings(spec):
+        at: Any = spec
+        for part in path:
+            at = at.get(part) if isinstance(at, dict) else None
+        if at is not None and path[0] != "runtime":
+            yield path, at
+
+
+def word_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
+    """Yields what differs between the names, descriptions and params of two specs as plain values."""
+    for key, effect in (("name", "the name only"), ("description", "words for people")):
+        if a.get(key) != b.get(key):
+            yield Change("nothing", (key,), f"{in_words(a.get(key))} → {in_words(b.get(key))}", effect)
+    old, new = a.get("params") or {}, b.get("params") or {}
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    for name in names:
+        how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"
+        yield Change("nothing", ("params", name), f"it {how}", "what its values change is said where they stand")
+
+
+_WHEN = {"train": "train", "eval": "every split but train"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Holds a step of one of the two.
+
+    Attributes:
+        index: Its place in the list.
+        op: Its word.
+        said: Its arguments as the spec says them.
+        id: Its id.
+        effect: What it does; `None` where that would be done without it.
+    """
+
+    index: int
+    op: str
+    said: dict[str, Any]
+    id: str
+    effect: Effect | None
+
+    @property
+    def does(self) -> str:
+        """Returns what it does, without its draws, as a text to compare."""
+        return json.dumps(self.effect[:2] if self.effect is not None else None, sort_keys=True)
+
+    @property
+    def draws(self) -> bool:
+        """Returns whether it draws numbers."""
+        return self.effect is not None and (len(self.effect) < 4 or self.effect[3])
+
+    @property
+    def path(self) -> KeyPath:
+        """Returns where it stands."""
+        return ("transforms", self.index, self.op)
+
+    @property
+    def reach(self) -> str:
+        """Returns the splits that it runs on, in words; empty for all of them."""
+        when = self.said.get("when")
+        return ", ".join(when) if isinstance(when, list) else _WHEN.get(str(when), "")
+
+    def __str__(self) -> str:
+        return f"`{self.id}`"
+
+
+def steps_of(meaning: dict[str, Any], *, effects: bool = True) -> list[Step]:
+    """Returns the steps of a spec's meaning; see `spec_hash.meaning`. Without their `effects`, arguments stand for those."""
+    steps = meaning.get("transforms", [])
+    does = meaning["effects"] if effects else steps
+    return [Step(i, op, said, step_id, effect) for i, ((op, said, step_id), effect) in enumerate(zip(steps, does, strict=True))]
+
+
+def step_changes(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[Change], Draws]:
+    """Returns what differs between the steps of two meanings, and what becomes of the draws of the steps that are in both."""
+    told = "effects" in a and "effects" in b  # an older version wrote none
+    old, new = (steps_of(side, effects=told) for side in (a, b))
+    pairs = _pairs(old, new)
+    found = [change for before, after in pairs for change in _of_pair(before, after, new)]
+    found += _moves(pairs)
+    paired = {before.index for before, _ in pairs}, {after.index for _, after in pairs}
+    gone = [step for step in old if step.index not in paired[0]]
+    fresh = [step for step in new if step.index not in paired[1]]
+    shifted = {after.op for before, after in pairs if before.id != after.id and after.draws}
+    found += [_gone(step, step.op in shifted) for step in gone] + [_fresh(step, step.op in shifted) for step in fresh]
+    return found, _draws(pairs, (a["seed"], b["seed"]))
+
+
+def _pairs(old: list[Step], new: list[Step]) -> list[tuple[Step, Step]]:
+    """Finds the steps that are the same one in both: what is the same whole first, then what does the same, then what has the same id, and
+    last what has the same name."""
+    pairs: list[tuple[Step, Step]] = []
+    left, right = list(old), list(new)
+
+    def take(*likeness: str, order: bool) -> None:
+        keys = [["\n".join(getattr(step, name) for name in likeness) for step in side] for side in (left, right)]
+        if order:
+            blocks = SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_matching_blocks()
+            found = [(left[i + k], right[j + k]) for i, j, n in blocks for k in range(n)]
+        else:
+            rest = dict[str, list[Step]]()
+            for step, key in zip(right, keys[1], strict=True):
+                rest.setdefault(key, []).append(step)
+            found = [(step, rest[key].pop(0)) for step, key in zip(left, keys[0], strict=True) if rest.get(key)]
+        pairs.extend(found)
+        gone = {before.index for before, _ in found}, {after.index for _, after in found}
+        left[:] = [step for step in left if step.index not in gone[0]]
+        right[:] = [step for step in right if step.index not in gone[1]]
+
+    take("op", "does", "id", order=True)
+    take("op", "does", "id", order=False)
+    take("op", "does", order=False)
+    take("does", order=True)
+    take("op", "id", order=False)
+    take("op", order=True)
+    return sorted(pairs, key=lambda pair: pair[1].index)
+
+
+def _of_pair(a: Step, b: Step, new: list[Step]) -> Iterator[Change]:
+    """Yields what differs between a step and itself."""
+    said = list(differences({a.op: a.said}, {b.op: b.said}, b.path[:-1]))
+    if a.does == b.does:
+        if said:
+            what = "the same float32 constants" if b.effect is not None and b.effect[0] == ARITHMETIC else "the same by other words"
+            yield Change("nothing", b.path, _line(said, a, b), what)
+    elif said:
+        for path, before, after in said:
+            effect = "the examples that it reaches, or how, differ" if path[-1] == "when" else "what it does to them differs"
+            reach = "" if path[-1] == "when" else b.reach
+            yield Change("numbers", path, f"{before} → {after}", effect, reach)
+    else:
+        yield Change("numbers", b.path, "the same words, for other values", "what comes before makes it do something else", b.reach)
+    if a.id != b.id and a.draws and b.draws:
+        yield Change("numbers", b.path, f"its id was {a}, and is {b}", f"its draws differ; {_keeping(a, new)}", b.reach)
+
+
+def _line(said: list[tuple[KeyPath, str, str]], a: Step, b: Step) -> str:
+    """Returns a step in both words: `rescale: {to: [0, 1]} → {scale: 2.0}`."""
+    names = dict.fromkeys(str(path[len(b.path)]) for path, _, _ in said if len(path) > len(b.path))
+    old, new = (flow({name: step.said[name] for name in names or step.said if step.said.get(name) is not None}) for step in (a, b))
+    return f"{a.op}: {old} → {b.op}: {new}" if a.op != b.op else f"{old} → {new}"
+
+
+def _keeping(a: Step, new: list[Step]) -> str:
+    """Says how a step keeps its draws."""
+    taker = next((step for step in new if step.id == a.id), None)
+    pin = f"`id: {in_words(a.id)}` keeps them"
+    if taker is None:
+        return pin
+    return f"{pin}, with another `id` for the `{taker.op}` that is {a} now"
+
+
+def _moves(pairs: list[tuple[Step, Step]]) -> Iterator[Change]:
+    """Yields the steps that other steps have changed places with: as few as explain the new order."""
+    stays = _longest_rise([before.index for before, _ in pairs])
+    for k, (before, after) in enumerate(pairs):
+        if before.index not in stays and after.effect is not None:
+            earlier = pairs[k - 1][1] if k else None
+            where = f"it comes after {earlier} now" if earlier is not None else "it comes first now"
+            yield Change(
+                "numbers", after.path, where, "steps act in another order; its draws stay" if after.draws else "steps act in another order"
+            )
+
+
+def _longest_rise(numbers: list[int]) -> set[int]:
+    """Returns a longest increasing subsequence, by patience sorting: it keeps the least end of each length, and what came before."""
+    last: list[int] = []
+    before: dict[int, int | None] = {}
+    for number in numbers:
+        length = bisect_left(last, number)
+        before[number] = last[length - 1] if length else None
+        last[length : length + 1] = [number]
+    found: set[int] = set()
+    at = last[-1] if last else None
+    while at is not None:
+        found.add(at)
+        at = before[at]
+    return found
+
+
+def _gone(step: Step, shifts: bool) -> Change:
+    if step.effect is None:
+        return Change("nothing", step.path, "it is no longer written out", "it holds by default")
+    kept = "; no other step's draws move" if step.draws and not shifts else ""
+    return Change("numbers", step.path, GONE, f"it acts no more{kept}", step.reach)
+
+
+def _fresh(step: Step, shifts: bool) -> Change:
+    if step.effect is None:
+        return Change("nothing", step.path, "it is written out", "it holds by default")
+    kept = "; no other step's draws move" if step.draws and not shifts else ""
+    return Change("numbers", step.path, "it is new", f"one more step acts{kept}", step.reach)
+
+
+def _draws(pairs: list[tuple[Step, Step]], seeds: tuple[Any, Any]) -> Draws:
+    drawing = [(a, b) for a, b in pairs if a.draws and b.draws]
+    if seeds[0] != seeds[1]:
+        return Draws((), tuple((b.id, "another seed") for _, b in drawing))
+    kept = tuple(b.id for a, b in drawing if a.id == b.id)
+    return Draws(kept, tuple((b.id, f"the id was {a.id}") for a, b in drawing if a.id != b.id))
+
+
+_FLOATS = ("float32", "float16", "bfloat16")
+_WITH_STEPS_OF_THEIR_OWN = ("views", "stages", "inner")
+"""Sections whose steps act on what the run leaves."""
+_SAID = "the same float32 constants; the spec hash is another, so that a saved position does not go over"
+
+
+def fold_runs(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Change]]:
+    """Returns two meanings with the arithmetic that ends their steps as one step, where it comes to the same, and a line about it.
+
+    It is folded only where the values between are float32 and nothing rounds the result to whole numbers afterwards; see `fold_constants`.
+    """
+    runs = [_last_run(side) for side in (a, b)]
+    if not all(runs) or any(name in side for side in (a, b) for name in _WITH_STEPS_OF_THEIR_OWN):
+        return a, b, []
+    if [a["effects"][i] for i in runs[0]] == [b["effects"][i] for i in runs[1]]:
+        return a, b, []
+    whole = [_whole(side["effects"], run) for side, run in zip((a, b), runs, strict=True)]
+    if whole[0] is None or whole[0] != whole[1]:
+        return a, b, []
+    old, new = (
+        ", ".join(f"{op}: {_said(said)}" for op, said, _ in (side["transforms"][i] for i in run))
+        for side, run in zip((a, b), runs, strict=True)
+    )
+    path = ("transforms", runs[1][0], b["transforms"][runs[1][0]][0])
+    one = b["transforms"][runs[1][-1]]
+    folded = [
+        {**side, "transforms": [*_without(side["transforms"], run), one], "effects": [*_without(side["effects"], run), whole[0]]}
+        for side, run in zip((a, b), runs, strict=True)
+    ]
+    return folded[0], folded[1], [Change("nothing", path, f"{old} → {new}", _SAID)]
+
+
+def _last_run(side: dict[str, Any]) -> list[int]:
+    """Returns the places of the steps of arithmetic at the end of the steps, of one reach; none where what leaves is rounded."""
+    if "effects" not in side or side["output"].get("dtype") not in (None, *_FLOATS):
+        return []
+    found: list[int] = []
+    effects: list[Effect | None] = side["effects"]
+    for place in range(len(effects) - 1, -1, -1):
+        effect = effects[place]
+        if effect is None:
+            continue
+        if effect[0] != ARITHMETIC or (found and _reach(effect) != _reach(effects[found[0]])):
+            break
+        found.insert(0, place)
+    return found
+
+
+def _reach(effect: Effect | None) -> tuple[Any, list[str]]:
+    return (effect[1]["when"], sorted(effect[1]["features"])) if effect is not None else (None, [])
+
+
+def _whole(effects: list[Effect | None], run: list[int]) -> Effect | None:
+    """Returns the effect of a run as one step; `None` where it is not folded to one."""
+    steps = [effect for effect in (effects[place] for place in run) if effect is not None]
+    features: dict[str, list[Any]] = {}
+    for name, constants in steps[-1][1]["features"].items():
+        *folded, ends = constants
+        if not len(run) <= len(folded) <= LONGEST_RUN:
+            return None
+        between = [step[1]["features"][name][0][2] for step in steps[:-1]]
+        last = folded[len(run) - 1]
+        if any(dtype != "float32" for dtype in between) or last[2] not in _FLOATS:
+            return None
+        features[name] = [_by_channel(last), ends]
+    return [ARITHMETIC, {"when": steps[-1][1]["when"], "features": features}, None, False]
+
+
+def _by_channel(constants: list[Any]) -> list[Any]:
+    """Returns constants with one number for all channels where these have the same."""
+    scale, offset, dtype, order = constants
+    return [scale[:1] if len(set(scale)) == 1 else scale, offset[:1] if len(set(offset)) == 1 else offset, dtype, order]
+
+
+def _without(listed: list[Any], run: list[int]) -> list[Any]:
+    return [one for place, one in enumerate(listed) if place not in run]
+
+
+def _said(arguments: dict[str, Any]) -> str:
+    return flow({name: value for name, value in arguments.items() if value is not None})

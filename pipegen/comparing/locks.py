@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pipegen.comparing.changes import GONE, Change, Draws, Kind
-from pipegen.comparing.runs import fold_runs
-from pipegen.comparing.sections import section_changes
-from pipegen.comparing.steps import step_changes
+from pipegen.comparing.changes import GONE, Change, Draws, Kind, fold_runs, section_changes, step_changes
 from pipegen.spec.bases.lock_file import Data, Entry, FunctionSource, Lock
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.spec_hash import in_words

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pipegen.comparing.changes import KINDS, Change, Comparison, Kind
+from pipegen.diagnostics.diagnostic import is_address, relative_path
 from pipegen.diagnostics.machine import workflow_command
-from pipegen.diagnostics.paths import is_address, relative_path
 from pipegen.spec.source_map import format_path
 
 _TITLES: dict[Kind, str] = {

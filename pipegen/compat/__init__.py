@@ -42,12 +42,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compat.colour import apply_brightness_shift, apply_channel_shift, random_brightness, random_channel_shift
-from pipegen.compat.files import list_pictures, validate_filename
+from pipegen.compat.frames import list_pictures, validate_filename
 from pipegen.compat.generator import ImageDataGenerator
 from pipegen.compat.geometry import (
     apply_affine_transform,
+    apply_brightness_shift,
+    apply_channel_shift,
     flip_axis,
+    random_brightness,
+    random_channel_shift,
     random_rotation,
     random_shear,
     random_shift,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary, WeakSet
 
 from pipegen.compat.defaults import floatx, image_data_format
 from pipegen.compat.geometry import Geometry, check_geometry
-from pipegen.compat.refusals import warn
+from pipegen.compat.refusals import UnsupportedArgument, warn
 
 if TYPE_CHECKING:
     from pipegen.compat.images import Array
+
 
 _A = TypeVar("_A", bound="Arguments")
 
@@ -132,3 +134,84 @@ Arguments.__init__.__qualname__ = "ImageDataGenerator.__init__"  # Python's comp
 def name_of(dtype: Any) -> str:
     """The name of a dtype: of NumPy, of TensorFlow or in words."""
     return str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype))
+
+
+_FITTED = {"featurewise_center": "mean", "featurewise_std_normalization": "std", "zca_whitening": "zca_whitening_matrix"}
+"""Arguments that need `fit`, and where it leaves what it has found."""
+_WITHOUT: WeakKeyDictionary[Arguments, WeakSet[Any]] = WeakKeyDictionary()
+"""The flows of each generator that do without what it has not found."""
+
+
+def as_fitted(generator: _A) -> _A:
+    """The generator less what needs `fit` and has not been fitted, with a warning for each such argument.
+
+    A flow cannot find it out by itself, as a spec of `to_spec` does: validation data would be measured by itself.
+    """
+    absent = {argument: name for argument, name in _FITTED.items() if getattr(generator, argument) and getattr(generator, name) is None}
+    if not absent:
+        return generator
+    taken = copy(generator)
+    for argument, name in absent.items():
+        setattr(taken, argument, False)
+        warn(
+            f"`{argument}` has no effect on this flow, since nothing has been fitted; before making the flow, call `fit` with training "
+            f"images, or set `.{name}`"
+        )
+    return taken
+
+
+def does_without(flow: object, generator: Arguments) -> None:
+    """Remember that a flow was made before its generator was fitted."""
+    _WITHOUT.setdefault(generator, WeakSet()).add(flow)
+
+
+def check_flows(generator: Arguments) -> None:
+    """Warn of the flows that were made before the generator was fitted: in Keras they would take what has been found now."""
+    count = len(_WITHOUT.pop(generator, ()))
+    if count:
+        which = "a flow of this generator was" if count == 1 else f"{count} flows of this generator were"
+        warn(f"{which} made before `fit`, and will not take what it has found; make flows after it")
+
+
+OF_A_GENERATOR = ("get_random_transform", "apply_transform", "random_transform", "standardize")
+"""Methods that the iterators of one era of Keras or another call for each image."""
+OF_AN_ITERATOR = (
+    "_get_batches_of_transformed_samples",
+    "_flow_index",
+    "_set_index_array",
+    "set_processing_attrs",
+    "white_list_formats",
+    "allowed_class_modes",
+    "filepaths",
+    "labels",
+    "sample_weight",
+    "__len__",
+)
+"""What decides in Keras' iterators which images are in a batch, or what is done to them."""
+
+
+def overridden(thing: object, base: type, name: str) -> bool:
+    """Returns whether a class that is derived from one of this package has a method, or another attribute, of its own."""
+    ours = base.__module__.rpartition(".")[0]
+    kinds = type(thing).__mro__
+    return any(name in vars(kind) and not kind.__module__.startswith(ours) for kind in kinds[: kinds.index(base)])
+
+
+def check_overrides(thing: object, base: type, names: Iterable[str], remedy: str) -> None:
+    """Refuse a subclass, or a changed instance, whose methods would be passed over in silence.
+
+    Args:
+        thing: A generator, or an iterator.
+        base: Its class in this package.
+        names: What nothing calls.
+        remedy: What to do instead.
+
+    Raises:
+        UnsupportedArgument: Which names the first of them.
+    """
+    own = vars(thing)
+    found = next((name for name in names if overridden(thing, base, name) or callable(own.get(name))), None)
+    if found is not None:
+        who = "the instance" if found in own else type(thing).__name__
+        why = f"{who} overrides it, and batches come from a compiled pipeline, which would pass over it"
+        raise UnsupportedArgument(found, why, remedy)

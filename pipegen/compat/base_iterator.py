@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator as Walk
 from typing import TYPE_CHECKING, Any
 
-from pipegen.backend.datasets.derived import Explains
-from pipegen.backend.process.once import GeneratedInTurn
-from pipegen.compat.overrides import overridden
+from pipegen.backend.datasets.pipeline_dataset import Explains
+from pipegen.backend.process.devices import GeneratedInTurn
+from pipegen.compat.arguments import overridden
 from pipegen.compat.refusals import UnsupportedArgument
 
 if TYPE_CHECKING:

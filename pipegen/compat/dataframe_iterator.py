@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
-    from pipegen.compat.described import Described
+    from pipegen.compat.specs import Described
 
 
 class DataFrameIterator(CompiledIterator):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
-    from pipegen.compat.described import Described
     from pipegen.compat.images import Array
+    from pipegen.compat.specs import Described
 
 
 class DirectoryIterator(CompiledIterator):

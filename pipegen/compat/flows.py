@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compat.described import Described
 from pipegen.compat.frames import OLD_WORDS, without_old_words
+from pipegen.compat.specs import Described
 
 if TYPE_CHECKING:
     import os

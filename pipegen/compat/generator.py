@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compat.colour import apply_brightness_shift, apply_channel_shift
-from pipegen.compat.described import Described
+from pipegen.compat.arguments import check_flows
 from pipegen.compat.draws import draw, stream
 from pipegen.compat.flows import Flows
-from pipegen.compat.geometry import apply_affine_transform, flip_axis
+from pipegen.compat.geometry import apply_affine_transform, apply_brightness_shift, apply_channel_shift, flip_axis
+from pipegen.compat.images import moments, whitening
 from pipegen.compat.refusals import warn
-from pipegen.compat.statistics import moments, whitening
-from pipegen.compat.unfitted import check_flows
+from pipegen.compat.specs import Described
 
 if TYPE_CHECKING:
     from pipegen.compat.images import Array

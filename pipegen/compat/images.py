@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import io
 import os
+import secrets
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.defaults import floatx, image_data_format
 from pipegen.compat.refusals import warn
+from pipegen.files import whole_file
 
 if TYPE_CHECKING:
     import numpy as np
+    import tensorflow as tf
     from PIL import Image
 
+
+if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
@@ -189,3 +195,118 @@ def smart_resize(x: Any, size: tuple[int, int], interpolation: str = "bilinear",
     from keras.preprocessing.image import smart_resize as resize
 
     return resize(x, size, interpolation, data_format, **options)
+
+
+_MOST = 10**7
+
+
+class Saving:
+    """Writes images as `PREFIX_INDEX_NUMBER.FORMAT`, each stretched so that its least value is black and its greatest white.
+
+    INDEX is the row of an image in the flow's arrays or table; where a flow has a folder, how many it has handed over before. NUMBER
+    is drawn by the operating system, so that no seed is spent and the epochs have names of their own.
+
+    Args:
+        folder: Where to; it is made.
+        prefix: What the names begin with.
+        form: The format, which is also the suffix: `png`, `jpeg` or another one of Pillow's.
+        data_format: Where the channels of the images stand.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], prefix: str, form: str, data_format: str) -> None:
+        self.folder, self.prefix, self.form, self.data_format = os.fspath(folder), prefix, form, data_format
+        self._written = 0
+        os.makedirs(self.folder, exist_ok=True)
+
+    def write(self, images: Array, rows: Array | None = None) -> int:
+        """Write a batch `(n, ...)`; `rows` are the indices of its images. The result is how many were written in all."""
+        for i, image in enumerate(images):
+            index = self._written if rows is None else int(rows[i])
+            while not self._wrote(f"{self.prefix}_{index}_{secrets.randbelow(_MOST)}.{self.form}", image):
+                pass
+            self._written += 1
+        return self._written
+
+    def _wrote(self, name: str, image: Array) -> bool:
+        """Writes an image, unless there is a file of this name already."""
+        try:
+            with whole_file(os.path.join(self.folder, name), new=True, durable=False) as file:  # on the way to the model
+                save_img(file, image, data_format=self.data_format, file_format=self.form)
+        except FileExistsError:
+            return False
+        return True
+
+    def during(self, batches: tf.data.Dataset, *, rows: bool) -> tf.data.Dataset:
+        """The batches, each written on its way; with `rows`, they are `(images, rows)`."""
+        import tensorflow as tf
+
+        from pipegen.ops.lowering.python_calls import numpy_function
+
+        def written(*parts: Any) -> Any:
+            given = [parts[0], parts[1]] if rows else [parts[0]]
+            count = numpy_function(lambda *arrays: tf.constant(self.write(*arrays), tf.int64).numpy(), given, tf.int64)
+            with tf.control_dependencies([count]):
+                images = tf.identity(parts[0])
+            return (images, *parts[1:]) if len(parts) > 1 else images
+
+        return batches.map(tf.autograph.experimental.do_not_convert(written))
+
+
+LARGEST_WHITENING = 16_384
+"""Values of an image up to which its whitening matrix is computed: 2 GiB in float64."""
+
+
+def moments(blocks: Iterable[Array], channel_axis: int) -> tuple[Array, Array]:
+    """The mean and the standard deviation of each channel.
+
+    Blocks are merged by the update of T. Chan, G. Golub and R. LeVeque (Updating Formulae and a Pairwise Algorithm for Computing Sample
+    Variances, 1979), which does not cancel where the mean is large beside the deviation.
+
+    Args:
+        blocks: Batches of images, 4 dimensions.
+        channel_axis: The axis of the channels in them.
+
+    Returns:
+        Two float64 arrays `(channels,)`.
+    """
+    import numpy as np
+
+    count, mean, square = 0, np.zeros(()), np.zeros(())
+    axes = tuple(a for a in range(4) if a != channel_axis)
+    for block in blocks:
+        x = np.asarray(block, np.float64)
+        n = x.size // x.shape[channel_axis]
+        own = x.mean(axes, keepdims=True)
+        spread = ((x - own) ** 2).sum(axes)
+        delta = own.reshape(-1) - mean
+        square = square + spread + delta**2 * (count * n / (count + n))
+        mean = mean + delta * (n / (count + n))
+        count += n
+    return mean, np.sqrt(square / count)
+
+
+def whitening(rows: Array, epsilon: float) -> Array:
+    """The matrix that whitens centred rows by their principal components and turns them back (ZCA).
+
+    It is u · diag(sqrt(n) / (s + epsilon)) · u', with u and s from the thin singular value decomposition of the rows, so that directions in
+    which the rows do not vary are taken out rather than amplified.
+
+    Args:
+        rows: float64 `(n, values)`.
+        epsilon: Added to the singular values.
+
+    Returns:
+        float64 `(values, values)`.
+
+    Raises:
+        ValueError: When the matrix would not fit into memory.
+    """
+    import numpy as np
+
+    n, values = rows.shape
+    if values > LARGEST_WHITENING:
+        gib = values**2 * 8 / 2**30
+        message = f"`zca_whitening` of {values:,} values an image needs a matrix of {gib:.1f} GiB"
+        raise ValueError(f"{message}; whiten smaller images, of at most {LARGEST_WHITENING:,} values (73×73×3)")
+    u, s, _ = np.linalg.svd(rows.T, full_matrices=False)
+    return (u * (np.sqrt(n) / (s + epsilon))) @ u.T

@@ -9,16 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipegen.api.building import build_by_place
-from pipegen.backend.datasets.owned_arrays import owned_arrays
-from pipegen.compat.arguments import name_of
+from pipegen.backend.datasets.arrays import owned_arrays
+from pipegen.compat.arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
 from pipegen.compat.base_iterator import Iterator
-from pipegen.compat.described import Described
 from pipegen.compat.functions import with_function, with_matrix
-from pipegen.compat.overrides import OF_A_GENERATOR, OF_AN_ITERATOR, check_overrides, overridden
+from pipegen.compat.images import Saving
 from pipegen.compat.refusals import UnsupportedArgument
-from pipegen.compat.saving import Saving
+from pipegen.compat.specs import Described
 from pipegen.compat.subsets import check_subset
-from pipegen.compat.unfitted import as_fitted, does_without
 from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pipegen.compat.subsets import rows_of, seed_of
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.compat.described import Described
     from pipegen.compat.images import Array
+    from pipegen.compat.specs import Described
 
 
 class NumpyArrayIterator(CompiledIterator):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipegen.compat.refusals import warn
-from pipegen.compat.steps import augments
+from pipegen.compat.specs import augments
 
 if TYPE_CHECKING:
     from pipegen.compat.arguments import Arguments

@@ -1,26 +1,28 @@
-"""From a spec to the manifest of its data: lists the source, leaves out what is excluded, deals out the splits, checks."""
+"""From a spec to the manifest of its data: lists the source, leaves out what is excluded or missing, assigns the splits."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipegen.data.buckets import judge_buckets
 from pipegen.data.check import check_splits
 from pipegen.data.exclude import excluded_keys
 from pipegen.data.in_stage import in_stage
-from pipegen.data.mix.collect import collect_mixed
+from pipegen.data.mix import collect_mixed
 from pipegen.data.one_source import Collected as Collected
 from pipegen.data.one_source import chosen, collect_part, collected, findings_of, list_part
-from pipegen.data.ownership import claim_places
-from pipegen.data.places import path_only
-from pipegen.data.sides import with_sides
+from pipegen.data.ownership import claim_places, path_only
+from pipegen.data.sides import judge_buckets, with_sides
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.kept import INDEXES, kept_folder
+from pipegen.ops.sources.listing.base import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from pipegen.data.manifest import Manifest
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
@@ -73,3 +75,43 @@ def collect(
                 own, notes = in_stage(spec, stage.resolved, manifest)
                 diagnostics.extend([*findings_of(spec, notes, locate), *judge_buckets(stage.resolved, own, locate)])
     return collected(manifest, diagnostics, missing, lost)
+
+
+_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+")
+"""What differs between two findings of one kind: names and numbers."""
+_SHOWN = 3
+"""Kinds of one code that have a line each; further ones are counted."""
+
+
+def warning_lines(manifest: Manifest) -> Iterator[str]:
+    """Yields a line for each kind of warning about the data: one such finding, and how many there are."""
+    kinds: dict[str, dict[str, list[Diagnostic]]] = {}
+    for finding in manifest.findings:
+        if finding.severity is Severity.WARNING:
+            kinds.setdefault(finding.code, {}).setdefault(_PARTICULAR.sub("", finding.message), []).append(finding)
+    for code, of_code in kinds.items():
+        for first, *others in [*of_code.values()][:_SHOWN]:
+            yield f"{code} {first.span or first.labels[0].path or 'the spec'}: {first.message}{_more(len(others))}"
+        rest = sum(map(len, [*of_code.values()][_SHOWN:]))
+        if rest:
+            yield f"{code}: {rest} more such finding{'s' * (rest > 1)}; `pipegen validate --data` shows all"
+
+
+def _more(number: int) -> str:
+    return f" ({number} more like this)" if number else ""
+
+
+def left_out(manifest: Manifest) -> list[str]:
+    """Counts what is in the data and in no split, a text for each reason."""
+    counted: dict[tuple[str, str], int] = {}
+    for part in manifest.by_part().values():
+        for one in (*(one for note in part.listing.notes for one in note.left_out), *_by_the_spec(part)):
+            counted[one[1:]] = counted.get(one[1:], 0) + one.number
+    return [str(LeftOut(number, *words)) for words, number in counted.items() if number]
+
+
+def _by_the_spec(part: Manifest) -> Iterator[LeftOut]:
+    yield LeftOut(len(part.excluded), "excluded entry", "excluded entries")
+    yield LeftOut(len(part.left_out), "record that `splits.exclude` names", "records that `splits.exclude` names")
+    yield LeftOut(part.spared, "training example that `subset` leaves out", "training examples that `subset` leaves out")
+    yield LeftOut(part.unused, "example that no part asks for", "examples that no part asks for")

@@ -9,8 +9,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
+from pipegen.files import read_regular
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
-from pipegen.regular import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -83,7 +83,7 @@ def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> s
     start = below(part, "")
     own = {text.removeprefix(start) for text in asked if text.startswith(start)}
     if section == "splits" and listing.shards is not None:
-        from pipegen.data.shards.named import record_numbers
+        from pipegen.data.shard_manifest import record_numbers
 
         return {*record_numbers(listing, own)}
     named = chain(listing.keys, *(group.keys for group in listing.missing if group.records is None))

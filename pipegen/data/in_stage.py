@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.data.mix.collect import mixed_manifest
-from pipegen.data.mix.manifest import MixedManifest
-from pipegen.data.orientations import with_orientations
-from pipegen.data.places import path_only
-from pipegen.data.sides import ignores_exif, with_sides
+from pipegen.data.mix import MixedManifest, mixed_manifest
+from pipegen.data.ownership import path_only
+from pipegen.data.sides import ignores_exif, with_orientations, with_sides
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.spec.joined import joined
+from pipegen.spec.variants import joined
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from pipegen.data.shards.selected import InShards
+    from pipegen.data.shards import InShards
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints, Strings

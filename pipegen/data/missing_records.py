@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipegen.data.rounding import exact
-from pipegen.diagnostics.advice import write
+from pipegen.data.splits import exact
+from pipegen.diagnostics.diagnostic import write
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.spec.models import MissingFraction
 

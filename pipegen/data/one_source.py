@@ -11,10 +11,10 @@ import numpy as np
 from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
 from pipegen.data.missing_records import without_missing
-from pipegen.data.orientations import with_orientations
-from pipegen.data.places import argument, place_within
+from pipegen.data.ownership import argument, place_within
 from pipegen.data.remote.localise import localised
-from pipegen.data.sampling.subset import with_subset
+from pipegen.data.sampling import with_subset
+from pipegen.data.sides import with_orientations
 from pipegen.data.splits import assign, wrong_columns
 from pipegen.data.verdict import far_from_asked, judge
 from pipegen.diagnostics.catalog import make
@@ -144,7 +144,7 @@ def _dealt(spec: PipelineSpec, listing: Listing, name: str) -> Manifest:
         OpError: As `assign`.
     """
     if listing.shards is not None:
-        from pipegen.data.shards.manifest import sharded_manifest
+        from pipegen.data.shard_manifest import sharded_manifest
 
         return sharded_manifest(spec, listing, name)
     return Manifest(listing, assign(spec.splits, listing, spec.split_names()), name, tuple(sorted(listing.excluded)))
@@ -161,8 +161,7 @@ def _without_copies(
     if not keys:
         return manifest, findings
     if listing.shards is not None:
-        from pipegen.data.shards.manifest import ShardedManifest
-        from pipegen.data.shards.named import without_records
+        from pipegen.data.shard_manifest import ShardedManifest, without_records
 
         assert isinstance(manifest, ShardedManifest)  # noqa: S101 - as `_dealt` makes it
         return without_records(manifest, keys), findings

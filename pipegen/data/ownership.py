@@ -1,23 +1,30 @@
-"""Claims the folders and files that a spec names for writing: what holds something else is left alone."""
+"""The folders and files that a spec names: claimed for writing, missing, and where findings about them point."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.json_lines import is_foreign
+from pipegen.diagnostics.diagnostic import Label, Severity
+from pipegen.files import is_foreign
 from pipegen.kept import ForeignFolderError, claim
+from pipegen.ops.sources.listing.wording import nearest_folder
 from pipegen.spec.addresses import replaced
 from pipegen.spec.models import DiskCache
+from pipegen.spec.rebase import ADDRESS, SNAPSHOT, places
+from pipegen.spec.source_map import format_path
 from pipegen.spec.trust import REPORT
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.spec.address import Address
+    from pipegen.spec.addresses import Address
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
 
 
 def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -61,3 +68,59 @@ def _has_addresses(spec: PipelineSpec) -> bool:
 
     replaced(spec.source, look)
     return bool(found)
+
+
+def path_only(path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:  # noqa: ARG001
+    """A label that knows the key path alone."""
+    return Label(None, text, format_path(path))
+
+
+def argument(spec: PipelineSpec, field: str | None) -> tuple[str | int, ...]:
+    """The key path of an argument of the source, dotted where it is nested; `parts.SPLIT` is one of `splits`."""
+    if field is not None and field.startswith("parts.") and spec.splits.method == "folder":
+        return ("splits", *field.split("."))
+    return ("source", spec.source.op, *(field.split(".") if field else ()))
+
+
+def place_within(spec: PipelineSpec, field: str, section: str = "") -> tuple[str | int, ...]:
+    """The key path of what turned out wrong while the data of a section was looked at: in a feature of the source, or in the section."""
+    if field.startswith("features."):
+        return argument(spec, field)
+    return (*filter(None, [section]), *field.split("."))
+
+
+_WILD = re.compile(r"[*?\[]")
+
+
+def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
+    """Returns notes on the paths of a source that lead nowhere on this machine; the spec is plain values, with absolute paths."""
+    found = []
+    for path, value in source_paths(raw.get("source"), ("source",)):
+        parts = value.split("/")
+        plain = next((i for i, part in enumerate(parts) if _WILD.search(part)), len(parts))
+        place = "/".join(parts[:plain]) or "/"
+        try:
+            if "://" in place or os.path.lexists(place) or _in_archive(place):
+                continue
+        except ValueError:
+            continue
+        what = "folder" if value.endswith("/") or not os.path.splitext(place)[1] else "file"
+        message = f"there is no {what} {place!r} on this machine"
+        found.append(make("PG401", message, locate(path), help=nearest_folder(place), severity=Severity.INFO))
+    return found
+
+
+def _in_archive(place: str) -> bool:
+    """Tells whether a path leads into an archive that is there, which is not opened."""
+    from pipegen.ops.sources.records.archives.archive import split_path
+
+    return split_path(place) is not None
+
+
+def source_paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Returns the paths among the arguments of a source, with where they stand."""
+    for holder, key, here in places(node, at):
+        value = holder[key]
+        if key not in (ADDRESS, SNAPSHOT):
+            several = value if isinstance(value, list) else [value]
+            yield from ((here, one) for one in several if isinstance(one, str) and one)

@@ -1,34 +1,48 @@
-"""Finds out how large images are before any is decoded: by annotations, by columns of a table, or by the headers of files."""
+"""How large images are before any is decoded, which way they are turned, and in which bucket they belong."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.data.fingerprint import fingerprint
+from pipegen.data.sampling import examples_of_epoch
+from pipegen.data.shares import last_batch
 from pipegen.diagnostics.catalog import make
+from pipegen.errors import InternalError
 from pipegen.kept import INDEXES, keep, kept_folder, open_kept
-from pipegen.log import log
 from pipegen.memory import threads
-from pipegen.ops.buckets import Columns
+from pipegen.mounts import mounted
+from pipegen.ops.acting import anchor
+from pipegen.ops.buckets import Columns, nearest
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.annotations.sizes import sides_of
+from pipegen.ops.lowering.exif import BACK
+from pipegen.ops.sources.annotations.sizes import orientation_of, sides_of
+from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count
-from pipegen.spec.bucketing import bucketed
+from pipegen.spec.models import ShardIndex
+from pipegen.spec.variants import bucketed
+from pipegen.terminal import log
+from pipegen.types import times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
+    from pipegen.types import ElementType
+
 
 Array = np.ndarray[Any, Any]
 _FORMAT = 1
@@ -133,3 +147,214 @@ def _kept_or_read(
         except OSError as error:
             log.warning("the sizes of images cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
     return found, False
+
+
+_LOOKED_AT = 32
+"""Images of another machine that are looked at: where none of them is turned, the others are taken not to be."""
+
+
+def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[int], None] | None) -> Listing:
+    """Turns what annotations say of images with the images, and notes where nothing tells which way they were drawn.
+
+    An image whose sides its EXIF swaps is annotated as it is stored, or upright: its annotated size says which. Features in columns, such
+    as boxes, are turned to lie on the image as it is decoded. Nothing tells it of an image that is square, mirrored or upside down, or
+    of annotations without a size: these are taken to be of the image as it is decoded.
+    """
+    type_ = listing.type or spec.source.infer()
+    for image, lying in _annotated(listing, type_).items():
+        listing = _turned(spec, listing, type_, image, lying, progress)
+    return listing
+
+
+def _annotated(listing: Listing, type_: ElementType) -> dict[str, list[str]]:
+    """The images that are files, and what lies on each."""
+    if listing.shards is not None or not listing.in_files or listing.numbered:
+        return {}
+    found: dict[str, list[str]] = {}
+    for name, t in type_.items():
+        image = anchor(type_, name)
+        if image != name and kind_of(t).lives and type_[image].encoded and kind_of(type_[image]).levels and image not in listing.columns:
+            found.setdefault(image, []).append(name)
+    return found
+
+
+def _turned(
+    spec: PipelineSpec, listing: Listing, type_: ElementType, image: str, lying: Sequence[str], progress: Callable[[int], None] | None
+) -> Listing:
+    files = listing.beside[image].paths if image in listing.beside else listing.files()
+    orientations = _orientations(spec, listing, image, files, progress)
+    odd = np.flatnonzero(orientations > 1)
+    if not len(odd):
+        return listing
+    stored = np.array([_stored(files[i]) for i in odd.tolist()], np.float64)[:, ::-1]
+    said = np.full((len(odd), 2), np.nan) if listing.sides is None else np.asarray(listing.sides, np.float64)[odd]
+    swaps = (orientations[odd] >= 5) & (stored[:, 0] != stored[:, 1])
+    as_stored, as_upright = swaps & (said == stored).all(1), swaps & (said == stored[:, ::-1]).all(1)
+    ignored = ignores_exif(spec, image)
+    which = as_upright if ignored else as_stored
+    notes = []
+    if which.any():
+        records = odd[which]
+        turn: Array = np.zeros(len(orientations), np.int64)
+        turn[records] = np.array((0, *BACK))[orientations[records]] if ignored else orientations[records]
+        listing = _with_columns(listing, type_, lying, turn)
+        notes.append(_told(files, records, ignored=ignored))
+    untold = odd[~(as_stored | as_upright)]
+    if len(untold):
+        notes.append(_untold(files, orientations, untold, lying, ignored=ignored))
+    return replace(listing, notes=(*listing.notes, *notes))
+
+
+def _with_columns(listing: Listing, type_: ElementType, lying: Sequence[str], turn: Array) -> Listing:
+    """The listing with items turned where `turn` says an orientation, and with the sides of their images."""
+    assert listing.sides is not None  # noqa: S101 - which have said so
+    sides = np.array(listing.sides, np.float64)
+    columns = dict(listing.columns)
+    for name in lying:
+        column = columns.get(name)
+        if not isinstance(column, Ragged):
+            continue  # pixels are turned when they are decoded
+        values, of = np.array(column.values), np.repeat(np.arange(len(column)), column.lengths)
+        for orientation in np.unique(turn[turn > 0]).tolist():
+            own = np.flatnonzero(turn[of] == orientation)
+            values[own] = kind_of(type_[name]).turned(values[own], orientation, sides[of[own]], type_[name])
+        columns[name] = Ragged(values, column.lengths)
+    swapped = turn >= 5
+    sides[swapped] = sides[swapped][:, ::-1]
+    return replace(listing, columns=columns, sides=sides)
+
+
+def _told(files: Sequence[str], records: Array, *, ignored: bool) -> Note:
+    first = f"the annotations of {files[int(records[0])]} are of the image {'upright' if ignored else 'as it is stored'}"
+    message = f"{first}, as the size in them says, and are turned with it; so it is with {len(records):,} of {count(len(files), 'image')}"
+    return Note("PG660", message)
+
+
+def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Sequence[str], *, ignored: bool) -> Note:
+    names = " and ".join(f"`{name}`" for name in lying)
+    one = len(untold) == 1
+    which = f"{count(len(untold), 'image')} {'has' if one else 'have'} an EXIF orientation"
+    example = f"such as {files[int(untold[0])]} ({int(orientations[untold[0]])})"
+    taken = "as they are stored" if ignored else "upright"
+    message = f"{which}, {example}, and no size tells how {names} {'was' if len(lying) == 1 else 'were'} drawn: taken for {taken}"
+    if ignored:
+        return Note("PG661", message, "where they were drawn on the upright images, leave `exif: ignore` out")
+    return Note("PG661", message, "where they were drawn on the stored pixels, begin with `decode: {exif: ignore}`")
+
+
+def _stored(path: str) -> tuple[int, int]:
+    found = sides_of(path)
+    return (0, 0) if found is None else found.stored
+
+
+def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Sequence[str], progress: Callable[[int], None] | None) -> Array:
+    """The orientation of each image, uint8 `(n,)`."""
+    total = len(files)
+    folder = kept_folder(spec.runtime, INDEXES) if total >= _WORTH_KEEPING else None
+    bare = replace(listing, columns={}, labels=None, beside={image: listing.beside[image]} if image in listing.beside else {})
+    key = hashlib.sha256(f"{fingerprint(bare)}\n{image}\n{_FORMAT}".encode()).hexdigest()[:32] if folder is not None else ""
+    name = f"{key}.turns.{INDEXES}"
+    if folder is not None:
+        try:
+            with open_kept(folder, name) as stream:
+                held: Array = np.frombuffer(stream.read(), np.uint8)
+            if len(held) == total:
+                return held
+        except (OSError, ValueError):
+            pass
+    found: Array = np.ones(total, np.uint8)
+    first = range(0, total, max(1, total // _LOOKED_AT)) if mounted(files[0]) is not None else range(total)
+    with ThreadPoolExecutor(threads(spec.runtime)) as pool:
+        _look(pool, files, first, found, progress)
+        if len(first) < total and (found > 1).any():
+            _look(pool, files, range(total), found, progress)
+    if folder is not None:
+        try:
+            keep(folder, name, [found.tobytes()])
+        except OSError as error:
+            log.warning("the orientations of images cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
+    return found
+
+
+def _look(pool: ThreadPoolExecutor, files: Sequence[str], which: range, found: Array, progress: Callable[[int], None] | None) -> None:
+    parts = [which[at : at + _AT_ONCE] for at in range(0, len(which), _AT_ONCE)]
+    for part, own in zip(parts, pool.map(lambda part: [orientation_of(files[i]) for i in part], parts), strict=True):
+        found[list(part)] = own
+        if progress is not None:
+            progress(part[-1] + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class InBuckets:
+    """Says which bucket each record of a split is in.
+
+    Attributes:
+        of: The bucket of each, int32 `(n,)`.
+        counts: The records of each bucket.
+        members: The records, bucket behind bucket and in each as they are stored, int64 `(n,)`.
+    """
+
+    of: Ints
+    counts: tuple[int, ...]
+    members: Ints
+
+    @classmethod
+    def by_size(cls, sizes: tuple[tuple[int, int], ...], sides: Any) -> InBuckets:
+        """Chooses the bucket of each record by the height and the width of its image, float64 `(n, 2)`; NaN counts as a square."""
+        of = nearest(sizes, np.where(np.isfinite(sides).all(1)[:, None], sides, 1.0))
+        counts = np.bincount(of, minlength=len(sizes))
+        return cls(of, tuple(counts.tolist()), np.argsort(of, kind="stable").astype(np.int64))
+
+
+def in_buckets(spec: PipelineSpec, manifest: Manifest, split: str) -> InBuckets | None:
+    """Returns which bucket each record of a split is in; `None` where its batches have one size."""
+    if spec.batch.buckets is None or not bucketed(spec, split):
+        return None
+    if manifest.sides is None:
+        raise InternalError("nobody has asked how large images are")
+    return InBuckets.by_size(spec.batch.buckets.sizes, manifest.sides[manifest.members[split]])
+
+
+def epoch_counts(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[int, ...]:
+    """Counts the examples in an epoch of a split; where batches are of buckets, those of each, which end in a batch of their own."""
+    found = in_buckets(spec, manifest, split)
+    return (examples_of_epoch(spec, manifest, split),) if found is None else found.counts
+
+
+def stored_order(spec: PipelineSpec, manifest: Manifest, split: str) -> Ints | None:
+    """Returns the records of a split that is not trained on in the order that its batches have; `None` for that of the listing."""
+    found = in_buckets(spec, manifest, split) if split != "train" else None
+    return None if found is None else found.members
+
+
+def judge_buckets(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Iterator[Diagnostic]:
+    """Yields a finding for each bucket of a split that has no whole batch, where what fills none is dropped, and what is wrong with the
+    last batch of one for the hosts that the spec names."""
+    shard = spec.runtime.shard
+    for split in manifest.splits:
+        found, buckets = in_buckets(spec, manifest, split), spec.batch.buckets
+        if found is not None and isinstance(shard, ShardIndex):
+            wrong = (one for n in found.counts for one in last_batch(spec, split, n, shard.count, locate))
+            yield from dict.fromkeys(wrong)
+        drops = spec.batch.remainder_for(split) == "drop" or (split == "train" and spec.epoch != "pass")
+        if found is None or buckets is None or not drops:
+            continue
+        size, at = spec.batch.size, locate(("batch", "buckets", "sizes"))
+        thin = [(own, n) for own, n in zip(buckets.sizes, found.counts, strict=True) if 0 < n < size]
+        if not any(n >= size for n in found.counts):
+            message = f"no bucket of `{split}` has a batch of {size} examples, and what fills no batch is dropped: no step is left"
+            yield make("PG407", message, at, help=f"lower `batch.size` to {max(found.counts)} or less, or name fewer sizes")
+        elif thin:
+            named = ", ".join(f"{times(own)} has {n}" for own, n in thin)
+            message = f"of split `{split}`, {named}, and what fills no batch of {size} is dropped: a model never sees these"
+            help_ = f"name fewer sizes, lower `batch.size`, or keep smaller batches: `remainder: {{{split}: keep}}`"
+            yield make("PG480", message, at, help=help_)
+
+
+def bucket_line(spec: PipelineSpec, manifest: Manifest, split: str) -> str:
+    """Says how many examples of a split are in each bucket; nothing where there are none."""
+    found, buckets = in_buckets(spec, manifest, split), spec.batch.buckets
+    if found is None or buckets is None:
+        return ""
+    each = (f"{count(n, 'example')} in {times(size)}" for size, n in zip(buckets.sizes, found.counts, strict=True))
+    return ", ".join(each)

@@ -6,15 +6,14 @@ Bins are filled in a canonical order: the parts other than `train` by name, then
 
 from __future__ import annotations
 
+from collections import deque
 from fractions import Fraction
-from itertools import accumulate, chain
+from itertools import accumulate, chain, compress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from pipegen.data.deal import Ranked, deal_by_class, deal_groups, deal_groups_evenly, deal_plain
 from pipegen.data.fingerprint import split_hashes
-from pipegen.data.rounding import SLACK, apportion, exact
 from pipegen.errors import Attempts, InternalError, OpError
 from pipegen.ops.sources.listing.strings import as_places, decode
 from pipegen.ops.sources.listing.wording import quoted
@@ -28,6 +27,194 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.models import Folds, Splits
 
+
+SLACK = Fraction(1, 10**6)
+"""How far from 1 a sum of fractions still counts as 1."""
+
+
+def exact(value: float) -> Fraction:
+    """A fraction as it was written, so that 0.1 of 30 is 3."""
+    return Fraction(repr(value))
+
+
+def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:
+    """Whole numbers that sum to `total`, each less than one away from its share of it (largest remainder).
+
+    The shares sum to 1. On a tie the larger share wins, then the later one.
+    """
+    quotas = [share * total for share in shares]
+    sizes = [int(quota) for quota in quotas]
+    order = sorted(range(len(shares)), key=lambda i: (quotas[i] - sizes[i], shares[i], i), reverse=True)
+    for i in order[: total - sum(sizes)]:
+        sizes[i] += 1
+    return sizes
+
+
+def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
+    """A table with these sums of its rows and columns, each cell less than one away from its proportional value.
+
+    Such a table always exists. Rows are rounded up one after the other where their remainders are largest; where every
+    such column is full, a unit is moved along rows that were rounded before (an augmenting path of a flow).
+    """
+    total = sum(rows)
+    if total == 0:
+        return [[0] * len(columns) for _ in rows]
+    table = [[row * column // total for column in columns] for row in rows]
+    remainders = [[row * column % total for column in columns] for row in rows]
+    rounding = _Rounding(remainders, [column - sum(line[j] for line in table) for j, column in enumerate(columns)])
+    for i, row in enumerate(rows):
+        for _ in range(row - sum(table[i])):
+            rounding.round_up(i)
+    for j, holders in enumerate(rounding.holders):
+        for i in holders:
+            table[i][j] += 1
+    return table
+
+
+class _Rounding:
+    """Chooses the cells that are rounded up; `holders` has for each column the rows whose cell in it is, in order."""
+
+    def __init__(self, remainders: list[list[int]], room: list[int]) -> None:
+        self.remainders = remainders
+        self.room = room
+        self.holders: list[dict[int, None]] = [{} for _ in room]
+
+    def _may(self, row: int, column: int) -> bool:
+        return self.remainders[row][column] > 0 and row not in self.holders[column]
+
+    def round_up(self, row: int) -> None:
+        """Round up one more cell of a row."""
+        starts = [j for j in range(len(self.room)) if self._may(row, j)]
+        starts.sort(key=lambda j: -self.remainders[row][j])
+        came: dict[int, tuple[int, int] | None] = dict.fromkeys(starts)  # column -> (the column before, the row that moves)
+        queue = deque(starts)
+        while queue:
+            column = queue.popleft()
+            if self.room[column] > 0:
+                self._apply(row, column, came)
+                return
+            for other in range(len(self.room)):
+                mover = None if other in came else next((r for r in self.holders[column] if self._may(r, other)), None)
+                if mover is not None:
+                    came[other] = (column, mover)
+                    queue.append(other)
+        raise ArithmeticError("the margins of the table do not agree")
+
+    def _apply(self, row: int, column: int, came: dict[int, tuple[int, int] | None]) -> None:
+        self.room[column] -= 1
+        step = came[column]
+        while step is not None:
+            before, mover = step
+            del self.holders[before][mover]
+            self.holders[column][mover] = None
+            column, step = before, came[before]
+        self.holders[column][row] = None
+
+
+class Ranked:
+    """Records in stretches of so many (`sizes`), those of one class or group after those of another, each by rank."""
+
+    def __init__(self, records: Ints, of: Ints, order: Ints) -> None:
+        """Takes ranked records, what each record of the source belongs to, and the order of what they belong to."""
+        place: Ints = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        own = place[of[records]]
+        self.records = records[np.argsort(own, kind="stable")]
+        self.sizes: list[int] = np.bincount(own, minlength=len(order)).tolist()
+        self._ends = [0, *accumulate(self.sizes)]
+
+    def __getitem__(self, stretch: int) -> Ints:
+        """The records of one stretch."""
+        return self.records[self._ends[stretch] : self._ends[stretch + 1]]
+
+    def picked(self, stretches: Sequence[int]) -> Ints:
+        """The records of some stretches, which rise."""
+        chosen: Ints = np.zeros(len(self.sizes), bool)
+        chosen[stretches] = True
+        return self.records[chosen.repeat(self.sizes)]
+
+
+def deal_plain(ranked: Ints, sizes: Sequence[int]) -> list[Ints]:
+    """Consecutive stretches of the ranked records, of exactly these sizes."""
+    ends = list(accumulate(sizes))
+    return [ranked[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+
+def deal_by_class(classes: Ranked, sizes: Sequence[int]) -> list[Ints]:
+    """Exactly these sizes, which sum to all, and of each class in each bin its share to less than one record.
+
+    Ties are settled in the order of the classes.
+    """
+    table = round_table(classes.sizes, sizes)
+    dealt = [deal_plain(classes[i], row) for i, row in enumerate(table)]
+    return [np.concatenate([classes.records[:0], *(parts[b] for parts in dealt)]) for b in range(len(sizes))]
+
+
+def deal_groups(groups: Ranked, sizes: Sequence[int]) -> list[Ints]:
+    """Whole groups, which are ranked, with sizes close to these, which sum to all.
+
+    Each bin but the last walks the groups in their order and takes what still fits, then one more if that brings it
+    nearer to its size. The last takes what is left.
+    """
+    left = list(range(len(groups.sizes)))
+    bins: list[Ints] = []
+    for size in sizes[:-1]:
+        room = size
+        taken = bytearray(len(left))
+        for i, g in enumerate(left):
+            if groups.sizes[g] <= room:
+                taken[i] = 1
+                room -= groups.sizes[g]
+        rest = [i for i, t in enumerate(taken) if not t]
+        if room > 0 and rest:
+            smallest = min(rest, key=lambda i: groups.sizes[left[i]])
+            if groups.sizes[left[smallest]] - room <= room:
+                taken[smallest] = 1
+        bins.append(groups.picked(list(compress(left, taken))))
+        left = [g for g, t in zip(left, taken, strict=True) if not t]
+    bins.append(groups.picked(left))
+    return bins
+
+
+def deal_groups_evenly(groups: Ranked, sizes: Sequence[int], labels: Ints | None) -> list[Ints]:
+    """Whole groups, so that each bin has about its size and about its share of each class; without labels sizes alone count.
+
+    The largest groups go first, each to the bin where the sum of squared deviations, relative to what the bin should
+    hold, grows least.
+    """
+    if not len(groups.records):
+        return [groups.records] * len(sizes)
+    total = sum(sizes)
+    live = [b for b, size in enumerate(sizes) if size > 0]
+    in_all = _tally(groups.records, labels)
+    wanted = {label: [n * size / total for size in sizes] for label, n in in_all.items()}
+    have = {label: [0] * len(sizes) for label in in_all}
+    dealt: list[list[int]] = [[] for _ in sizes]
+    for g in sorted(range(len(groups.sizes)), key=lambda g: (-groups.sizes[g], g)):
+        tally = _tally(groups[g], labels)
+        costs = [0.0] * len(sizes)
+        for label, n in tally.items():
+            has, wants = have[label], wanted[label]
+            for b in live:
+                costs[b] += n * (n + 2 * (has[b] - wants[b])) / wants[b]
+        best = min(live, key=costs.__getitem__)
+        for label, n in tally.items():
+            have[label][best] += n
+        dealt[best].append(g)
+    return [groups.picked(sorted(part)) for part in dealt]
+
+
+def _tally(records: Ints, labels: Ints | None) -> dict[int, int]:
+    """Counts the records of each class, or all together; the classes in the order that the records name them."""
+    if labels is None:
+        return {0: len(records)}
+    counts: dict[int, int] = {}
+    for label in labels[records].tolist():
+        counts[label] = counts.get(label, 0) + 1
+    return counts
+
+
+if TYPE_CHECKING:
     Members: TypeAlias = dict[str, Ints]
     """For each split, the indices of its records, rising: int32, or int64 for 2³¹ records and more."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pipegen.data.class_counts import ClassCounts, class_counts
+from pipegen.data.verdict import ClassCounts, class_counts
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.suggest import closest

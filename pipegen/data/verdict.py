@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pipegen.data.check import listed, per_cent
-from pipegen.data.places import place_within
-from pipegen.data.sampling.choice import examples_of_epoch
-from pipegen.data.shares import last_batch
+from pipegen.data.ownership import place_within
+from pipegen.data.sampling import examples_of_epoch
+from pipegen.data.shares import judge_fetching, judge_windows, last_batch
 from pipegen.data.splits import count_groups
-from pipegen.data.windows import judge_fetching, judge_windows
-from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.diagnostic import Severity, write
 from pipegen.errors import OpError
+from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.spec.bucketing import bucketed
 from pipegen.spec.models import ColumnMethod, Epoch, ShardIndex
 from pipegen.spec.source_map import format_path
+from pipegen.spec.variants import bucketed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -222,3 +222,52 @@ def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list
     message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"
     help_ = "remove them, or list them in `errors: {exclude: FILE}`; in training `errors: {decode: {skip: {}}}` passes over them"
     return [make("PG406", message, locate(("source",)), help=help_)]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCounts:
+    """Says how often each class occurs in a split.
+
+    Attributes:
+        names: The classes.
+        counts: How many examples, or items, have each.
+        total: How many examples, or items, there are.
+        each: Whether an `example` has a class, or an `item` on it, such as a box.
+    """
+
+    names: tuple[str, ...]
+    counts: list[int]
+    total: int
+    each: Literal["example", "item"] = "example"
+
+
+def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool) -> ClassCounts | None:
+    """Counts the classes of a label; `None` where the listing does not hold it.
+
+    Args:
+        manifest: The data.
+        split: The split.
+        feature: The label.
+        main: Whether it is the one that gives the data its classes.
+    """
+    listing, name = manifest.listing, feature or ""
+    names = listing.column_classes.get(name, listing.class_names)
+    each: list[Any] = [part.columns(split).get(name) for part in manifest.of(split).values()]
+    items = [column.values for column in each if isinstance(column, Ragged)]
+    if items:
+        values = np.concatenate(items).astype(np.int64)
+        return ClassCounts(names, np.bincount(values, minlength=len(names)).tolist(), len(values), "item")
+    held = manifest.columns(split).get(name)
+    if held is None and main:
+        held = manifest.labels(split)
+    if held is None:
+        return None
+    counts = held.sum(0, dtype=np.int64) if held.ndim == 2 else np.bincount(held, minlength=len(names))
+    return ClassCounts(names, counts.tolist(), manifest.num_examples(split))
+
+
+def shown_label(manifest: Manifest) -> str | None:
+    """Returns the label that stands for the data where none is named: `None` for that of whole examples, else the first that is listed."""
+    if any(manifest.labels(split) is not None for split in manifest.splits):
+        return None
+    return next(iter(manifest.listing.column_classes), None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Severity
-from pipegen.masking import masked
+from pipegen.terminal import masked
 
 _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
 

@@ -2,11 +2,51 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Literal
 
-from pipegen.diagnostics.paths import is_address
+PACKAGE, GIT = "pkg:", "git+"
+"""Beginnings of the addresses of shared base specs."""
+
+
+def is_address(file: str) -> bool:
+    """Returns whether a file name is the address of a shared base, which is no file of the project."""
+    return file.startswith((PACKAGE, GIT))
+
+
+def relative_path(file: str) -> str:
+    """`file` relative to the working directory when it lies inside it, else as it is; with forward slashes.
+
+    A name that is no path, such as `<stdin>` or the address of a shared base, stays as it is.
+    """
+    if file.startswith("<") or is_address(file):
+        return file
+    shown = file
+    try:
+        absolute = os.path.abspath(file)
+        relative = os.path.relpath(absolute)
+        shown = absolute if relative == os.pardir or relative.startswith(os.pardir + os.sep) else relative
+    except (OSError, ValueError):
+        # Another drive, a NUL in the name, or a working directory that is gone: the name as given is the best there is.
+        pass
+    return shown.replace(os.sep, "/")
+
+
+def file_uri(file: str) -> str:
+    """A URI reference: relative inside the working directory, `file:///…` elsewhere."""
+    from urllib.parse import quote
+
+    path = relative_path(file)
+    encoded = quote(path.encode("utf-8", "surrogateescape"), safe="/")
+    if path.startswith("/"):
+        return f"file://{encoded}"
+    if len(path) > 1 and path[1] == ":":
+        return f"file:///{path[0]}:{encoded[4:]}"
+    return encoded
 
 
 class Severity(str, Enum):
@@ -184,3 +224,108 @@ class Diagnostics:
 
     def __len__(self) -> int:
         return len(self.items)
+
+
+Into = Literal["value", "key", "sections", "entry", "source", "step", "before", "after", "arguments", "spec", "transforms", "nothing"]
+"""Where lines go, seen from the place that a finding is about (its first label):
+
+- `value`: they are the value there.
+- `key`: they are the name there, and wherever the spec uses that name.
+- `sections`: they are whole sections, in place of those of the same names.
+- `entry`: they are entries of the map there, in place of the one that the finding is about.
+- `source`: they are one source, in place of the one that the finding is about.
+- `step`: they are one step or several, in place of the one that the finding is about.
+- `before`, `after`: they are steps beside that one.
+- `arguments`: they are arguments of the step, the source or the feature there; others stay.
+- `spec`: they are sections, laid over those of the spec; maps merge.
+- `transforms`: they are steps at the end of `transforms`; but a `decode` comes first, and steps that mix examples stay last.
+- `nothing`: there are none; what the finding is about goes.
+"""
+
+
+class Advice(str):
+    """A line of help with lines to paste in it. It is text for whoever only shows it.
+
+    Attributes:
+        lines: What to write, as YAML; several lines where need be.
+        into: Where it goes.
+        instead: Whether what the finding is about goes: an entry that `spec` or `transforms` say elsewhere.
+    """
+
+    lines: str
+    into: Into
+    instead: bool
+
+    def __new__(cls, text: str, lines: str, into: Into, *, instead: bool = False) -> Advice:
+        """Makes advice whose whole text is given; see `write`."""
+        made = super().__new__(cls, text)
+        made.lines, made.into, made.instead = lines, into, instead
+        return made
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, str, Into], dict[str, bool]]:
+        """Pickles it whole: findings cross from worker processes."""
+        return (str(self), self.lines, self.into), {"instead": self.instead}
+
+
+def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None = None, instead: bool = False) -> Advice:
+    """Returns advice to write some lines, which must be right as they stand; `said` is the sentence, with `{}` for the lines or for
+    another form to show them in, such as the value with its key before it. See `Advice`."""
+    text = shown if shown is not None else lines
+    form = f"`{text}`" if "\n" not in text else "\n" + "\n".join(f"  {line}" for line in text.splitlines())
+    # Not `format`: the sentence may hold what the user wrote, braces and all.
+    return Advice(said.replace("{}", form, 1).replace(" \n", "\n"), lines, into, instead=instead)
+
+
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_BOM = "\ufeff"
+_SAYS_SO = re.compile(rb"^(?:\xef\xbb\xbf)?pipegen[ \t]*:", re.MULTILINE)
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""What no text holds, and YAML refuses."""
+
+
+def says_so(data: bytes) -> bool:
+    """Returns whether a line says that this is a spec, be it valid YAML or not."""
+    return _SAYS_SO.search(data) is not None
+
+
+def is_binary(data: bytes) -> bool:
+    """Returns whether bytes are no text in any encoding: they hold a NUL, or control characters among bytes that are no UTF-8."""
+    return b"\0" in data or (not _is_utf8(data) and _CONTROL.search(data) is not None and not says_so(data))
+
+
+def may_be_shown(data: bytes) -> bool:
+    """Returns whether a finding may print lines of a file: of text, or of a spec with a wrong character in it, never of a picture."""
+    return b"\0" not in data and (says_so(data) or (_is_utf8(data) and _CONTROL.search(data) is None))
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines without their ends; a text that ends with a line break has an empty last line."""
+    return _BREAK.split(text.removeprefix(_BOM))
+
+
+class Offsets:
+    """Turns positions of one text into character offsets."""
+
+    def __init__(self, text: str) -> None:
+        start = 1 if text.startswith(_BOM) else 0
+        self._starts = [start]
+        self._ends: list[int] = []
+        for match in _BREAK.finditer(text):
+            self._ends.append(match.start())
+            self._starts.append(match.end())
+        self._ends.append(len(text))
+
+    def at(self, line: int, column: int) -> int | None:
+        """The offset of a line and column, both from 1, or `None` when the text has no such place."""
+        if not 1 <= line <= len(self._starts):
+            return None
+        offset = self._starts[line - 1] + column - 1
+        return offset if self._starts[line - 1] <= offset <= self._ends[line - 1] else None

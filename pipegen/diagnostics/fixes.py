@@ -1,11 +1,13 @@
-"""Applies fixes to a text: whole fixes or nothing of them, and every other character stays as it is."""
+"""Fixes applied to a text, and comments that silence findings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from pipegen.diagnostics.diagnostic import Fix
-from pipegen.diagnostics.lines import Offsets
+from pipegen.diagnostics.catalog import CODES, make
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label, Offsets, Severity, Span, split_lines
 
 _Change = tuple[int, int, str]
 
@@ -50,3 +52,116 @@ def _changes(fix: Fix, file: str, offsets: Offsets) -> list[_Change]:
 def _overlap(a: _Change, b: _Change) -> bool:
     """Returns whether two changes share a character or start at the same place, where their order would be a guess."""
     return a[0] == b[0] or (a[0] < b[1] and b[0] < a[1])
+
+
+_IGNORE = re.compile(r"#\s*pipegen:\s*ignore\b[ \t]*(?:\[([^\]\n]*)\])?")
+_OPENS = frozenset(" \t[{,:-")
+"""What may stand before a quote that begins a quoted text."""
+
+
+@dataclass(slots=True)
+class _Comment:
+    """One ignore comment.
+
+    Attributes:
+        span: From the `#` to the closing bracket.
+        before: The column where the blanks before it begin.
+        codes: The codes it names.
+        leads: Whether its `#` also begins a remark that follows.
+        used: Those that silenced something.
+        refused: Those that were found here as errors.
+    """
+
+    span: Span
+    before: int
+    codes: tuple[str, ...]
+    leads: bool
+    used: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+
+
+def suppressed(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """Take out what the specs silence; `texts` has the text of each file of a spec, by the name that spans use.
+
+    Returns:
+        What is left, in the same order, and a `PG511` finding for each comment that is not needed as it stands.
+    """
+    comments = {(c.span.file, c.span.line): c for file, text in texts.items() for c in _comments(file, text)}
+    kept: list[Diagnostic] = []
+    for d in diagnostics:
+        comment = comments.get((d.span.file, d.span.line)) if d.span is not None else None
+        if comment is None or d.code not in comment.codes:
+            kept.append(d)
+        elif d.severity is Severity.ERROR:
+            comment.refused.add(d.code)
+            kept.append(d)
+        else:
+            comment.used.add(d.code)
+    unused = [_unused(c) for c in comments.values() if "PG511" not in c.codes and (not c.codes or set(c.codes) - c.used)]
+    return kept, unused
+
+
+def _comments(file: str, text: str) -> Iterator[_Comment]:
+    if "pipegen:" not in text:
+        return
+    for number, line in enumerate(split_lines(text), 1):
+        start = _comment_start(line) if "ignore" in line else None
+        match = _IGNORE.search(line, start) if start is not None else None
+        if match is None or start is None:
+            continue
+        codes = tuple(dict.fromkeys(c.strip().upper() for c in (match[1] or "").split(",") if c.strip()))
+        span = Span(file, number, match.start() + 1, number, match.end() + 1)
+        leads = match.start() == start and bool(line[match.end() :].strip())
+        yield _Comment(span, len(line[: match.start()].rstrip()) + 1, codes, leads)
+
+
+def _comment_start(line: str) -> int | None:
+    """Finds where the comment of a line begins: a `#` after a blank and outside quotes."""
+    quote = ""
+    i = 0
+    while i < len(line):
+        char = line[i]
+        if quote:
+            if quote == '"' and char == "\\":
+                i += 1
+            elif char == quote:
+                quote = ""
+        elif char in "'\"" and (i == 0 or line[i - 1] in _OPENS):
+            quote = char
+        elif char == "#" and (i == 0 or line[i - 1] in " \t"):
+            return i
+        i += 1
+    return None
+
+
+def _unused(comment: _Comment) -> Diagnostic:
+    idle = [c for c in comment.codes if c not in comment.used]
+    if not comment.codes:
+        message, help_ = "the ignore comment names no code", ("write the code in brackets: `# pipegen: ignore[PG503]`",)
+        return make("PG511", message, Label(comment.span), help=help_)
+    listed = ", ".join(idle)
+    message = f"nothing is found here that `ignore[{listed}]` would silence"
+    if set(idle) <= comment.refused:
+        message = f"`ignore[{listed}]` stands at an error, which cannot be silenced"
+    return make("PG511", message, Label(comment.span), help=tuple(_reasons(idle, comment.refused)), fix=_removal(comment, idle))
+
+
+def _reasons(idle: list[str], refused: set[str]) -> Iterator[str]:
+    for code in idle:
+        known = CODES.get(code)
+        if code in refused or (known is not None and known.severity is Severity.ERROR):
+            yield f"{code} is an error, and errors cannot be silenced"
+        elif known is None:
+            near = next((c.code for c in CODES.values() if c.name == code.lower()), None)
+            yield f"there is no code {code}" + (f"; did you mean {near}?" if near else "")
+
+
+def _removal(comment: _Comment, idle: list[str]) -> Fix:
+    """Take the idle codes out, and the comment with them when nothing of it is left: safe, since they silenced nothing."""
+    span = comment.span
+    left = [c for c in comment.codes if c not in idle]
+    if left:
+        return Fix(f"remove {', '.join(idle)} from the comment", (Edit(span, f"# pipegen: ignore[{', '.join(left)}]"),), Applicability.SAFE)
+    # Words after it are somebody's remark: they stay behind a `#`.
+    where = Span(span.file, span.line, span.column if comment.leads else comment.before, span.end_line, span.end_column)
+    return Fix("remove the ignore comment", (Edit(where, "#" if comment.leads else ""),), Applicability.SAFE)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pipegen.cgroup import Cgroup, read_text
+from pipegen.memory import Cgroup, read_text
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 

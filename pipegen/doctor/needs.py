@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pipegen.data.missing import source_paths
+from pipegen.data.ownership import source_paths
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.doctor.storage import files_of
 from pipegen.errors import SpecError

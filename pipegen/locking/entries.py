@@ -1,4 +1,4 @@
-"""Describes what a spec is made of, as a lock writes it down."""
+"""What a spec is made of, as a lock writes it down, and what has moved since."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.cache.key import tensorflow_version
-from pipegen.diagnostics.paths import is_address
-from pipegen.locking.functions import function_source, python_functions
-from pipegen.locking.packages import distribution_of
+from pipegen.comparing.locks import meaning_changes
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import is_address
+from pipegen.locking.functions import distribution_of, function_source, python_functions
 from pipegen.release import __version__
-from pipegen.spec.bases.address import PackageFile, parse
 from pipegen.spec.bases.lock_file import Data, Entry, digest
-from pipegen.spec.spec_hash import meaning
+from pipegen.spec.bases.packages import PackageFile, parse
+from pipegen.spec.extends import through_chain
+from pipegen.spec.source_map import format_path
+from pipegen.spec.spec_hash import known_hashes, meaning
 from pipegen.spec.steps import ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from pipegen.comparing.changes import Change
     from pipegen.data.manifest import Manifest
+    from pipegen.diagnostics.diagnostic import Diagnostic, Label
     from pipegen.phases.specs import Learned, Spec
 
 
@@ -72,3 +77,88 @@ def entry_name(file: str, lock: Path) -> str:
 
 def _name(file: str, lock: Path) -> str:
     return file if is_address(file) else os.path.relpath(os.path.abspath(file), lock.parent).replace(os.sep, "/")
+
+
+MOVED, ALIKE = "PG531", "PG534"
+"""The findings: something has moved; it has moved and means the same."""
+_AGAIN = "if that is meant, run `pipegen lock` with this spec and commit the lock"
+_SHOWN = {"pipegen": "pipegen", "tensorflow": "TensorFlow"}
+
+
+def differences(spec: Spec, old: Entry, new: Entry) -> list[Diagnostic]:
+    """Returns a finding for each thing that has moved; what `new` does not say of data and numbers is passed over."""
+    where = spec.loaded.locate.label
+    same = old.hash in (new.hash, *known_hashes(spec.model))
+    meaning = [] if same else [c for c in meaning_changes(old.meaning, new.meaning)[0] if c.kind in ("numbers", "perhaps")]
+    texts = [*_texts(old, new), *_packages(old, new)]
+    found = [_of_meaning(change, where(() if change.gone else change.path), texts) for change in meaning]
+    if not meaning:
+        found += [make(ALIKE, f"{what}, and the spec means the same", where(()), help=(_AGAIN,)) for what in texts]
+    moved = [*_functions(spec, old, new), *_data(old.data, new.data), *_fitted(old, new)]
+    found += [make(MOVED, what, where(()), help=(_AGAIN,)) for what in moved]
+    precision = "from version to version numbers agree to rounding, and within one to the bit"
+    found += [make(ALIKE, what, where(()), help=(precision, _AGAIN)) for what in _versions(old, new)]
+    return through_chain(found, spec.loaded.locate.files)
+
+
+def _of_meaning(change: Change, at: Label, texts: list[str]) -> Diagnostic:
+    effect = f"{change.splits}: {change.effect}" if change.splits else change.effect
+    return make(MOVED, f"since the lock, {format_path(change.path)}: {change.text}", at, help=(effect, *texts, _AGAIN))
+
+
+def _texts(old: Entry, new: Entry) -> Iterator[str]:
+    for name in dict.fromkeys([*old.texts, *new.texts]):
+        if name not in new.texts:
+            yield f"{name} is no longer a part of it"
+        elif name not in old.texts:
+            yield f"{name} is a new part of it"
+        elif old.texts[name] != new.texts[name]:
+            yield f"the text of {name} differs"
+
+
+def _packages(old: Entry, new: Entry) -> Iterator[str]:
+    for name in old.packages.keys() & new.packages.keys():
+        if old.packages[name] != new.packages[name]:
+            yield f"the package {name} went from {old.packages[name] or 'no version'} to {new.packages[name] or 'no version'}"
+
+
+def _functions(spec: Spec, old: Entry, new: Entry) -> Iterator[str]:
+    named = python_functions(spec.model)
+    for name, source in old.functions.items():
+        here = new.functions.get(name)
+        if here is None and name in named:
+            yield f"the source of the function `{name}` is not found here"
+        elif here is not None and here.function != source.function:
+            yield f"the source of the function `{name}` differs"
+        elif here is not None and here.module != source.module:
+            yield f"the module of the function `{name}` differs, though the function's own lines are the same"
+
+
+def _data(old: Data | None, new: Data | None) -> Iterator[str]:
+    if old is None or new is None:
+        return
+    if old.fingerprint != new.fingerprint:
+        counts = [
+            f"split `{split}` has {new.examples.get(split, 0):,} examples and had {old.examples.get(split, 0):,}"
+            for split in dict.fromkeys([*old.examples, *new.examples])
+            if old.examples.get(split, 0) != new.examples.get(split, 0)
+        ]
+        if old.classes != new.classes:
+            counts.append(f"there are {new.classes:,} classes and were {old.classes:,}")
+        yield "the data differs: " + ("; ".join(counts) or "there are as many examples, but names, sizes or rows differ")
+    elif None not in (old.content, new.content) and old.content != new.content:
+        yield "the data differs: names and sizes are the same, but what is in the files is not"
+
+
+def _fitted(old: Entry, new: Entry) -> Iterator[str]:
+    for name in old.fitted.keys() & new.fitted.keys():
+        if old.fitted[name] != new.fitted[name]:
+            step, _, feature = name.rpartition(".")
+            yield f"the numbers that `{step}` has learned of `{feature}` differ"
+
+
+def _versions(old: Entry, new: Entry) -> Iterator[str]:
+    for name, version in old.versions.items():
+        here = new.versions.get(name)
+        if here is not None and here != version:
+            yield f"{_SHOWN.get(name, name)} went from {version} to {here}"

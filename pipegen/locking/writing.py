@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pipegen.spec.bases.address import BaseProblem, GitFile, parse
+from pipegen.files import write_whole
 from pipegen.spec.bases.lock_file import Entry, Lock, Pin, text_path
-from pipegen.whole_files import write_whole
+from pipegen.spec.bases.packages import BaseProblem, GitFile, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,8 +30,8 @@ class _Line(list[Any]):
 
 def lock_text(lock: Lock) -> str:
     """The lock as YAML: sections in one order, names sorted, a line for each small thing."""
-    from pipegen.spec.writing import Dumper as Plain
-    from pipegen.spec.writing import to_yaml
+    from pipegen.spec.runtime_fix import Dumper as Plain
+    from pipegen.spec.runtime_fix import to_yaml
 
     class Dumper(Plain):
         """Writes what a person reads line by line as blocks, and what belongs together on a line."""

@@ -11,7 +11,7 @@ from pipegen.migrate.groups import Group, data_key
 from pipegen.migrate.labels import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, form_of, takes_share, weighted
 from pipegen.migrate.pairs import folder_of
 from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown, is_number
-from pipegen.spec.scalars import flow_scalar
+from pipegen.spec.compose import flow_scalar
 
 _KEY = "'([^/]+)[.][^./]+$'"
 """The name of a file without folders and its ending."""

@@ -14,7 +14,7 @@ from pipegen.monitor.record import Record, Row, Steps
 from pipegen.monitor.sampler import Sampler
 from pipegen.monitor.summary import Summary, live_line
 from pipegen.monitor.watch import merged, require
-from pipegen.wait_pipe import Wait
+from pipegen.waiting import Wait
 
 
 class Inside:

@@ -7,10 +7,10 @@ import re
 from datetime import datetime, timezone
 from pathlib import Path
 
+from pipegen.files import write_whole
 from pipegen.monitor.picture import draw, form_of
 from pipegen.monitor.series import Curves
 from pipegen.page import Page, element, page, table
-from pipegen.whole_files import write_whole
 
 _STYLE = ".verdict { font-size: 1.1rem; } .drawn { background: #fff; width: 100%; min-width: 40rem; }"
 

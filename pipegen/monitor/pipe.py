@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 
-from pipegen.wait_pipe import VARIABLE, Wait
+from pipegen.waiting import VARIABLE, Wait
 
 _ROOM = 1 << 20
 _SET_ROOM = getattr(fcntl, "F_SETPIPE_SZ", 1031)

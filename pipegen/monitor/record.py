@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from pipegen.wait_pipe import Wait
+from pipegen.waiting import Wait
 
 Row = dict[str, Any]
 

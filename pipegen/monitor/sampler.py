@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pipegen.cgroup import Cgroup
-from pipegen.memory import available_cores
+from pipegen.memory import Cgroup, available_cores
 from pipegen.monitor.gpu import Gpus
 from pipegen.monitor.processes import Tree, Used
 

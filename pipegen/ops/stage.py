@@ -112,7 +112,7 @@ class Stage:
     """Says what is done to one feature of an example or a batch. Subclasses are frozen dataclasses, with the feature first.
 
     `exact` says of a stage that computes floats that a later one rounds them to whole numbers, so that every bit counts: see
-    `plan/exactness.py`. Stages know nothing of TensorFlow.
+    `plan/followers.py`. Stages know nothing of TensorFlow.
 
     Class attributes:
         one_example: Whether it works on one example at a time, whatever its shape, and not on batches.

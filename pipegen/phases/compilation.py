@@ -9,23 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.arguments import got, is_path, values_by_name
-from pipegen.data.windows import window_bytes
-from pipegen.diagnostics.advice import write
+from pipegen.data.shares import window_bytes
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Severity
-from pipegen.diagnostics.ignore import suppressed
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write
+from pipegen.diagnostics.fixes import suppressed
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.references import references_of
 from pipegen.phases.machine import machine
 from pipegen.phases.service import service_findings
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
-from pipegen.plan.check import Checked, check, check_draft, possible_types
+from pipegen.plan.check import Checked, check, check_draft, check_stages, possible_types
 from pipegen.plan.fitting_plans import with_given
 from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Cache, Shuffle
 from pipegen.plan.recipe import step_path
-from pipegen.plan.stage_checks import check_stages
 from pipegen.spec.allowed import CHECKED, NOTHING, Allowed
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import load as load_spec
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from pipegen.passes import Compiled
     from pipegen.phases.specs import FittedSpec
     from pipegen.plan.nodes import Node, Plan
-    from pipegen.spec.bases.address import GitFile
+    from pipegen.spec.bases.packages import GitFile
     from pipegen.spec.load import Loaded
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -244,7 +242,7 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
 
     In a mix each part has an order of its own, which the backend takes from the part's records.
     """
-    from pipegen.data.mix.manifest import MixedManifest  # here, as NumPy comes with it
+    from pipegen.data.mix import MixedManifest  # here, as NumPy comes with it
 
     if isinstance(manifest, MixedManifest):
         return plans
@@ -271,7 +269,7 @@ def compile_spec(fitted: FittedSpec) -> CompiledSpec:
     Raises:
         SpecError: `PG410` where they do not fit the budget, `PG416` and `PG417` where the disk cannot have them.
     """
-    from pipegen.cache.room import claim_disk  # here, as the passes below: what is only looked at needs neither
+    from pipegen.cache.folder import claim_disk  # here, as the passes below: what is only looked at needs neither
 
     model, manifest, locate = fitted.spec.model, fitted.manifest, fitted.spec.loaded.locate.label
     splits = compile_plans(fitted.spec, manifest, fitted.plans)
@@ -285,7 +283,7 @@ def compile_plans(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> 
     Raises:
         SpecError: `PG410` where they do not fit it.
     """
-    from pipegen.data.sampling.choice import examples_of_epoch
+    from pipegen.data.sampling import examples_of_epoch
 
     model, locate = spec.model, spec.loaded.locate.label
     left, prefers = ram_budget(model.runtime), spec.tuned.cache if spec.tuned is not None else None

@@ -9,7 +9,7 @@ from pipegen.memory import threads
 from pipegen.ops.datatests.python import Python
 from pipegen.phases.compilation import of_first_view
 from pipegen.phases.functions import find_functions
-from pipegen.plan.data_tests import known_of
+from pipegen.plan.check import known_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
 
     def copies(splits: Sequence[str], near: bool) -> tuple[Any, int]:
         if not near and manifest.listing.in_files and manifest.listing.shards is None:
-            from pipegen.data.same_files import same_files
+            from pipegen.data.content import same_files
 
             return same_files(manifest, splits, threads(model.runtime), progress)
         from pipegen.quality.leaks import find_leaks

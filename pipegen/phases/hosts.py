@@ -2,22 +2,155 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
-from pipegen.phases.launchers import Share, found_share
 from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pipegen.physical.extent import Extent
-    from pipegen.physical.position import Position
+    from pipegen.physical.extent import Extent, Position
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec, Runtime
+
+
+ALONE = ("`runtime: {shard: none}` gives this process whole batches", "`runtime: {shard: {index: I, count: N}}` says which share is its")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One process' share of each global batch.
+
+    Attributes:
+        index: The number of the share, from 0.
+        count: The number of shares.
+        origin: What says so; empty where nothing does.
+    """
+
+    index: int = 0
+    count: int = 1
+    origin: str = ""
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """Returns the index and the count."""
+        return self.index, self.count
+
+    def __str__(self) -> str:
+        part = f"share {self.index} of {self.count}" if self.count > 1 else "whole batches"
+        return f"{part}, as {self.origin}"
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """Something that starts processes, or joins them.
+
+    Attributes:
+        name: Its name, with what it is recognised by.
+        level: How far outside it stands: where one launches another, the lower one is nearer to this process.
+        ask: From the environment to the process' number and how many there are; `None` where it launched nothing. `ValueError` where
+            it says neither.
+    """
+
+    name: str
+    level: int
+    ask: Callable[[Mapping[str, str]], tuple[int, int] | None]
+
+
+def _variables(rank: str, size: str) -> Callable[[Mapping[str, str]], tuple[int, int] | None]:
+    """Reads two variables, which mean nothing unless both are there."""
+
+    def ask(environment: Mapping[str, str]) -> tuple[int, int] | None:
+        if not (environment.get(rank) and environment.get(size)):
+            return None
+        values = {}
+        for name in (rank, size):
+            try:
+                values[name] = int(environment[name])
+            except ValueError:
+                raise ValueError(f"{name} is `{environment[name]}`, which is no number") from None
+        return values[rank], values[size]
+
+    return ask
+
+
+def _jax(_: Mapping[str, str]) -> tuple[int, int] | None:
+    """Asks JAX, where the program has imported it and joined its processes; it is not imported for that."""
+    distributed = getattr(sys.modules.get("jax"), "distributed", None)
+    joined = getattr(distributed, "is_initialized", None)  # since JAX 0.4.36
+    if joined is None or not joined():
+        return None
+    jax = sys.modules["jax"]
+    return (jax.process_index(), jax.process_count()) if jax.process_count() > 1 else None
+
+
+def _tf_config(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """Reads TensorFlow's cluster, whose chief comes before its workers; other tasks take no batches."""
+    if not environment.get("TF_CONFIG"):
+        return None
+    try:
+        config: dict[str, Any] = json.loads(environment["TF_CONFIG"])
+        cluster: dict[str, list[str]] = config.get("cluster", {})
+        task: dict[str, Any] = config.get("task", {})
+        chiefs, workers = len(cluster.get("chief", [])), len(cluster.get("worker", []))
+        if chiefs + workers == 0 or task.get("type") not in ("chief", "worker"):
+            return None
+        return (chiefs if task["type"] == "worker" else 0) + int(task.get("index", 0)), chiefs + workers
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"the variable TF_CONFIG does not describe a cluster: {error}") from None
+
+
+LAUNCHERS = (
+    Launcher("JAX", 0, _jax),
+    Launcher("TensorFlow's cluster (TF_CONFIG)", 1, _tf_config),
+    Launcher("Horovod (HOROVOD_RANK, HOROVOD_SIZE)", 1, _variables("HOROVOD_RANK", "HOROVOD_SIZE")),
+    Launcher("torchrun (RANK, WORLD_SIZE)", 1, _variables("RANK", "WORLD_SIZE")),
+    Launcher("Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE)", 2, _variables("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")),
+    # A script that `sbatch` runs has SLURM_PROCID and SLURM_NTASKS too, but only `srun` says how many tasks its step has.
+    Launcher("SLURM (SLURM_PROCID, SLURM_STEP_NUM_TASKS)", 3, _variables("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")),
+)
+"""Those that are known, the nearest to a process first."""
+
+
+def found_share(environment: Mapping[str, str] = os.environ) -> Share:
+    """Returns this process' share by the nearest launcher.
+
+    Raises:
+        SpecError: `PG412` where one says what cannot be, or two that are equally near disagree.
+    """
+    for level in sorted({launcher.level for launcher in LAUNCHERS}):
+        says = [(launcher.name, pair) for launcher in LAUNCHERS if launcher.level == level and (pair := _ask(launcher, environment))]
+        if not says:
+            continue
+        (name, pair), *others = says
+        for other, different in others:
+            if different != pair:
+                message = f"{name} says that this is process {_of(pair)}, and {other} that it is {_of(different)}"
+                raise SpecError([make("PG412", message, help=ALONE)])
+        return Share(*pair, f"{name} says")
+    return Share()
+
+
+def _ask(launcher: Launcher, environment: Mapping[str, str]) -> tuple[int, int] | None:
+    try:
+        pair = launcher.ask(environment)
+    except ValueError as error:
+        raise SpecError([make("PG412", str(error), help=("set it as its launcher does", *ALONE))]) from None
+    if pair is not None and not 0 <= pair[0] < pair[1]:
+        message = f"{launcher.name} says that this is process {_of(pair)}, and processes count from 0"
+        raise SpecError([make("PG412", message, help=ALONE)])
+    return pair
+
+
+def _of(pair: tuple[int, int]) -> str:
+    return f"{pair[0]} of {pair[1]}"
 
 
 def resolve_share(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> Share:

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.kept import keep, open_kept, user_folder
-from pipegen.log import log
 from pipegen.memory import available_cores
 from pipegen.phases.hosts import resolve_share
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances
 from pipegen.release import __version__
+from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipegen.data.windows import HELD, window_bytes
-from pipegen.diagnostics.advice import write
+from pipegen.data.shares import HELD, window_bytes
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import SpecError
 from pipegen.memory import granted_memory, ram_budget, threads
 from pipegen.phases.compilation import bind, compile_plans
-from pipegen.phases.ejection import read_by_reader
 from pipegen.phases.hosts import resolve_share
+from pipegen.phases.layered import read_by_reader
 from pipegen.phases.machine import circumstances
 from pipegen.plan.cost import example_bytes, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Node, Plan, Prefetch
@@ -22,8 +22,7 @@ from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.advice import Advice
-    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.diagnostics.diagnostic import Advice, Diagnostic
     from pipegen.passes import Compiled
     from pipegen.phases.specs import BoundSpec, Spec
     from pipegen.spec.models import PipelineSpec

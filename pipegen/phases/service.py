@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.memory import ram_budget
-from pipegen.phases.ejection import read_by_reader, source_of
-from pipegen.plan.service import PREPARE, SERVICE, WITHOUT
+from pipegen.phases.layered import read_by_reader, source_of
+from pipegen.plan.check import PREPARE, SERVICE, WITHOUT
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:

@@ -90,20 +90,23 @@ class Spec:
         return one_line(f"Spec({self.model.name or 'unnamed'}: {self.model.source.op} → {steps or 'no steps'}; splits {splits})")
 
     def _repr_html_(self) -> str:
-        from pipegen.notebook import box, preformatted, table
+        from pipegen.page import box, notebook_table, preformatted
 
         facts = [("source", self.model.source.op), ("splits", ", ".join(self.model.split_names()))]
         facts += [(str(warning.severity.value), f"{warning.code} {warning.message}") for warning in self.warnings.sorted()]
         steps = step_texts(self.model)
         return box(
-            f"Spec {self.model.name or 'unnamed'}", self.hash[:12], table((), facts), preformatted("\n".join(steps)) if steps else ""
+            f"Spec {self.model.name or 'unnamed'}",
+            self.hash[:12],
+            notebook_table((), facts),
+            preformatted("\n".join(steps)) if steps else "",
         )
 
 
 def step_texts(model: PipelineSpec) -> list[str]:
     """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
     from pipegen.ops.stage import step_kwargs
-    from pipegen.spec.writing import to_yaml
+    from pipegen.spec.runtime_fix import to_yaml
 
     def arguments(step: Transform) -> str:
         given = step_kwargs(step)

@@ -1,21 +1,28 @@
-"""The state of a run: a few lines of JSON that say what has been handed over, for which spec and which data."""
+"""The state of a run: what has been handed over, for which spec and data, beside a model's checkpoints."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import StateError
-from pipegen.spec.bucketing import bucketed
+from pipegen.files import remove_parts, whole_file
+from pipegen.physical.extent import Position
 from pipegen.spec.spec_hash import explain_difference, known_hashes, meaning
+from pipegen.spec.variants import bucketed
+from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pipegen.physical.extent import Extent
-    from pipegen.physical.position import Position
     from pipegen.spec.models import PipelineSpec
+
 
 VERSION = 1
 _KEYS = ("epoch", "step", "examples", "spec_hash", "data", "spec")
@@ -156,3 +163,319 @@ def _examples_before(spec: PipelineSpec, epoch: int) -> int:
         first += stage.epochs
     model = spec.stages[-1].resolved if spec.stages else spec
     return found + (0 if model.epoch == "pass" else max(epoch - first, 0) * model.epoch.steps * model.batch.size)
+
+
+KEY = "fit"
+"""Where the record stands in a state file."""
+UNCOUNTED = (
+    "the optimizer of this model does not count the batches of `pipe.train` one by one (there are several optimizers, steps were skipped, "
+    "`train_step` is the model's own, or `fit` has other data), so only the ends of epochs can be found again: save with "
+    '`save_freq="epoch"`, and put `pipe.callback` behind the callback that saves; to begin a new run, remove the '
+    "state file"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Says where `fit` goes on: its epoch, how many batches of that are done, how many of the pipeline, over all of its epochs, and the
+    position of the pipeline, where that does not follow from their number."""
+
+    epoch: int
+    done: int
+    batches: int
+    at: Position | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """Holds what is known of a run.
+
+    Attributes:
+        epoch: An epoch of `fit`.
+        batches: Batches of the pipeline that were done when it began, or was resumed.
+        iterations: The optimizer's count then; -1 where the model has no optimizer that counts.
+        steps: Batches in an epoch of the pipeline.
+        per_epoch: Steps in an epoch of `fit`, as Keras has it.
+        execution: Keras' `steps_per_execution`.
+        counts: Whether the optimizer was seen to count batches one by one; `None` before the first batch.
+        finished: Whether `fit` came to its end.
+        epochs: `(epoch, iterations at its begin, length)` of an epoch of `fit`, and of those that follow at that length, up to the next
+            entry; the length is `None` while it is not known. Keras makes epochs longer than it says where `steps_per_execution` does
+            not divide them.
+        since: An epoch of the pipeline, the origin and the shift that it has, since it was begun with batches of another size, and how many
+            steps fewer than others it has for that. It is counted as if those had been done.
+        has_inner_save: Whether Keras has saved behind the first batch of `epoch`, where the optimizer does not count: its own record takes
+            such weights for those of the epoch's begin.
+    """
+
+    epoch: int
+    batches: int
+    iterations: int
+    steps: int
+    per_epoch: int
+    execution: int = 1
+    counts: bool | None = None
+    finished: bool = False
+    epochs: tuple[tuple[int, int, int | None], ...] = field(default=())
+    since: tuple[int, int, int, int] = (0, 0, 0, 0)
+    has_inner_save: bool = False
+
+    @property
+    def begin(self) -> int:
+        """The count when the run began."""
+        return self.epochs[0][1]
+
+    def with_epoch(self, epoch: int, iterations: int) -> Record:
+        """Returns the record with an epoch of `fit` that begins at a count."""
+        known = tuple(entry for entry in self.epochs if entry[0] <= epoch and entry[1] <= iterations)
+        if known:
+            first, at, length = known[-1]
+            if length is None and epoch == first + 1:
+                return replace(self, epochs=(*known[:-1], (first, at, iterations - at)))
+            if at + (epoch - first) * (length or 0) == iterations:
+                return replace(self, epochs=known)
+        return replace(self, epochs=(*known, (epoch, iterations, None)))
+
+    def moved(self, epoch: int, batches: int, iterations: int) -> Record:
+        """Returns the record of the same run where an epoch begins."""
+        return replace(self, epoch=epoch, batches=batches, iterations=iterations, has_inner_save=False).with_epoch(epoch, iterations)
+
+    def verified(self, ran: int, executions: int) -> Record:
+        """Returns the record, which knows from now on whether the optimizer counts batches: its count has gone up by `ran`.
+
+        Keras has run the model `executions` times, each for `execution` batches, or for fewer at the end of the data.
+        """
+        most = executions * self.execution
+        return replace(self, counts=self.counts is not False and most - self.execution < ran <= most)
+
+    def find(self, iterations: int) -> Place:
+        """Returns the place of weights of this run, which came with this count.
+
+        Raises:
+            StateError: When they cannot be of this run, or their place cannot be known.
+        """
+        ran = iterations - self.iterations
+        if self.counts is False:
+            if ran:
+                raise StateError(UNCOUNTED)
+            return Place(self.epoch, 0, self.batches)
+        if self.counts is None and ran not in (0, min(self.execution, self.per_epoch), self.execution):
+            raise StateError(UNCOUNTED)
+        known = [entry for entry in self.epochs if entry[1] <= iterations]
+        if not known:
+            raise StateError(f"the weights are older ({iterations} optimizer steps) than the run ({self.begin} at its begin)")
+        epoch, at, length = known[-1]
+        done = iterations - at
+        if length:
+            epoch, done = epoch + done // length, done % length
+        elif done >= self.per_epoch:
+            if done > -(-self.per_epoch // self.execution) * self.execution:
+                raise StateError(
+                    f"the weights have seen {done} batches since epoch {epoch} of the saved run began, which has {self.per_epoch}: they "
+                    "are of another run"
+                )
+            epoch, done = epoch + 1, 0
+        return Place(epoch, done, self.batches + ran)
+
+    def located(self, epoch: int, step: int) -> Position:
+        """Returns the position of a step of the pipeline, as epochs that all have their steps would count it."""
+        begun, origin, shift, missing = self.since
+        return Position(epoch, step - missing, origin, shift) if epoch == begun else Position(epoch, step, 0, shift)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what a state file holds."""
+        return {**self.__dict__, "epochs": [list(entry) for entry in self.epochs], "since": list(self.since)}
+
+    @classmethod
+    def from_json(cls, found: Any) -> Record:
+        """Reads what `to_json` gave.
+
+        Raises:
+            StateError: For anything else.
+        """
+        try:
+            epochs = tuple((int(e), int(i), None if n is None else int(n)) for e, i, n in found["epochs"])
+            numbers = {name: int(found[name]) for name in ("epoch", "batches", "iterations", "steps", "per_epoch", "execution")}
+            begun, origin, shift, missing = (int(n) for n in found.get("since", (0, 0, 0, 0)))
+            if not epochs or min(numbers["steps"], numbers["per_epoch"], numbers["execution"]) < 1:
+                raise ValueError("it has no epochs")
+            since = begun, origin, shift, missing
+            finished, inner = bool(found["finished"]), bool(found.get("has_inner_save"))
+            return cls(**numbers, counts=found["counts"], finished=finished, epochs=epochs, since=since, has_inner_save=inner)
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateError(f"the record of `fit` in the state is damaged ({error}); remove the file to start anew") from None
+
+
+KERAS_FILE = "training_metadata.json"
+KERAS_WEIGHTS = "latest.weights.h5"
+"""What `BackupAndRestore` writes: first the weights, then the epoch."""
+_OLDER = ".bkp"
+"""How the names of the files before those end, which it keeps with `double_checkpoint=True`."""
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_END_AT = {0: 40, 1: 44, 2: 28, 3: 28}
+"""Where the superblock of an HDF5 file has the file's end, by its version. The library writes it last."""
+
+
+class Checkpoints:
+    """Reads and writes the files of such a folder; without one, nothing is there and nothing is kept."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self.file = folder / "pipegen.state.json" if folder is not None else None
+
+    @property
+    def exist(self) -> bool:
+        """Returns whether a state is there."""
+        return self.file is not None and self.file.exists()
+
+    def state(self) -> dict[str, Any] | None:
+        """Reads the state, if there is one.
+
+        Raises:
+            StateError: If it is damaged.
+        """
+        if self.file is None or not self.file.exists():
+            return None
+        try:
+            state = json.loads(self.file.read_text())
+        except ValueError as error:
+            raise StateError(f"{self.file} is damaged ({error}); remove it to start anew") from None
+        if not isinstance(state, dict):
+            raise StateError(f"{self.file} holds no state; remove it to start anew")
+        return state
+
+    def keras(self) -> dict[str, Any]:
+        """Reads what Keras has written of the run; empty where that is nothing."""
+        return {} if self._folder is None else _metadata(self._folder / KERAS_FILE)
+
+    def newer(self, name: str) -> bool:
+        """Returns whether a file of the folder was written after the state."""
+        with suppress(OSError):
+            if self._folder is not None and self.file is not None:
+                return (self._folder / name).stat().st_mtime_ns > self.file.stat().st_mtime_ns
+        return False
+
+    def save(self, state: dict[str, Any], *, late: bool = False) -> None:
+        """Writes the state; a late one keeps the time of the file, which says when the epoch began."""
+        if self.file is None:
+            return
+        try:
+            self._write(state, late=late)
+        except FileNotFoundError:  # Keras, in a process that shares the folder, has removed it meanwhile
+            self._write(state, late=late)
+
+    def _write(self, state: dict[str, Any], *, late: bool) -> None:
+        assert self.file is not None  # noqa: S101 - the caller has looked
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(self.file) as stream:
+            stream.write(json.dumps(state).encode())
+            stream.flush()
+            if late:
+                with suppress(FileNotFoundError):
+                    before = self.file.stat()
+                    os.utime(stream.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    # What a process leaves that was killed while Keras wrote
+
+    def mend(self, *, dated: bool) -> None:
+        """Puts older weights in the place of some that cannot be read, before Keras reads them.
+
+        Keras does so itself with `double_checkpoint=True`, for some kinds of damage, and not for damage of its record of the epoch.
+
+        Args:
+            dated: Give the older weights the time of the state, which is not older than they are.
+
+        Raises:
+            StateError: Where there are weights, and none of them can be read.
+        """
+        if self._folder is None or not self._folder.is_dir():
+            return
+        remove_parts(self._folder)
+        weights, metadata = self._folder / KERAS_WEIGHTS, self._folder / KERAS_FILE
+        older = _older(weights)
+        why = _damage(weights) if weights.exists() else "it is not there" if older.exists() else ""
+        if why and not any(file.exists() for file in (older, metadata, _older(metadata))) and self.exist:
+            log.warning("%s cannot be read (%s), and is the first that was saved: the run begins anew", weights, why)
+            weights.unlink()
+        elif why:
+            why_older = _damage(older) if older.exists() else ""
+            if not older.exists() or why_older:
+                raise StateError(self._lost(why, why_older))
+            log.warning("%s cannot be read (%s); the run goes on from the weights before, %s", weights, why, older)
+            time = self.file.stat().st_mtime_ns if dated and self.file is not None and self.file.exists() else None
+            if _metadata(_older(metadata)):
+                _copy(_older(metadata), metadata, time)
+            else:
+                metadata.unlink(missing_ok=True)
+            _copy(older, weights, time)  # last: until then the next process finds the same
+        elif weights.exists() and metadata.exists() and not _metadata(metadata):
+            log.warning("%s is not whole, as after a stop in the middle of its write; the weights tell the position without it", metadata)
+            if _metadata(_older(metadata)):
+                _copy(_older(metadata), metadata, None)
+            else:
+                metadata.unlink()
+
+    def _lost(self, why: str, why_older: str) -> str:
+        older, files = f"{KERAS_WEIGHTS}{_OLDER}", f"{KERAS_WEIGHTS}* and {KERAS_FILE}*"
+        before = f"those before, {older}, cannot be read either ({why_older})" if why_older else "there are none before them"
+        return (
+            f"the weights in {str(self._folder)!r} cannot be read: {KERAS_WEIGHTS} is not whole ({why}), as after a stop in the middle of "
+            f"its write, and {before}. To begin a new run, remove {files} and pipegen.state.json from the folder. To go on from other "
+            f"weights of this run, load them before `fit`, and remove {files}. `BackupAndRestore(…, double_checkpoint=True)` keeps the "
+            "weights before"
+        )
+
+
+def _older(file: Path) -> Path:
+    return file.with_name(f"{file.name}{_OLDER}")
+
+
+def _metadata(file: Path) -> dict[str, Any]:
+    """Reads Keras' record of an epoch; empty where there is none, or one that is not whole."""
+    with suppress(OSError, ValueError):
+        found = json.loads(file.read_text())
+        return found if isinstance(found, dict) and isinstance(found.get("epoch"), int) else {}
+    return {}
+
+
+def _copy(file: Path, to: Path, time: int | None) -> None:
+    with whole_file(to) as stream, open(file, "rb") as source:
+        while block := source.read(1 << 22):
+            stream.write(block)
+        stream.flush()
+        if time is not None:
+            os.utime(stream.fileno(), ns=(time, time))
+
+
+def _damage(file: Path) -> str:
+    """Reads a file of weights, and describes what is wrong with it; empty where all of it can be read.
+
+    Raises:
+        StateError: Where that is no damage: this user may not read it.
+    """
+    import h5py
+
+    def read(_name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            item[()]
+
+    try:
+        with h5py.File(file, "r") as stored:
+            stored.visititems(read)
+        with open(file, "rb") as stream:
+            end, size = _end(stream.read(64)), os.fstat(stream.fileno()).st_size
+        return "" if end in (None, size) else f"it has {size:,} bytes, and its header says {end:,}"
+    except PermissionError as error:
+        raise StateError(f"the weights {str(file)!r} cannot be read: {error.strerror}") from None
+    except BlockingIOError:  # another process writes it
+        return ""
+    except Exception as error:  # h5py raises what it likes for damage: OSError, KeyError, RuntimeError, ValueError
+        return " ".join(str(error).split())
+
+
+def _end(head: bytes) -> int | None:
+    """Reads from the head of an HDF5 file where it ends; `None` where the head does not say it in the usual form."""
+    at = _END_AT.get(head[8]) if head.startswith(_SIGNATURE) and len(head) == 64 else None
+    if at is None or head[13 if head[8] < 2 else 9] != 8:
+        return None
+    return int.from_bytes(head[at : at + 8], "little")

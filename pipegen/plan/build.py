@@ -29,21 +29,17 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StagedTransform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
-from pipegen.plan.assembly import Assembly
-from pipegen.plan.doubts import Doubts
-from pipegen.plan.exactness import marked
-from pipegen.plan.fills import Fills, another_fill
-from pipegen.plan.instances import joined, renumbered
-from pipegen.plan.items import Images, Items, limits, nothing_chooses, resized, shortened, wrong_buckets
+from pipegen.plan.followers import Fills, another_fill, marked
+from pipegen.plan.items import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Act, Lanes
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
-from pipegen.plan.segments import Colour, Geometric, reading
+from pipegen.plan.recipe import Assembly, Colour, Doubts, Geometric, reading
 from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate
+from pipegen.spec.mismatch import UnknownStep
 from pipegen.spec.models import PipelineSpec, WindowShuffle
-from pipegen.spec.stand_in import UnknownStep
 from pipegen.types import ElementType, FeatureType
 
 

@@ -2,36 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
 from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan.bucketed import build_plan, check_buckets
-from pipegen.plan.custom import check_functions
-from pipegen.plan.data_tests import check_data_tests
+from pipegen.plan import followers
+from pipegen.plan.bucketed import build_plan, check_buckets, check_sampling
 from pipegen.plan.fitting_plans import check_fitting
-from pipegen.plan.lanes import first_view
+from pipegen.plan.lanes import check_views, first_view
 from pipegen.plan.lints import lint_recipe
 from pipegen.plan.mixed import Built, Records, build_mixed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
-from pipegen.plan.sampling import check_sampling
-from pipegen.plan.service import check_service
-from pipegen.plan.view_checks import check_views
-from pipegen.spec.branches import branches, of_branch
-from pipegen.spec.branches import relocated as relocated_view
-from pipegen.spec.bucketing import of_bucket
-from pipegen.spec.draft import Draft
-from pipegen.spec.fetching import check_fetching
-from pipegen.spec.joined import joined, relocated
+from pipegen.plan.recipe import step_path
+from pipegen.spec.addresses import check_fetching
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Features, PipelineSpec, ShardIndex
+from pipegen.spec.sections import Draft
+from pipegen.spec.variants import branches, joined, of_branch, of_bucket, part_path, relocated_part
+from pipegen.spec.variants import relocated as relocated_view
 from pipegen.types import ElementType, FeatureType
+
+if TYPE_CHECKING:
+    from pipegen.ops.testing.base import DataTest, Known
+    from pipegen.spec.source_map import KeyPath
+
+
+def check_data_tests(spec: PipelineSpec, plans: Mapping[str, Plan], locate: Locate) -> Iterator[Diagnostic]:
+    """Yields what cannot work about the tests, whatever the data is; splits that do not exist are found with the other uses of splits."""
+    if not spec.tests:
+        return
+    known = known_of(spec, plans)
+    for index, test in enumerate(spec.tests):
+        if set(test.splits(known.splits)) <= set(known.splits):
+            for problem in test.problems(known):
+                yield make(problem.code, problem.message, locate(place_of_test(index, test, problem.field)), help=problem.lines)
+
+
+def known_of(spec: PipelineSpec, plans: Mapping[str, Plan]) -> Known:
+    """Returns what tests may know of a spec without its data."""
+    from pipegen.ops.testing.base import Known  # here, as most specs have no tests
+
+    return Known(spec.split_names(), spec.source, {split: plan.out for split, plan in plans.items()})
+
+
+def place_of_test(index: int, test: DataTest, field: str | None = None) -> KeyPath:
+    """Returns the place of a test, or of one of its arguments that was given."""
+    own = (field,) if field is not None and field in test.model_fields_set else ()
+    return ("tests", index, test.op, *own)
+
+
+def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
+    """Every finding about such steps that the plan of a split does not show."""
+    found = []
+    for index, step in enumerate(spec.transforms):
+        if not isinstance(step, CustomTransform):
+            continue
+        path = step_path(index, step)
+        left = _left_behind(step, record) if step.moves_pixels else None
+        if left is not None:
+            message = f"`{step.op}` may move the pixels of `{left[0]}`, and `{left[1]}`, which is aligned with it, would stay where it is"
+            advice = ("`moves_pixels: false` says that every pixel stays in its place", "a step of pipegen's own moves both")
+            found.append(make("PG203", message, locate(path, key=True), help=advice))
+        message = f"`{step.op}` calls the Python function `{step.function}`, on one image at a time however many threads there are"
+        package = step.module.partition(".")[0]
+        help_ = (f'who builds the spec allows it: `pipegen.build(…, allow_code=["{package}"])`',)
+        found.append(make("PG520", message, locate((*path, "function")), help=help_))
+    return found
+
+
+def _left_behind(step: CustomTransform, record: ElementType) -> tuple[str, str] | None:
+    """Returns an image that the step acts on, and what is aligned with it."""
+    acted = (step.feature,) if step.feature is not None else followers.acted_on(step, record)
+    pairs = ((followers.anchor(record, name), name) for name, _ in record.items())
+    return next(((image, name) for image, name in pairs if image in acted and image != name), None)
+
+
+SERVICE = ("runtime", "service")
+PREPARE = "`pipegen prepare SPEC OUT` writes a store that workers read by themselves, and the spec of the rest"
+WITHOUT = "or leave `runtime.service` out"
+
+
+def check_service(spec: PipelineSpec, plan: Plan | None, locate: Locate) -> Iterator[Diagnostic]:
+    """Yields a finding for each step, and each source, that calls Python for the training split; `plan` is that split's."""
+    if spec.runtime.service is None:
+        return
+    asked = locate(SERVICE, "workers are asked for here", key=True)
+    if plan is None:
+        if "train" not in spec.split_names():
+            message = "the workers make batches of the training split, and there is none"
+            yield make("PG488", message, locate(SERVICE, key=True), help="leave `runtime.service` out, or name a split `train`")
+        return
+    stages = (*plan.part_stages(), *plan.stages())
+    called = {ref.path: ref.step for stage in stages for ref in stage.uses() if ref.step.calls_python == "always"}
+    for path, step in called.items():
+        message = f"`{step.op}` calls the Python function `{getattr(step, 'function', step.op)}`, which workers do not have"
+        help_ = ("say it with steps of the language (`pipegen ops` lists them)", WITHOUT)
+        yield make("PG485", message, locate(path, key=True), asked, help=help_)
+    parts = spec.source.mixed()
+    for part, source in ({name: one.source for name, one in parts.items()} if parts else {"": spec.source}).items():
+        read = source.read_by_python()
+        if read:
+            message = f"{read} are read by Python, which workers do not have"
+            place = locate(part_path(part) if part else ("source", spec.source.op), key=True)
+            yield make("PG486", message, place, asked, help=(PREPARE, WITHOUT))
+
 
 _OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})
 """What is wrong with splits whatever the source is."""
@@ -78,7 +160,7 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
     """Yields the findings about a recipe that no plan shows; of a mix, those of each part with the common steps."""
     if not isinstance(record, ElementType):
         for name, type_ in record.items():
-            yield from _alone(joined(spec, name), relocated(locate, spec, name), type_)
+            yield from _alone(joined(spec, name), relocated_part(locate, spec, name), type_)
         return
     for branch in branches(spec):
         yield from lint_recipe(of_bucket(of_branch(spec, branch)), relocated_view(locate, spec, branch), record)
@@ -311,3 +393,37 @@ def _alike(a: Features | None, b: Features | None) -> list[tuple[str, str]]:
     if isinstance(a, list) and isinstance(b, list) and len(a) != len(b):
         return []
     return list(zip(names(a), names(b), strict=False))
+
+
+def check_stages(
+    spec: PipelineSpec | None, plans: Mapping[str, Plan], stages: Sequence[Mapping[str, Plan]], locate: Locate
+) -> Iterator[Diagnostic]:
+    """Yields what only a look at the whole spec and at its stages shows.
+
+    Args:
+        spec: The spec, where it could be loaded.
+        plans: Its plainest plans, by split.
+        stages: Those of each stage.
+        locate: Finds the places for findings.
+    """
+    if spec is None or not spec.stages:
+        return
+    if "train" not in spec.split_names():
+        named = ", ".join(f"`{name}`" for name in spec.split_names())
+        help_ = (f"the splits are {named}: name the one that the model is trained on `train`, or leave `stages` out",)
+        yield make("PG561", "there are stages of training, and no split `train`", locate(("stages",), key=True), help=help_)
+        return
+    split = next((name for name in plans if name != "train"), "train")
+    if stages and split in stages[-1] and split in plans:
+        whole, last = plans[split].out, stages[-1][split].out
+        for name, t in last.items():
+            if name in whole and (t.shape, t.dtype) != (whole[name].shape, whole[name].dtype):
+                message = f"the last stage trains with `{name}` of {_said(t)}, and the spec as it is written gives {_said(whole[name])}"
+                help_ = ("prediction and evaluation outside the stages go by the latter: let the params have the values of the last stage",)
+                yield make("PG562", message, locate(("stages", len(stages) - 1)), help=help_)
+                return
+
+
+def _said(t: FeatureType) -> str:
+    shape = "×".join("?" if size is None else str(size) for size in t.shape)
+    return f"{shape} {t.dtype}"

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.acting import acted_on as acted_on
 from pipegen.ops.acting import anchor as anchor
-from pipegen.ops.base import GeometricTransform, Transform
+from pipegen.ops.base import ConstantFill, Fill, GeometricTransform, Transform
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Element, Kernel, Node
 from pipegen.plan.outputs import meant_feature
-from pipegen.plan.stages import StepRef
-from pipegen.spec.stand_in import UnknownStep
-from pipegen.types import ElementType
+from pipegen.plan.stages import Path, StepRef
+from pipegen.spec.mismatch import UnknownStep
+from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType
 
 
 def anchors(type_: ElementType) -> tuple[str, ...]:
@@ -112,3 +115,82 @@ def own_draws(ref: StepRef, offset: int, name: str) -> StepRef:
         return ref
     choice = ref.choice and replace(ref.choice, policy=own_draws(ref.choice.policy, offset, name))
     return replace(ref, start=ref.start + offset, id=f"{ref.id}@{name}", choice=choice)
+
+
+def marked(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Returns the nodes, of one stage each, in which every stage says whether its floats are rounded later."""
+    exact: dict[int, Node] = {place: replace(node, stages=(replace(stage, exact=True),)) for place, node, stage in _meant(nodes)}
+    return tuple(exact.get(place, node) for place, node in enumerate(nodes))
+
+
+def unmarked(nodes: Sequence[Node]) -> list[s.Stage]:
+    """Returns the stages, in nodes of one stage each, that do not say that their floats are rounded later."""
+    return [stage for _, _, stage in _meant(nodes) if not stage.exact]
+
+
+def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, Element | Kernel, s.Computes]]:
+    """Yields the stages that compute floats which are rounded later, or that round them, with their nodes and the places of those; the
+    last one first."""
+    rounded: set[str] = set()
+    for place in range(len(nodes) - 1, 0, -1):
+        node = nodes[place]
+        if not isinstance(node, (Element, Kernel)):
+            continue
+        (stage,) = node.stages
+        feature = stage.feature
+        if isinstance(stage, s.Fork):
+            rounded |= {feature} if rounded & {*stage.names} else set()
+            continue
+        before, after = _dtype(nodes[place - 1].out, feature), _dtype(node.out, feature)
+        if before in FLOATING and after not in FLOATING:
+            rounded.add(feature)
+        computing = stage.stage if isinstance(stage, s.Branch) else stage
+        if feature in rounded and isinstance(computing, s.Computes):
+            yield place, node, computing
+        if before not in FLOATING:
+            rounded.discard(feature)
+
+
+def _dtype(edge: ElementType, feature: str) -> str | None:
+    known = edge.get(feature)
+    return None if known is None else known.dtype
+
+
+def another_fill(ref: StepRef, before: tuple[Fill, str] | None) -> OpError:
+    """Returns the lint on a geometric step that does not fill or read as those before it, given by fill and interpolation."""
+    field = "fill" if before is None or getattr(ref.step, "fill", None) != before[0] else "interpolation"
+    message = f"`{ref.step.op}` has another `{field}` than the geometric steps before it, so the image is resampled once more"
+    help_ = ("give the steps of one run the same `fill` and `interpolation`", write("exact: true", "arguments", "or write {}"))
+    return OpError("PG502", message, field=field, help=help_)
+
+
+class Fills:
+    """The images that enter each use of a step that fills with a constant. A mask is filled with its `ignore`, and 0 is nothing in
+    every unit, so neither is of interest."""
+
+    def __init__(self) -> None:
+        self._met: dict[tuple[Path, int], tuple[StepRef, float, dict[str, FeatureType]]] = {}
+
+    def note(self, ref: StepRef, feature: str, x: FeatureType) -> None:
+        """Keep what enters a use of a step."""
+        fill = getattr(ref.step, "fill", None)
+        if kind_of(x).levels and isinstance(fill, ConstantFill) and fill.constant:
+            self._met.setdefault((ref.path, ref.start), (ref, fill.constant, {}))[2][feature] = x
+
+    def apart(self, record: ElementType) -> Iterator[tuple[StepRef, OpError]]:
+        """Returns the uses whose constant means something else on an image than on one aligned with it."""
+        for ref, value, images in self._met.values():
+            for feature, x in images.items():
+                home = anchor(record, feature)
+                if home != feature and home in images and not _alike(images[home], x):
+                    message = (
+                        f"`{ref.step.op}` fills with {value:g}, and `{home}` ({images[home]}) and `{feature}` ({x}), "
+                        "which is aligned with it, have different units"
+                    )
+                    help_ = "`{constant: 0}` means nothing in both, and `reflect` shows what is there"
+                    yield ref, OpError("PG207", message, field="fill", help=help_)
+
+
+def _alike(a: FeatureType, b: FeatureType) -> bool:
+    """Returns whether a number means the same in two images: both hold the same whole numbers, or values of one range."""
+    return a.interval == b.interval or (a.dtype == b.dtype and a.dtype in INTEGER_RANGES)

@@ -22,10 +22,9 @@ from pipegen.plan.build import Builder
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.stages import StepRef, with_refs
-from pipegen.spec.bucketing import of_bucket
-from pipegen.spec.joined import joined, part_path, relocate, relocated
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.variants import joined, of_bucket, part_path, relocate_part, relocated_part
 from pipegen.types import ElementType, FeatureType
 
 Records = Mapping[str, ElementType]
@@ -52,7 +51,7 @@ def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records
     found: dict[tuple[str, tuple[Any, ...]], Diagnostic] = {}
     ordinary: set[Diagnostic] = set()
     for name in parts:
-        builder = Builder(of_bucket(joined(spec, name)), split, relocated(locate, spec, name), records[name])
+        builder = Builder(of_bucket(joined(spec, name)), split, relocated_part(locate, spec, name), records[name])
         plan = builder.build(whole=whole, guessed=guessed)
         for finding in builder.findings:
             first = found.setdefault((finding.code, finding.labels[:1]), finding)
@@ -193,7 +192,7 @@ class _Placed:
 
     def ref(self, name: str, ref: StepRef) -> StepRef:
         """A use of a step in a part's plan as the mix has it."""
-        path = relocate(ref.path, name, self._own[name])
+        path = relocate_part(ref.path, name, self._own[name])
         if not ref.num_draws and ref.choice is None:
             return replace(ref, start=0, path=path)
         image = _image(ref)

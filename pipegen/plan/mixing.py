@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from pipegen.diagnostics.advice import write
-from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.acting import anchor
 from pipegen.ops.base import Family
@@ -14,7 +13,7 @@ from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.plan import stages as s
-from pipegen.plan.instances import about_items, pasted, pasted_by
+from pipegen.plan.items import about_items, pasted, pasted_by
 from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
 from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate

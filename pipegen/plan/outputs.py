@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.acting import runs_on
 from pipegen.ops.base import Arithmetic

@@ -1,15 +1,27 @@
-"""Chooses the steps that a split runs: `when`, evaluation forms, ids and the layout of the vector of draws."""
+"""The steps that a split runs, and the nodes that they become while a plan is built."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from pipegen.errors import InternalError, OpError
 from pipegen.ops.acting import runs_on
-from pipegen.ops.base import Transform
-from pipegen.plan.stages import Choice, Path, StepRef
+from pipegen.ops.base import CropTransform, Fill, GeometricTransform, Transform
+from pipegen.ops.families.crops import PaddedWindow
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Batch, Element, Kernel
+from pipegen.plan.stages import Choice, Path, Stage, StepRef
+from pipegen.spec.mismatch import UnknownStep, keeps_shape
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.steps import ids_of, inner_ids
+from pipegen.types import FeatureType
+
+if TYPE_CHECKING:
+    from pipegen.plan.nodes import Node
+    from pipegen.spec import models
+    from pipegen.types import ElementType
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +88,186 @@ def _add(step: Transform, step_id: str, path: Path, choice: Choice | None, steps
         else:
             _add(part.step, ids[part.inner], (*path, "steps", part.inner, part.step.op), decided, steps, draws)
             once[part.inner] = steps[-1]
+
+
+class Geometric:
+    """An open geometric segment; `entry` is the type of the image that entered it."""
+
+    def __init__(self, feature: str, entry: FeatureType, mode: tuple[Fill, str], alone: bool) -> None:
+        self.feature = feature
+        self.entry = entry
+        self.mode = mode
+        self.reads = mode
+        """The same for this feature: a mask is not blended."""
+        self.copies = True
+        """Whether every step so far shows input pixels unchanged, so that it costs no resampling."""
+        self.behind: tuple[Fill, str] | None = None
+        """How the segment right before it resampled the image."""
+        self.projective = False
+        self.closed = alone
+        self.out: FeatureType | None = None
+
+    def accepts(self, mode: tuple[Fill, str] | None) -> bool:
+        """Returns whether a step with this fill and interpolation (a crop has none) belongs to the segment."""
+        return not self.closed and (mode is None or mode == self.mode)
+
+
+def reading(step: Transform) -> tuple[tuple[Fill, str] | None, bool]:
+    """Returns the fill and the interpolation that a geometric step reads with, of which a plain crop has none, and whether it is a
+    segment of its own."""
+    if isinstance(step, GeometricTransform):
+        return (step.fill, step.interpolation), step.exact
+    if isinstance(step, PaddedWindow) and step.pads():
+        return (step.fill, "nearest"), True
+    return None, False
+
+
+class Colour:
+    """An open colour segment; `entry` is the type of the image that entered it."""
+
+    def __init__(self, feature: str, entry: FeatureType) -> None:
+        self.feature = feature
+        self.entry = entry
+        self.out: FeatureType | None = None
+        self.uses_mean = False
+
+
+def varying(stages: Sequence[Stage]) -> set[int]:
+    """The places of those that are random or come behind what is on their feature; a segment stays whole."""
+    found: set[int] = set()
+    random: set[str] = set()
+    for place, stage in enumerate(stages):
+        run: list[Stage] = []
+        for other in stages[place:]:
+            if other.feature == stage.feature:
+                run.append(other)
+                if not isinstance(other, s.Composes):
+                    break
+        if any(map(s.is_random, run)):
+            random.add(stage.feature)
+        if stage.feature in random:
+            found.add(place)
+    return found
+
+
+class Assembly:
+    """Takes stages, and makes nodes of them. It judges nothing: who adds a stage says what leaves it.
+
+    Args:
+        entry: The type of what the first node gives.
+    """
+
+    def __init__(self, entry: ElementType) -> None:
+        self.type = entry
+        """What is known of each feature behind the last stage."""
+        self.edge = entry
+        """The type of the edge behind the last node."""
+        self.nodes: list[Node] = []
+        self.waiting: list[tuple[Stage, dict[str, FeatureType]]] = []
+        """Stages that are not in nodes yet, and what leaves each of their features."""
+        self.held: dict[str, s.Decode] = {}
+        """For a feature, the decode at a scale that the window of its next step decides."""
+
+    def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
+        """Add a stage; with the decode that was held for it, a crop is one stage."""
+        self.type = self.type.replace(**{feature: y})
+        held = self.held.pop(feature, None)
+        if held is not None and isinstance(stage, s.Crop):
+            stage = s.DecodeWindow(feature, held.ref, stage.ref, held.needed, whole=True)
+        elif held is not None:
+            raise InternalError(f"`{held.ref.id}` waited for a crop and met {type(stage).__name__}")
+        self.waiting.append((stage, {feature: y}))
+
+    def _emit_all(self, stage: Stage, types: dict[str, FeatureType]) -> None:
+        """Add a stage that gives several features another type."""
+        self.type = self.type.replace(**types)
+        self.waiting.append((stage, types))
+
+    def _hold(self, stage: s.Decode, y: FeatureType) -> None:
+        """Keep a decode until the crop that comes next."""
+        self.held[stage.feature] = stage
+        self.type = self.type.replace(**{stage.feature: y})
+
+    def _pend(self, stage: s.Compose | s.ComposeColour, entry: FeatureType, y: FeatureType) -> None:
+        """Add a stage that composes a matrix: until the segment ends, the edge still carries the image that entered it."""
+        self.waiting.append((stage, {stage.feature: entry}))
+        self.type = self.type.replace(**{stage.feature: y})
+
+    def _place(self) -> None:
+        """Make nodes of one stage each: on one example at a time, until a step has mixed them.
+
+        What is the same in every epoch comes first, whichever feature it is about, so that it can be cached.
+        """
+        waiting, self.waiting = self.waiting, []
+        varies = varying([stage for stage, _ in waiting])
+        for _, (stage, types) in sorted(enumerate(waiting), key=lambda one: one[0] in varies):
+            self.edge = self.edge.replace(**types)
+            self.nodes.append(Element(self.edge, (stage,)) if self.edge.batch is None else Kernel(self.edge, (stage,)))
+
+    def _stack(self, batch: models.Batch, split: str) -> None:
+        """Stack the examples, unless they are."""
+        if self.type.batch is not None:
+            return
+        remainder = batch.remainder_for(split)
+        size = batch.size if remainder in ("drop", "pad") else 0
+        self.type, self.edge = self.type.with_batch(size), self.edge.with_batch(size)
+        self.nodes.append(Batch(self.edge, batch.size, remainder))
+
+
+_OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215", "PG231"})
+"""What an image's kind and shape alone show, whatever its values are."""
+_OF_CHANNELS = frozenset({"PG205", "PG231"})
+"""What an image's channels alone show."""
+
+
+@dataclass(slots=True)
+class Doubts:
+    """The doubts of one split.
+
+    Attributes:
+        values: Features whose values are in doubt.
+        sizes: Those whose height and width are; a step that fixes the size makes them known again.
+        channels: Those whose channels are.
+        failed: Those that something is wrong with.
+        lost: Those of which nothing is known.
+    """
+
+    values: set[str] = field(default_factory=set)
+    sizes: set[str] = field(default_factory=set)
+    channels: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+
+    def all(self) -> set[str]:
+        """Returns the features that no plan can be made for."""
+        return self.values | self.sizes | self.channels | self.failed | self.lost
+
+    def explain(self, error: OpError, feature: str, x: FeatureType) -> bool:
+        """Tells whether an error on `x` may come from what is not known of the feature, rather than from the spec."""
+        if error.code not in _OF_SHAPES:
+            return feature in self.values
+        if error.code in _OF_CHANNELS and feature in self.channels:
+            return True
+        return feature in self.sizes and (x.height is None or x.width is None)
+
+    def after_unknown(self, step: UnknownStep, feature: str, x: FeatureType) -> FeatureType:
+        """Notes what a step that is not known may change; the result is what is left of the type."""
+        if not step.keeps_values:
+            self.values.add(feature)
+        if not step.keeps_channels:
+            self.channels.add(feature)
+        return x if step.keeps_size else self._without_size(feature, x)
+
+    def after_error(self, step: Transform, feature: str, x: FeatureType) -> FeatureType:
+        """Notes what is in doubt behind a step that cannot run on `x`; the result is what the step declares to leave."""
+        self.failed.add(feature)
+        if isinstance(step, CropTransform) and len(x.shape) == 3 and None not in step.output_size():
+            return x.with_(shape=(*step.output_size(), x.channels))
+        if step.only_sizes:
+            return self._without_size(feature, x)
+        (self.values if keeps_shape(type(step)) else self.lost).add(feature)
+        return x
+
+    def _without_size(self, feature: str, x: FeatureType) -> FeatureType:
+        self.sizes.add(feature)
+        return x.with_(shape=(None, None, x.channels)) if len(x.shape) == 3 else x

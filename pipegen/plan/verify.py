@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan import stages as s
-from pipegen.plan.exactness import unmarked
+from pipegen.plan.followers import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.plan.outputs import received
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
+from pipegen.files import write_whole
 from pipegen.ops.sources.prepared_store.layout import SHARDS
 from pipegen.ops.sources.stores.base import MissingLibrary
 from pipegen.phases.compilation import load
 from pipegen.preparing.work import Work, listed
 from pipegen.spec.allowed import CHECKED
-from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from pipegen.backend.process.devices import untuned
 from pipegen.backend.process.graphs import plain_map
-from pipegen.backend.process.options import untuned
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.kinds.registry import kind_of

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipegen.files import write_whole
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, Shard, StoreAbout, column_file, write_about
 from pipegen.preparing.rest import SPEC, as_text, fitting, rest_of, same_meaning
-from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

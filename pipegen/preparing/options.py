@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pipegen.masking import masked
+from pipegen.terminal import masked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ class Options:
     """Says how to prepare; for the arguments see `pipegen.prepare`.
 
     Attributes:
-        encoding: Of images in whole records; `None` where it is yet to be decided, by `preparing/originals.py`.
+        encoding: Of images in whole records; `None` where it is yet to be decided, by `preparing/sizes.py`.
     """
 
     format: Format = "raw"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
+from pipegen.files import remove_parts, write_whole
 from pipegen.ops.sources.prepared_store.checksums import damaged_files
 from pipegen.ops.sources.prepared_store.layout import ABOUT, RECORDS, SHARDS, read_about
 from pipegen.ops.sources.stores.base import MissingLibrary
@@ -20,7 +21,6 @@ from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.rest import SPEC
 from pipegen.preparing.work import Work
 from pipegen.spec.units import format_bytes
-from pipegen.whole_files import remove_parts, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,8 +10,8 @@ from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import step_kwargs
 from pipegen.phases.compilation import load
 from pipegen.spec.allowed import CHECKED
+from pipegen.spec.runtime_fix import Dumper, to_yaml
 from pipegen.spec.steps import ids_of
-from pipegen.spec.writing import Dumper, to_yaml
 from pipegen.types import INTEGER_RANGES
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pipegen.backend.datasets.engine import Engine
 from pipegen.cache.key import key_of, plain
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, InternalError, SpecError
-from pipegen.log import log
+from pipegen.files import whole_file, whole_files, write_whole
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.prepared_store.checksums import checksum
 from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Shard, shard_files
@@ -30,19 +30,17 @@ from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.specs import FittedSpec
 from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
-from pipegen.preparing.formats import named
-from pipegen.preparing.formats.base import Described, Record
-from pipegen.preparing.originals import ChangedFilesError, with_encoding
+from pipegen.preparing.formats import Described, Record, named
 from pipegen.preparing.shrinking import check_shrinking
-from pipegen.preparing.sizes import are_needed, largest, refusal, stored_pixels
-from pipegen.whole_files import whole_file, whole_files, write_whole
+from pipegen.preparing.sizes import ChangedFilesError, are_needed, largest, refusal, stored_pixels, with_encoding
+from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.phases.specs import Spec
-    from pipegen.preparing.formats.base import ShardFormat
+    from pipegen.preparing.formats import ShardFormat
     from pipegen.preparing.options import Options
 
 SHARD_BYTES = 1 << 27

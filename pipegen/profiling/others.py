@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipegen.cgroup import read_text
+from pipegen.memory import read_text
 
 _IDLE = (3, 4)
 """Places of the times in a line of `/proc/stat` in which a core did nothing, or waited for storage."""

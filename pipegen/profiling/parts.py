@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.physical.facts import BATCH, CACHE, INDEX, READ, called, scopes
 from pipegen.physical.nodes import Examples, Fill, Filter, Map, Own
-from pipegen.physical.scopes import BATCH, CACHE, INDEX, READ, called, scopes
 from pipegen.plan.cost import plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Read
 from pipegen.plan.render import stage_text

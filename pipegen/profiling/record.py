@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
-from pipegen.physical.scopes import scopes
+from pipegen.physical.facts import scopes
 from pipegen.plan.nodes import Cache
 from pipegen.profiling.trace import Trace, traced
 

@@ -1,7 +1,7 @@
 """Traces this process with TensorFlow's profiler, and adds up the time of each part of a plan.
 
 TensorFlow notes on every thread when an operation began and how long it took. An operation's name has the scopes that it was made in
-(`physical/scopes.py`). What runs inside another operation, on the same thread, counts for the inner one alone; an operation whose name
+(`physical/facts.py`). What runs inside another operation, on the same thread, counts for the inner one alone; an operation whose name
 says nothing counts for the one around it, and in a function for the one that called it. Only what begins and ends within the trace is
 seen, so how often each part ran is counted too: batches that were handed over meanwhile may have been begun before, and others wait
 behind them.
@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipegen.physical.scopes import BATCH, scope_in
+from pipegen.physical.facts import BATCH, scope_in
 from pipegen.profiling.others import Usage
 
 if TYPE_CHECKING:

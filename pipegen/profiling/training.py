@@ -133,7 +133,7 @@ class Watch:
         """Ends the measurement without a trace, and starts the one with it."""
         import tensorflow as tf
 
-        from pipegen.physical.scopes import scopes
+        from pipegen.physical.facts import scopes
         from pipegen.profiling.record import about
         from pipegen.profiling.trace import Tracing
 

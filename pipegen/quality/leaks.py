@@ -2,26 +2,207 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pipegen.memory import threads
-from pipegen.quality.candidates import find_candidates
-from pipegen.quality.likeness import likeness
-from pipegen.quality.looks import SEEN, UNREADABLE, look_at
-from pipegen.quality.pictures import Pictures
+from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, look_at
+from pipegen.quality.perceptual import distance, gray, near_pairs
 from pipegen.spec.models import Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
 
     from pipegen.data.manifest import Manifest
 
+
+if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
+
+_ALIKE = 4
+"""Of records of a split with one and the same pHash, each record elsewhere is compared with so many."""
+_NEAREST = 8
+"""Candidates of a record that are kept, the nearest."""
+_HASHES = ("hash", "mirror", "inner")
+"""Hashes of a record: the first of one is compared with each of another."""
+_MIRROR = 1
+_AT_ONCE = 128
+"""Pairs of hashes that become pairs of records at a time."""
+_HELD = 1_000_000
+
+
+def find_candidates(looks: Array, home: Array, content: Array, most: int, room: int) -> tuple[Array, int]:
+    """Finds pairs of records of different splits and contents whose pHashes differ in `most` bits or fewer, or that of one from that of the
+    other's mirror image, or of the other less its edges.
+
+    Flat pictures are left out; of records of a split with the same content one stands for all. Of a record with many candidates, as frames
+    of a film have them, the nearest stay.
+
+    Args:
+        looks: `LOOK (n,)`.
+        home: The split of each record, whole numbers `(n,)`.
+        content: The same number for the same content, whole numbers `(n,)`.
+        most: The distance.
+        room: How many pairs are returned at most.
+
+    Returns:
+        int64 `(m, 4)`, each once: the two records, the smaller first, the distance, and 1 where one is compared by its mirror image; and
+        how many more there was no room for.
+    """
+    _, first = np.unique(np.stack([content, home], 1), axis=0, return_index=True)
+    use: Array = first[~flat(looks[first])]
+    records: Array = np.tile(use, len(_HASHES))
+    kind: Array = np.repeat(np.arange(len(_HASHES)), len(use))
+    hashes: Array = np.concatenate([looks[name][use] for name in _HASHES])
+    unique, of = np.unique(hashes, return_inverse=True)
+    every, few = (_members(of.reshape(-1), home[records], alike) for alike in (None, _ALIKE))
+    itself: Array = np.repeat(np.arange(len(unique)), 2).reshape(-1, 2)
+    found: list[Array] = [np.zeros((0, 4), np.int64)]
+    held = 0
+    for near in chain([itself], near_pairs(unique, most)):
+        for i, j in chain(_expanded(near, few, every), _expanded(near, every, few)):
+            one, other = records[i], records[j]
+            right = (home[one] != home[other]) & (content[one] != content[other]) & ((kind[i] == 0) | (kind[j] == 0))
+            low, high = np.sort(np.stack([one, other])[:, right], 0)
+            about = distance(hashes[i], hashes[j])[right], (kind[i] + kind[j] == _MIRROR)[right]
+            found.append(np.stack([low, high, *about], 1).astype(np.int64))
+            held += len(found[-1])
+            if held > _HELD:
+                found = [_nearest(np.concatenate(found))]
+                held = len(found[0])
+    pairs = _nearest(np.concatenate(found))
+    return pairs[:room], max(0, len(pairs) - room)
+
+
+def _nearest(pairs: Array) -> Array:
+    """The candidates that are among the nearest of one of their records, each once, in order of their distance."""
+    pairs = np.unique(pairs[:, [2, 0, 1, 3]], axis=0)[:, [1, 2, 0, 3]]
+    kept: Array = pairs[(_places(pairs[:, 0]) < _NEAREST) | (_places(pairs[:, 1]) < _NEAREST)]
+    return kept
+
+
+def _places(values: Array) -> Array:
+    """Counts how many of the values before each are the same."""
+    order: Array = np.argsort(values, kind="stable")
+    rising = values[order]
+    places: Array = np.empty(len(values), np.int64)
+    places[order] = np.arange(len(values)) - np.searchsorted(rising, rising)
+    return places
+
+
+def _members(of: Array, home: Array, alike: int | None) -> tuple[Array, Array]:
+    """The entries of each hash, or the first so many of each split; and where those of each begin, with the end."""
+    order: Array = np.lexsort((home, of))
+    if alike is not None:
+        changes: Array = np.diff(of[order], prepend=-1).astype(bool) | np.diff(home[order], prepend=-1).astype(bool)
+        order = order[_places(np.cumsum(changes)) < alike]
+    starts = np.searchsorted(of[order], np.arange(int(of.max(initial=-1)) + 2))
+    return order, np.asarray(starts)
+
+
+def _expanded(near: Array, ours: tuple[Array, Array], theirs: tuple[Array, Array]) -> Iterator[tuple[Array, Array]]:
+    """From pairs of hashes to the pairs of entries, one of `ours` and one of `theirs`, some at a time."""
+    (a, a_starts), (b, b_starts) = ours, theirs
+    for begin in range(0, len(near), _AT_ONCE):
+        block = near[begin : begin + _AT_ONCE]
+        widths: Array = np.diff(b_starts)[block[:, 1]]
+        counts: Array = np.diff(a_starts)[block[:, 0]] * widths
+        pair: Array = np.repeat(np.arange(len(block)), counts)
+        before: Array = np.cumsum(counts) - counts
+        place: Array = np.arange(len(pair)) - np.repeat(before, counts)
+        yield a[a_starts[block[pair, 0]] + place // widths[pair]], b[b_starts[block[pair, 1]] + place % widths[pair]]
+
+
+_SMALL = 64
+_CUTS = (0.0, 0.015, 0.03)
+"""What is cut off each side of one of two pictures, as fractions: a copy may show less than all, and fine patterns only fit if they lie
+one on the other."""
+_GRAY = 4.0
+"""The mean difference of the channels, of 255, below which a picture has no colour."""
+_SURE = 0.98
+"""Where two whole pictures correlate so well, they are not compared cut."""
+
+
+def likeness(pictures: Pictures, pairs: Array, mirrored: Array, workers: int, progress: Callable[[int], None] | None = None) -> Array:
+    """Correlates the pixels of pairs of records, and of each cut a little with the whole other one; the best counts.
+
+    The correlation is that of all values of RGB together, so that another brightness or contrast changes nothing, and another colour does;
+    of luma where one of the two has no colour. Where the whole pictures reach 0.98, that is it.
+
+    Args:
+        pictures: Reads them.
+        pairs: int64 `(n, 2)`, numbers of records.
+        mirrored: bool `(n,)`, whether the second is compared by its mirror image.
+        workers: Pictures that are read at once.
+        progress: Called with how many were read.
+
+    Returns:
+        float64 `(n,)`, -1 to 1; 0 where one cannot be read.
+    """
+    wanted = np.unique(pairs)
+    found: Array = np.zeros(len(pairs))
+    if not len(wanted):
+        return found
+    shape = (len(wanted), len(_CUTS), _SMALL, _SMALL, 3)
+    with tempfile.TemporaryFile() as file:  # 72 KiB of each record, which the system may keep out of memory
+        views: Array = np.memmap(file, np.float16, "w+", shape=shape)
+        colourless: Array = np.zeros(len(wanted), bool)
+        chunks = [wanted[i : i + CHUNK].tolist() for i in range(0, len(wanted), CHUNK)]
+        place = 0
+        for several in at_once(lambda chunk: [_views(pictures, record) for record in chunk], chunks, workers):
+            for seen in several:
+                if seen is not None:
+                    views[place], colourless[place] = seen
+                place += 1
+            if progress is not None:
+                progress(place)
+        for start in range(0, len(pairs), _AT_ONCE):
+            block = slice(start, start + _AT_ONCE)
+            one, other = (np.searchsorted(wanted, pairs[block, i]) for i in (0, 1))
+            found[block] = _best(views[one], views[other], mirrored[block], colourless[one] | colourless[other])
+        del views
+    return found
+
+
+def _views(pictures: Pictures, record: int) -> tuple[Array, bool] | None:
+    """A picture whole and cut, less its mean, float16 `(cuts, 64, 64, 3)`, and whether it has no colour."""
+    try:
+        small = pictures.read(record).small
+    except (OSError, NotAPictureError):
+        return None
+    views = np.stack([cut(small, part, _SMALL) for part in _CUTS])
+    colourless = float((small.max(-1) - small.min(-1)).mean()) < _GRAY
+    return (views - views.mean((1, 2, 3), keepdims=True)).astype(np.float16), colourless
+
+
+def _best(one: Array, other: Array, mirrored: Array, colourless: Array) -> Array:
+    """The likeness of pairs of views `(n, cuts, 64, 64, 3)`."""
+    one, other = one.astype(np.float32), other.astype(np.float32)
+    other[mirrored] = other[mirrored, :, :, ::-1]
+    for views in (one, other):
+        views[colourless] = gray(views[colourless])[..., None]
+        np.subtract(views, views.mean((2, 3, 4), keepdims=True), out=views)
+    best = _correlation(one[:, 0], other[:, 0])
+    unsure: Array = np.flatnonzero(best < _SURE)
+    ways = [*((0, cut) for cut in range(1, len(_CUTS))), *((cut, 0) for cut in range(1, len(_CUTS)))]
+    for a, b in ways if len(unsure) else ():
+        best[unsure] = np.maximum(best[unsure], _correlation(one[unsure, a], other[unsure, b]))
+    return best
+
+
+def _correlation(one: Array, other: Array) -> Array:
+    """The correlation of centred pictures `(n, ...)`, float64; 0 where one has a single value."""
+    one, other = (views.reshape(len(views), -1) for views in (one, other))
+    product, a, b = (np.einsum("ij,ij->i", x, y).astype(np.float64) for x, y in ((one, other), (one, one), (other, other)))
+    norm: Array = np.sqrt(a * b)
+    found: Array = np.divide(product, norm, out=np.zeros(len(one)), where=norm > 0)
+    return np.minimum(found, 1.0)
+
 
 CERTAIN, LIKELY = 4, 8
 """The distances of pHashes up to which copies are errors and warnings; candidates are those up to the second."""

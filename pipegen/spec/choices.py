@@ -10,9 +10,8 @@ from typing import Any, Literal, get_args
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix
+from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, write
 from pipegen.diagnostics.foreign import meanings, plain
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.base import SplitName, Transform
@@ -21,18 +20,15 @@ from pipegen.ops.registry import datatests, goes_bare, sources, transforms
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.mix import Mix
 from pipegen.ops.testing.base import DataTest
+from pipegen.spec.compose import flow, resolve
 from pipegen.spec.edits import is_edit
-from pipegen.spec.expect import valid
+from pipegen.spec.expect import one_of, show, valid
 from pipegen.spec.locate import Place
-from pipegen.spec.mismatch import arguments, bad_key, is_slip, rejected, too_many
+from pipegen.spec.mismatch import AnyTest, arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.peers.words import is_elsewhere
-from pipegen.spec.reserved import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES
-from pipegen.spec.scalars import flow, resolve
-from pipegen.spec.stand_in import AnyTest
-from pipegen.spec.steps import ids_of
+from pipegen.spec.steps import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of
 from pipegen.spec.translate import bare_arguments, instead_of_source, instead_of_step, step_fix
 from pipegen.spec.validate import check
-from pipegen.spec.words import one_of, show
 
 _What = Literal["step", "source", "test"]
 _EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}", "test": "examples: {split: train, min: 1000}"}

@@ -1,11 +1,8 @@
-"""YAML text to plain values with their places.
-
-PyYAML scans and parses; what values mean, what is forbidden, and how much is allowed is decided here, one event at a
-time, so that a hostile file is given up early.
-"""
+"""YAML text to plain values with their places, by the rules of YAML 1.2."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,12 +11,11 @@ import yaml
 from yaml import events as ev
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics, Label, Span
-from pipegen.diagnostics.lines import is_binary
+from pipegen.diagnostics.diagnostic import Diagnostics, Label, Span, is_binary
 from pipegen.errors import InternalError
-from pipegen.spec.scalars import resolve
 from pipegen.spec.source_map import Tree
 from pipegen.spec.syntax import LONGEST_KEY, explain_syntax
+from pipegen.terminal import ODD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +25,92 @@ if TYPE_CHECKING:
 
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.spec.source_map import KeyPath
+
+
+Scalar = str | int | float | bool | None
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+_INT = re.compile(r"[-+]?[0-9]+\Z")
+_OCTAL = re.compile(r"0o[0-7]+\Z")
+_HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_INF = re.compile(r"[-+]?\.(inf|Inf|INF)\Z")
+_NAN = frozenset({".nan", ".NaN", ".NAN"})
+_RAW = re.compile(f"{ODD.pattern}|[\ufdd0-\ufdef\ufffe\uffff]")
+"""What is written as an escape."""
+_SHORT = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
+_MAX_DIGITS = 400
+"""A longer run of digits is text: Python refuses to convert thousands of them, and no setting needs any."""
+
+
+def resolve(text: str) -> Scalar:
+    """The value of a plain (unquoted) scalar."""
+    if text in _NULL:
+        return None
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    return text if len(text) > _MAX_DIGITS else _number(text)
+
+
+def _number(text: str) -> Scalar:
+    if _INT.match(text):
+        return int(text)
+    if _OCTAL.match(text):
+        return int(text[2:], 8)
+    if _HEX.match(text):
+        return int(text[2:], 16)
+    if _FLOAT.match(text):
+        return float(text)
+    if _INF.match(text):
+        return float("-inf" if text[0] == "-" else "inf")
+    return float("nan") if text in _NAN else text
+
+
+def needs_quotes(text: str) -> bool:
+    """Returns whether `text`, written plainly, would be read as something other than this text."""
+    if _RAW.search(text) or resolve(text) != text or text != text.strip():
+        return True
+    return text[:1] in "-?:,[]{}#&*!|>'\"%@`" or ": " in text or " #" in text
+
+
+def quoted(text: str) -> str:
+    """`text` in quotes, as it can stand anywhere in a spec; what no spec may hold, or no terminal may show, as escapes."""
+    return double_quoted(text) if _RAW.search(text) else "'" + text.replace("'", "''") + "'"
+
+
+def double_quoted(text: str) -> str:
+    """`text` in double quotes, on one line."""
+    return '"' + _RAW.sub(_escaped, text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def _escaped(match: re.Match[str]) -> str:
+    char, point = match[0], ord(match[0])
+    short = _SHORT.get(char)
+    return short or (f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}")
+
+
+def flow_scalar(text: str) -> str:
+    """`text` as it can stand inside `{…}` and `[…]`, a dollar and all."""
+    text = text.replace("$", "$$")
+    return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text
+
+
+def flow(value: Any) -> str:
+    """Returns a value as it can stand anywhere in a spec: `{size: [224, 224]}`."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {flow(inner)}" if inner != {} else f"{key}: {{}}" for key, inner in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    if isinstance(value, str):
+        return flow_scalar(value)
+    if isinstance(value, float) and "e" in repr(value):
+        return f"{value:.12f}".rstrip("0") if abs(value) < 1 else repr(value)
+    return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 32
@@ -319,3 +401,55 @@ def _unprintable(error: yaml.reader.ReaderError, text: str, file: str) -> Diagno
     at = Label(Span(file, line, column, line, column + 1))
     help_ = ("remove it, or write it as an escape in double quotes",)
     return make("PG001", f"the control character U+{char:04X} cannot stand in a spec", at, help=help_)
+
+
+_FRACTION = re.compile(r"([-+]?\d+(?:\.\d+)?) */ *(\d+(?:\.\d+)?)")
+_UNDERSCORES = re.compile(r"[-+]?\d+(_\d+)+(\.\d+)?")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
+_COMMA = re.compile(r"[-+]?\d+,\d+")
+_RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)")
+_PERCENT = re.compile(r"([-+]?\d+(?:\.\d+)?) *%")
+_YES = frozenset({"yes", "on", "y", "true"})
+_NO = frozenset({"no", "off", "n", "false"})
+
+
+def has_one_reading(text: str) -> bool:
+    """Tells whether a text that `number_trap` reads can mean that number alone.
+
+    `1/255` and `1_000` can. `50%` may be of something else than 1, `1,000` may be one or a thousand, `0,5` a pair, and `4:3` a time.
+    """
+    return bool(_FRACTION.fullmatch(text.strip()) or _UNDERSCORES.fullmatch(text.strip()))
+
+
+def number_trap(text: str) -> tuple[int | float, str] | None:
+    """The number that was probably meant, and why this is none; `None` when nothing is probable."""
+    text = text.strip()
+    if len(text) > 40:
+        return None
+    if m := _FRACTION.fullmatch(text) or _RATIO.fullmatch(text):
+        return (float(m[1]) / float(m[2]), "YAML does not divide") if float(m[2]) else None
+    if m := _PERCENT.fullmatch(text):
+        return float(m[1]) / 100, "YAML has no per cent"
+    if _UNDERSCORES.fullmatch(text):
+        return _read_number(text.replace("_", "")), "YAML numbers have no underscores"
+    if _THOUSANDS.fullmatch(text):
+        return _read_number(text.replace(",", "")), "YAML numbers have no commas"
+    if _COMMA.fullmatch(text):
+        return float(text.replace(",", ".")), "a decimal number has a point"
+    return None
+
+
+def quoted_number(text: str) -> int | float | None:
+    """The number in a text that only its quotes keep from being one."""
+    value = resolve(text.strip()) if text.strip() else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def bool_trap(text: str) -> bool | None:
+    """Returns the boolean that a word means to people; `None` if it means none."""
+    word = text.strip().lower()
+    return True if word in _YES else False if word in _NO else None
+
+
+def _read_number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)

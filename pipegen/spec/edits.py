@@ -13,10 +13,10 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.registry import transforms
-from pipegen.spec.raw_steps import INNER, arguments_of, inner_steps, own_id, raw_ids, step_name
-from pipegen.spec.scalars import needs_quotes, quoted
+from pipegen.spec.compose import needs_quotes, quoted
+from pipegen.spec.expect import one_of, show
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
-from pipegen.spec.words import one_of, show
+from pipegen.spec.steps import INNER, arguments_of, inner_steps, own_id, raw_ids, step_name
 
 STEPS = "transforms"
 FORMS = {

@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Edit, Fix, Label
-from pipegen.diagnostics.lines import may_be_shown, says_so
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Edit, Fix, Label, may_be_shown, says_so
 from pipegen.diagnostics.suggest import closest
-from pipegen.regular import read_regular
-from pipegen.spec.bases.address import BaseProblem, GitFile, PackageFile, parse
-from pipegen.spec.compose import MAX_BYTES, compose, decode
+from pipegen.files import read_regular
+from pipegen.spec.bases.packages import BaseProblem, GitFile, PackageFile, parse
+from pipegen.spec.compose import MAX_BYTES, compose, decode, needs_quotes, quoted
 from pipegen.spec.edits import edited
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.scalars import needs_quotes, quoted
 from pipegen.spec.source_map import KeyPath, Tree, format_path
 
 if TYPE_CHECKING:

@@ -12,24 +12,22 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
 from pipegen.spec.allowed import NOTHING, Allowed, granted
 from pipegen.spec.compose import decode
-from pipegen.spec.draft import Draft
 from pipegen.spec.extends import Files, follow, merge, read_file, read_text
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.mapping import plain
 from pipegen.spec.models import PipelineSpec, Stretch
 from pipegen.spec.overrides import Outside, lay_over, split
-from pipegen.spec.params import Given, Params, Value
+from pipegen.spec.params import Given, Params, Substitution, Value
 from pipegen.spec.rebase import make_absolute
-from pipegen.spec.sections import build
+from pipegen.spec.sections import Draft, build
 from pipegen.spec.source_map import SourceMap, Tree
 from pipegen.spec.stages import Written, beyond_reach, in_stage, of_stage, stretch_of, with_batch
-from pipegen.spec.substitute import Substitution
 from pipegen.spec.trust import check_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.spec.bases.address import GitFile
+    from pipegen.spec.bases.packages import GitFile
 
 _NOTHING: Mapping[str, Any] = {}
 _MOST = 1000

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span
-from pipegen.diagnostics.lines import split_lines
+from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span, split_lines
 from pipegen.spec.extends import Files
 from pipegen.spec.source_map import ABSENT, KeyPath, SourceMap, format_path, lookup
 

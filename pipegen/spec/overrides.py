@@ -14,17 +14,16 @@ from typing import Any
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import closest
-from pipegen.masking import masked_values
-from pipegen.spec.compose import compose
+from pipegen.spec.compose import compose, resolve
 from pipegen.spec.edits import FORMS, STEPS, edit_steps, is_edit
+from pipegen.spec.expect import one_of, show
 from pipegen.spec.extends import CHOICES
 from pipegen.spec.locate import Locator
 from pipegen.spec.mapping import plain
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.raw_steps import INNER, arguments_of, raw_ids, step_name
-from pipegen.spec.scalars import resolve
 from pipegen.spec.source_map import KeyPath, Tree, format_path
-from pipegen.spec.words import one_of, show
+from pipegen.spec.steps import INNER, arguments_of, raw_ids, step_name
+from pipegen.terminal import masked_values
 
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")
 _FIXED = ("pipegen", "extends")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
-from pipegen.diagnostics.lines import split_lines
+import yaml
+
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span, split_lines
 from pipegen.spec.source_map import lookup
 
 if TYPE_CHECKING:
@@ -77,10 +79,22 @@ def _lines(settings: Mapping[str, Any]) -> list[str]:
 
 def _text(value: Any) -> str:
     """Returns a value as YAML on one line."""
-    from pipegen.spec.writing import to_yaml
-
     return to_yaml(value, default_flow_style=True, width=10_000).removesuffix("...\n").strip()
 
 
 def _point(file: str, line: int, column: int) -> Span:
     return Span(file, line, column, line, column)
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes YAML, and quotes text that YAML 1.2 reads as a number: PyYAML follows YAML 1.1, where `1e5` and `-.1` are text."""
+
+
+_FIRST = list("-+.0123456789")
+Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z"), _FIRST)
+Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"0o[0-7]+\Z"), _FIRST)
+
+
+def to_yaml(value: Any, dumper: type[Dumper] = Dumper, **style: Any) -> str:
+    """Returns a value as YAML, with its keys in their order; `style` is what `yaml.dump` takes."""
+    return str(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, **style))

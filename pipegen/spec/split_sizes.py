@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostic, Edit, Fix
+from pipegen.diagnostics.diagnostic import Diagnostic, Edit, Fix, write
+from pipegen.spec.compose import flow, number_trap
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import certain
 from pipegen.spec.models import Splits
-from pipegen.spec.scalars import flow
 from pipegen.spec.translate import split_named
-from pipegen.spec.traps import number_trap
 
 _NAMES = frozenset({"train", "validation", "test", "predict"})
 

@@ -13,10 +13,9 @@ from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, Transform
 from pipegen.ops.buckets import sized
 from pipegen.ops.registry import sources, transforms
+from pipegen.spec.compose import flow, number_trap
 from pipegen.spec.expect import field_type, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.scalars import flow
-from pipegen.spec.traps import number_trap
 
 _LONGEST_TEXT, _LONGEST_LIST = 200, 20
 _LARGEST = 2**53

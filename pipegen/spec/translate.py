@@ -12,17 +12,16 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from pipegen.diagnostics.advice import Advice, write
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
+from pipegen.diagnostics.diagnostic import Advice, Applicability, Edit, Fix, Span, write
 from pipegen.diagnostics.foreign import NOTHING, Row, meanings, plain, rows
 from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
+from pipegen.spec.compose import flow
 from pipegen.spec.expect import field_type, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.peers.words import Meaning, with_argument
 from pipegen.spec.peers.words import meanings as meanings_elsewhere
-from pipegen.spec.scalars import flow
 from pipegen.spec.templates import (
     accepts,
     entries_of,

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.masking import masked_address
 from pipegen.ops.registry import sources
-from pipegen.spec.address import KNOWN, Address, names_server
+from pipegen.spec.addresses import KNOWN, Address, names_server
 from pipegen.spec.allowed import Allowed
+from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Place
 from pipegen.spec.rebase import ADDRESS, PLACES, SNAPSHOT, own_places, places
 from pipegen.spec.source_map import KeyPath, format_path
-from pipegen.spec.words import one_of
+from pipegen.terminal import masked_address
 
 REPORT: KeyPath = ("errors", "decode", "skip", "report")
 """The setting that names a file to write in; an argument of sources is `SNAPSHOT`."""

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipegen.data.class_counts import class_counts, shown_label
+from pipegen.data.verdict import class_counts, shown_label
 from pipegen.page import Html, bar, element, folded, page, picture, table
-from pipegen.quality.findings import said
-from pipegen.quality.looks import SEEN
-from pipegen.quality.oddities import FEW, UNEVEN
-from pipegen.quality.pictures import Pictures, preview_of
+from pipegen.quality.looks import SEEN, Pictures, preview_of
+from pipegen.quality.survey import FEW, UNEVEN, said
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.data.class_counts import ClassCounts
+    from pipegen.data.verdict import ClassCounts
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.page import Page
     from pipegen.phases.specs import Spec

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Xml
 from pipegen.diagnostics.machine import render_json
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import SpecError
-from pipegen.notebook import box, preformatted, table
+from pipegen.page import box, notebook_table, preformatted
 from pipegen.terminal import ODD, aligned, sign_for, visible
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class DataTestReport:
     def _repr_html_(self) -> str:
         rows = [(result.status, result.id, result.seen) for result in self.results]
         found = [preformatted(render_text(self.diagnostics, sources=self.texts))] if self.diagnostics else []
-        return box(f"Tests of {self.name}", self.summary, table(("", "test", "seen"), rows), *found)
+        return box(f"Tests of {self.name}", self.summary, notebook_table(("", "test", "seen"), rows), *found)
 
     def as_json(self) -> str:
         """Returns one JSON document: that of the findings, and `tests`, a list of `id`, `test`, `path`, `place`, `status`, `seen`,

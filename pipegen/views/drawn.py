@@ -1,30 +1,46 @@
-"""Turns the draws of a batch into the words of the spec: for each example the numbers of its random steps."""
+"""Augmented examples of a split: the plan that makes them, their values, and the draws in the words of the spec."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
 from pipegen.backend.index import mixing
+from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.order import START
-from pipegen.backend.index.uses import acts, own_draws, step_of
+from pipegen.data.mix import MixedManifest, mixed_manifest
+from pipegen.data.shards import RANKED
+from pipegen.data.testing import pick
 from pipegen.ops.base import Transform
+from pipegen.ops.families.fitted import StepPart
 from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.passes.base import Placed, pack, unpack
+from pipegen.passes.drop_unused import without_unused
+from pipegen.phases.compilation import optimise
+from pipegen.phases.specs import BoundSpec
 from pipegen.plan import stages as s
-from pipegen.plan.nodes import Element, Kernel, Read
+from pipegen.plan.nodes import Batch, Element, Emit, Kernel, Read
+from pipegen.spec.models import Output
+from pipegen.types import valid_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
-    from pipegen.plan.nodes import Plan
+    from pipegen.data.manifest import Manifest
+    from pipegen.phases.specs import FittedSpec, Spec
+    from pipegen.plan.nodes import Node, Plan
     from pipegen.plan.stages import Stage, StepRef
-    from pipegen.types import FeatureType
+    from pipegen.types import ElementType, FeatureType
+
 
 Array = np.ndarray[Any, Any]
 Row = dict[str, Any]
@@ -163,3 +179,230 @@ def _plain(value: Any) -> Any:
     if isinstance(plain, bytes):
         return plain.decode()
     return None if isinstance(plain, float) and math.isnan(plain) else plain
+
+
+INDEX = ("@epoch", "@slot", "@record", "@draws")
+"""What the index says of each example, by the names that the backend gives it."""
+
+
+def finishes(stage: s.Stage) -> bool:
+    """Returns whether a stage at the end only brings an image into the form that a model takes."""
+    if isinstance(stage, s.Neighbourhood):
+        return isinstance(stage.ref.step, StepPart)
+    return stage.cheap and not isinstance(stage, s.Express)
+
+
+def varies(split: str, plan: Plan) -> bool:
+    """Returns whether the examples of a split differ from epoch to epoch: only training goes on to the next."""
+    return split == "train" and bool(plan.index.draws)
+
+
+def forks_of(plan: Plan) -> list[s.Fork]:
+    """The stages that make views."""
+    return [stage for stage in (*plan.part_stages(), *plan.stages()) if isinstance(stage, s.Fork)]
+
+
+def views_of(plan: Plan, feature: str) -> tuple[str, ...]:
+    """The views of a feature; itself where it has none."""
+    return next((fork.names for fork in forks_of(plan) if fork.feature == feature), (feature,))
+
+
+def augmented(plan: Plan, size: int | None) -> Plan:
+    """The plainest plan of a split without the stages that finish an image, whose pictures are all that it hands over.
+
+    Args:
+        plan: The plainest plan, one stage a node.
+        size: Batches of this many, of which the last may be smaller; `None` leaves them.
+    """
+    if plan.buckets:
+        return plan.each(lambda own: augmented(own, size))
+    items = unpack(plan)
+    last = {item.stage.feature: i for i, item in enumerate(items) if isinstance(item, Placed) and not finishes(item.stage)}
+    kept: dict[str, FeatureType] = {}
+
+    def mended(type_: ElementType) -> ElementType:
+        mended_ = type_.replace(**{name: t for name, t in kept.items() if name in type_})
+        return mended_ if size is None or type_.batch is None else mended_.with_batch(0)
+
+    done: list[Node | Placed] = []
+    for i, item in enumerate(items):
+        if isinstance(item, Placed):
+            feature = item.stage.feature
+            if finishes(item.stage) and i > last.get(feature, -1):
+                kept |= {name: item.before[name] for name in item.stage.touches() if name not in kept}
+            else:
+                done.append(Placed(item.stage, mended(item.before), mended(item.after)))
+        elif isinstance(item, Batch) and size is not None:
+            done.append(replace(item, out=mended(item.out), size=size, remainder="keep"))
+        elif isinstance(item, Emit):
+            out = mended(item.out)
+            done.append(Emit(out, Output(x={name: name for name in (*pictures(out), *ragged(out))}, y=None)))
+        else:
+            done.append(replace(item, out=mended(item.out)))
+    return pack(plan, done)
+
+
+def pictures(type_: ElementType) -> tuple[str, ...]:
+    """The features that can be looked at: images, then masks."""
+    return tuple(name for kind in kinds() if kind.pictured for name, t in type_.items() if t.kind == kind.name)
+
+
+def ragged(type_: ElementType) -> tuple[str, ...]:
+    """The features that have any number of items, and what says which of those are there."""
+    return tuple(name for name, t in type_.items() if kind_of(t).padded and not kind_of(t).numbers_items)
+
+
+def with_index(plan: Plan) -> Plan:
+    """A compiled plan that hands over as well what the index says of each example."""
+    if plan.buckets:
+        return plan.each(with_index)
+    out = plan.emit.out
+    names = {name: name for name in (*pictures(out), *ragged(out), *INDEX)}
+    emit = Emit(out, Output.model_construct(x=names, y=None, sample_weight=None))
+    return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])
+
+
+_RECORD = "@record"
+
+
+class Sampled:
+    """A sample of a split, whose examples are as the first epoch has them.
+
+    Args:
+        fitted: The spec and its data.
+        split: The split.
+        features: The features.
+        sample: How many examples, or `all`.
+    """
+
+    def __init__(self, fitted: FittedSpec, split: str, features: Sequence[str], sample: int | Literal["all"]) -> None:
+        self._features = features
+        count = fitted.manifest.num_examples(split)
+        places = sample_of(fitted.manifest, split, sample)
+        self._most = len(places) if places is not None else count if sample == "all" else min(sample, count)
+        spec, manifest = _only(fitted, split, places)
+        self._numbers = manifest.numbers(split)
+        self._keys = manifest.keys(split)
+        spec = _plainly(spec, min(spec.model.batch.size, max(self._most, 1)))
+        plain = without_unused(_handing_over(fitted.plans[split], features, spec.model.batch.size))
+        size = manifest.mean_bytes(split) or None
+        compiled = optimise(spec.model, plain, num_examples=manifest.num_examples(split), file_bytes=size, cache=False).plan
+        engine = Engine(BoundSpec(spec, manifest, {}), {})
+        self._executor = engine.executor_of(_numbered(compiled), split)
+
+    def __len__(self) -> int:
+        """Counts the examples."""
+        return self._most
+
+    def batches(self) -> Iterator[tuple[dict[str, Array], Array, list[str]]]:
+        """Yields the examples, some at a time.
+
+        Yields:
+            The features, `(n, ...)` each; the numbers of the examples among all records of the data, `(n,)`; and what they are called. Of a
+            feature with any number of items, places without one are masked.
+
+        Raises:
+            DataError: For a record that cannot be read, and that the spec does not skip.
+        """
+        left = self._most
+        for batch in fixed_dataset(self._executor):
+            rows = {name: value.numpy()[:left] for name, value in batch.items()}
+            records = rows.pop(_RECORD)
+            yield {f: _items(rows, f) for f in self._features}, self._numbers[records], [self._keys[i] for i in records.tolist()]
+            left -= len(records)
+            if left <= 0:
+                return
+
+
+def sample_of(manifest: Manifest, split: str, sample: int | Literal["all"]) -> Array | None:
+    """Returns which examples of a split are in a sample, by their places in it, rising: int64 `(n,)`. Of a mix every part has one at least.
+
+    `None` for more records than can be ranked, of which the first that come serve as a sample.
+    """
+    if manifest.listing.shards is not None and manifest.total > RANKED:
+        return None
+    more: list[Array] = []
+    places, start = pick(manifest, split, sample), 0
+    for part in manifest.of(split).values():
+        end = start + part.num_examples(split)
+        if end > start and not ((places >= start) & (places < end)).any():
+            more.append(pick(part, split, 1) + start)  # the one that is the first to be in a larger sample
+        start = end
+    return np.union1d(places, np.concatenate(more)) if more else places
+
+
+def _only(fitted: FittedSpec, split: str, places: Array | None) -> tuple[Spec, Manifest]:
+    """Returns the spec and the manifest of a sample; of a mix, so that an epoch has each of its examples once."""
+    spec, manifest = fitted.spec, fitted.manifest
+    if places is None:
+        return spec, manifest
+    if not isinstance(manifest, MixedManifest):
+        return spec, manifest.narrowed(split, places)
+    parts, mix, start = dict(manifest.parts), spec.model.source, 0
+    weighed = dict(mix.mixed())
+    for name, part in manifest.of(split).items():
+        end = start + part.num_examples(split)
+        own = places[(places >= start) & (places < end)] - start
+        parts[name], start = part.narrowed(split, own), end
+        weighed[name] = weighed[name].model_copy(update={"weight": float(len(own)), "sampling": None, "order": None})
+    if split == "train":
+        mix = mix.model_copy(update={"epoch": len(places), "parts": weighed})
+    model = spec.model.model_copy(update={"source": mix})
+    return replace(spec, model=model), mixed_manifest(model, parts)
+
+
+def _plainly(spec: Spec, batch: int) -> Spec:
+    """The spec with an epoch that has every example once, on this host alone, and that writes nothing down."""
+    model = spec.model
+    changes: dict[str, Any] = {
+        "epoch": "pass",
+        "sampling": None,
+        "order": None,
+        "batch": model.batch.model_copy(update={"size": batch, "remainder": "keep"}),
+    }
+    changes["runtime"] = model.runtime.model_copy(update={"shard": "none", "cache": "none", "prefetch": "auto"})
+    skip = model.errors.skip
+    if skip is not None:
+        quiet = skip.model_copy(update={"max_fraction": 1.0, "report": None})
+        decode = model.errors.decode.model_copy(update={"skip": quiet})  # type: ignore[union-attr]
+        changes["errors"] = model.errors.model_copy(update={"decode": decode})
+    return replace(spec, model=model.model_copy(update=changes))
+
+
+def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
+    """The plainest plan of a split with smaller batches, which hands over some features by their names."""
+    if plan.buckets:
+        return plan.each(lambda own: _handing_over(own, features, size))
+    nodes: list[Node] = []
+    for node in plan.nodes:
+        out = node.out.with_batch(0) if node.out.batch is not None else node.out
+        if isinstance(node, Batch):
+            nodes.append(replace(node, out=out, size=size, remainder="keep"))
+        elif isinstance(node, Emit):
+            names = [name for f in features for name in (f, valid_name(f)) if name in out]
+            nodes.append(Emit(out, Output.model_construct(x={name: name for name in names}, y=None, sample_weight=None)))
+        else:
+            nodes.append(replace(node, out=out))
+    return plan.with_nodes(nodes)
+
+
+def _numbered(plan: Plan) -> Plan:
+    """A compiled plan that hands over the number of each example, too."""
+    if plan.buckets:
+        return plan.each(_numbered)
+    names = {**_map(plan.emit.output), _RECORD: _RECORD}
+    emit = Emit(plan.emit.out, Output.model_construct(x=names, y=None, sample_weight=None))
+    return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])
+
+
+def _map(output: Output) -> dict[str, str]:
+    return output.x if isinstance(output.x, dict) else {}
+
+
+def _items(rows: dict[str, Array], feature: str) -> Array:
+    """Returns a feature; of a padded one, places without an item are masked."""
+    valid = rows.get(valid_name(feature))
+    if valid is None:
+        return rows[feature]
+    absent = ~valid.reshape(*valid.shape, *[1] * (rows[feature].ndim - valid.ndim))
+    return np.ma.masked_array(rows[feature], np.broadcast_to(absent, rows[feature].shape))

@@ -12,24 +12,97 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.datasets.saved import save_dataset
-from pipegen.backend.running.lowered import one_by_one
+from pipegen.backend.process import graphs
+from pipegen.backend.running.lowered import lowered_plan, one_by_one, stage_names
 from pipegen.diagnostics.diagnostic import Severity
-from pipegen.errors import SpecError
+from pipegen.errors import InternalError, SpecError
+from pipegen.files import whole_place, write_whole
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.compilation import optimise
-from pipegen.phases.ejection import ejection_findings
+from pipegen.phases.layered import ejection_findings, given_data, replaced_records
+from pipegen.physical import nodes as p
+from pipegen.plan.nodes import Element
+from pipegen.plan.render import stage_text
 from pipegen.release import __version__
-from pipegen.views.eject_readme import ABOUT, readme
-from pipegen.whole_files import whole_place
+from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import CompiledSpec
-    from pipegen.plan.nodes import Plan
+    from pipegen.plan.nodes import Emit, Plan
+    from pipegen.plan.stages import Stage
+
+
+ABOUT = "datasets.json"
+"""The file beside it that says the same for programs."""
+
+_TEXT = """\
+# {name}, as graphs
+
+The datasets of spec `{spec_hash}`, compiled by pipegen {pipegen} with TensorFlow {tensorflow}. They need TensorFlow alone, and this folder
+may be moved.
+
+```python
+import tensorflow as tf
+
+{loaded}
+
+for epoch in range(2):
+    for {parts} in {first}.batches(epoch, 0):  # the epoch, and the step to begin with
+        ...
+```
+
+- The epoch decides the order and what is drawn, so count it up. `{first}.batches(3, 2)` goes on at step 2 of epoch 3.
+{moved}- A batch is the same to the bit as in pipegen, on the same version of TensorFlow and the same kind of processor.
+- Nothing is cached: each epoch is computed anew. Behind a split that draws nothing, such as validation, `.cache()` keeps what it gives.
+- `{about}` says the same for programs: steps, types of a batch, classes.
+
+| split | examples | steps | a batch |
+|---|---:|---:|---|
+{rows}
+"""
+_MOVED = '- Files are read below `{root}`. Where the data has moved, say so: `{first}.batches(0, 0, "/new/place")`.\n'
+_IN_PLACE = "- The files of records are mapped into memory where they are now. Where they have moved, put a link in their place.\n"
+
+
+def readme(about: dict[str, Any]) -> str:
+    """Returns the text for what the file `datasets.json` says."""
+    splits, root = about["splits"], about["root"]
+    split = "train" if "train" in splits else next(iter(splits))
+    first, classes = _variable(split), ", ".join(map(one_line, about["class_names"]))
+    rows = [f"| `{name}` | {one['examples']:,} | {one['steps']:,} | `{_typed(one['element_spec'])}` |" for name, one in splits.items()]
+    text = _TEXT.format(
+        name=one_line(about["name"] or "pipeline"),
+        spec_hash=about["spec_hash"][:12],
+        pipegen=about["pipegen"],
+        tensorflow=about["tensorflow"],
+        loaded="\n".join(f'{_variable(name)} = tf.saved_model.load("{name}")  # a folder beside this file' for name in splits),
+        parts=", ".join(("x", "y", "weight")[: len(splits[split]["element_spec"].get("tuple", [None]))]),
+        first=first,
+        moved=_IN_PLACE if about["in_place"] else _MOVED.format(root=one_line(root), first=first) if root else "",
+        about=ABOUT,
+        rows="\n".join(rows),
+    )
+    return text + (f"\nClasses, in the order of their indices: {classes}.\n" if classes else "")
+
+
+def _variable(split: str) -> str:
+    return split if split.isidentifier() else f"split_{''.join(c if c.isalnum() else '_' for c in split)}"
+
+
+def _typed(spec: dict[str, Any]) -> str:
+    """The types of a batch in a line."""
+    if "tuple" in spec:
+        return f"({', '.join(map(_typed, spec['tuple']))})"
+    if "dict" in spec:
+        return "{" + ", ".join(f"{name}: {_typed(part)}" for name, part in spec["dict"].items()) + "}"
+    return f"{spec['dtype']}[{', '.join('?' if side is None else str(side) for side in spec['shape'])}]"
+
 
 _NUMBERS = re.compile(r"\[\n\s*(?:\d+|null)(?:,\n\s*(?:\d+|null))*\n\s*\]")
 """Finds a list of numbers over several lines, such as a shape, in JSON."""
@@ -138,3 +211,210 @@ def element_json(spec: Any) -> Any:
     if isinstance(spec, (tuple, list)):
         return {"tuple": [element_json(part) for part in spec]}
     return {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
+
+
+_WIDTH = 140
+_ELSEWHERE = ("params", "extends", "stages", "tests")
+"""Sections that a page does without: their values are put in, or they are about training and the data, and not about batches."""
+_HEAD = '''"""{name}: its datasets, written out by `pipegen eject --code` of pipegen {version}, to go on by hand.
+
+Each line is an operation of the compiled plan. The parts come from `pipe.lowered`: the order and the draws of an epoch, reading, and each
+stage by its name. `f` maps features to tensors, of one example and then of a batch: put TensorFlow of your own between any two lines.
+"""
+
+import tensorflow as tf
+
+import pipegen
+
+SPEC = {spec}
+pipe = pipegen.build(SPEC, runtime={{"cache": "none"}}{code})
+'''
+_FOOT = """
+
+if __name__ == "__main__":
+    for batch in {name}_batches(epoch=0).take(1):
+        print(tf.nest.map_structure(lambda t: f"{{t.dtype.name}}{{t.shape}}", batch))
+"""
+_PARALLEL = "tf.data.AUTOTUNE, deterministic=True"
+
+
+def eject_code(
+    compiled: CompiledSpec,
+    engine: Engine,
+    file: str | os.PathLike[str],
+    splits: Sequence[str],
+    progress: Callable[[int], None] | None = None,
+) -> Ejected:
+    """Writes the page; for the arguments see `Pipeline.eject`.
+
+    Raises:
+        SpecError: With a finding for each thing that cannot go.
+        FileExistsError: When there is such a file.
+        OSError: When it cannot be written.
+    """
+    replaced, spec = replaced_records(compiled.spec), compiled.spec
+    found = [replaced] if replaced is not None and "train" in splits else []
+    given = given_data(spec)
+    found += [given] if given is not None else []
+    if found:
+        raise SpecError(found)
+    text = code_page(compiled, engine, splits)
+    if progress is not None:
+        progress(len(splits))
+    write_whole(file, text, new=True)
+    return Ejected(str(file), tuple(splits))
+
+
+def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> str:
+    """Returns the page of some splits."""
+    spec = compiled.spec
+    raw = {key: _plain(value) for key, value in spec.loaded.raw.items() if key not in _ELSEWHERE}
+    modules = sorted({step.module for step in spec.model.transforms if isinstance(step, CustomTransform)})
+    head = _HEAD.format(
+        name=one_line(spec.model.name or "pipeline").replace("\\", "/").replace('"', "'"),
+        version=__version__,
+        spec=_literal_spec(raw),
+        code=f", allow_code={modules}" if modules else "",
+    )
+    parts = ["\n".join(_split(split, lowered_executor(compiled, engine, split))) for split in splits]
+    return head + "\n\n".join(parts) + "\n" + _FOOT.format(name=_name(splits[0]))
+
+
+def _literal_spec(raw: dict[str, Any]) -> str:
+    """A spec as a map in Python: a line for each section, and for each step."""
+    lines = []
+    for key, value in raw.items():
+        if isinstance(value, list) and value:
+            lines += [f"    {_quoted(key)}: [", *(f"        {_literal(item)}," for item in value), "    ],"]
+        else:
+            lines.append(f"    {_quoted(key)}: {_literal(value)},")
+    return "\n".join(["{", *lines, "}"])
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_literal(key)}: {_literal(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_literal, value))}]"
+    return _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value of a spec as one that holds no param: a dollar is written twice."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value.replace("$", "$$") if isinstance(value, str) else value
+
+
+def _name(split: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in split)
+
+
+def _split(split: str, executor: Executor) -> Iterator[str]:
+    """The functions of a split, and what puts them together."""
+    name, plan, names = _name(split), lowered_plan(executor), {id(stage): text for text, stage in stage_names(executor.plan)}
+    count = f"{len(executor.records):,} examples, {executor.steps:,} steps of {executor.order.local_batch}"
+    yield from ("", f"# {split}: {count}", f"{name} = pipe.lowered({_quoted(split)})")
+    lines: list[str] = []
+    kernels = 0
+    for function in plan.functions:
+        if isinstance(function, p.Examples):
+            yield from _definition(f"{name}_example", [s for n in function.nodes if isinstance(n, Element) for s in n.stages], names, name)
+        elif isinstance(function, p.Kernel):
+            kernels += 1
+            compiled = function.node.compiled and plan.setting.jit and graphs.available()
+            yield from _definition(f"{name}_kernel_{kernels}", function.node.stages, names, name, compiled=compiled)
+    yield from ("", "", f"def {name}_batches(epoch, step=0):", '    """Gives what is left of an epoch from a step on."""')
+    kernels = 0
+    for operation in plan.operations:
+        for called in operation.functions if isinstance(operation, p.Map) else (None,):
+            kernels += isinstance(called, p.Kernel)
+            lines += [f"    {line}" for line in _operation(name, operation, called, kernels)]
+    yield from lines[:-1]
+    yield lines[-1].replace("ds = ", "return ", 1)
+
+
+def _definition(
+    function: str, stages: Sequence[Stage], names: dict[int, str], split: str, *, compiled: bool | None = None
+) -> Iterator[str]:
+    """A function of features, one line a stage; of one example it reads first."""
+    yield from ("", "")
+    if compiled:
+        yield "@tf.function(jit_compile=True, autograph=False)"
+    yield f"def {function}(f):"
+    if compiled is None:
+        yield f"    f = {split}.read(f)"
+    for stage in stages:
+        text = f'    f = {split}["{names[id(stage)]}"](f)  # {one_line(stage_text(stage))}'
+        yield text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1].rstrip()}…"
+    yield "    return f"
+
+
+def _operation(name: str, operation: p.Operation, function: p.Function | None, kernels: int) -> list[str]:
+    """Writes one operation, or one function that it maps, in `tf.data`."""
+    match operation, function:
+        case (p.Enter(), _) | (p.Map(), p.Deliver() | p.Settle() | p.Ahead()) | (p.Prefetch(steps=True), _):
+            return []
+        case p.Steps(), _:
+            return [f"ds = tf.data.Dataset.range(step, {name}.steps)"]
+        case p.Unbatch(), _:
+            return ["ds = ds.unbatch()"]
+        case p.Stack(held=False), _:
+            return [f"ds = ds.batch({operation.size}, drop_remainder={operation.full})"]
+        case p.Prefetch(), _:
+            return [f"ds = ds.prefetch({operation.batches})"]
+        case p.Map(), p.Index():
+            return [f"ds = ds.map(lambda number: {name}.index(epoch, number))"]
+        case p.Map(), p.Examples():
+            return [f"ds = ds.map({name}_example, {_PARALLEL})"]
+        case p.Map(), p.Rows():
+            return [f"ds = ds.map({name}.read, {_PARALLEL})"]
+        case p.Map(), p.Kernel():
+            return [_kernel(f"{name}_kernel_{kernels}", function)]
+        case p.Map(), p.Own():
+            return [f"ds = ds.map({name}.own)"]
+        case p.Map(), p.Emit():
+            return [f"ds = ds.map(lambda f: {_emitted(function.node, weighs=function.weighs)})"]
+    raise InternalError(f"{type(function or operation).__name__} has no line of code")
+
+
+def _kernel(name: str, kernel: p.Kernel) -> str:
+    """Its map; text, which XLA has no type for, goes past it."""
+    if all(t.dtype != "string" for _, t in kernel.entry.items()):
+        return f"ds = ds.map({name}, {_PARALLEL})"
+    touched = sorted({feature for stage in kernel.node.stages for feature in stage.touches()})
+    return f'ds = ds.map(lambda f: f | {name}({{k: f[k] for k in f if k[0] == "@" or k in {touched}}}), {_PARALLEL})'
+
+
+def _emitted(emit: Emit, *, weighs: bool) -> str:
+    """The batch as the model takes it, as an expression."""
+    output = emit.output
+    parts = [_arranged(output.x)]
+    if output.y is not None:
+        parts.append(_arranged(output.y))
+        weight = _feature(output.sample_weight) if output.sample_weight else ""
+        if weighs:
+            weight = f'tf.cast({weight}, tf.float32) * f["@weight"]' if weight else 'f["@weight"]'
+        parts += [weight] if weight else []
+    if isinstance(output.x, list) and not parts[1:]:
+        return f"({parts[0]},)"  # Keras takes the second of two tensors for targets
+    return f"({', '.join(parts)})" if parts[1:] else parts[0]
+
+
+def _arranged(wanted: str | list[str] | dict[str, str]) -> str:
+    if isinstance(wanted, str):
+        return _feature(wanted)
+    if isinstance(wanted, dict):
+        return "{" + ", ".join(f"{_quoted(key)}: {_feature(name)}" for key, name in wanted.items()) + "}"
+    return f"({', '.join(map(_feature, wanted))}{',' * (len(wanted) == 1)})"
+
+
+def _feature(name: str) -> str:
+    return f"f[{_quoted(name)}]"
+
+
+def _quoted(text: str) -> str:
+    """A text as Python that has double quotes."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipegen.notebook import Explanation
 from pipegen.ops.acting import runs_on
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.page import Explanation
 from pipegen.phases.hosts import share_line
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
 from pipegen.physical.device import sent
 from pipegen.physical.nodes import Setting
 from pipegen.physical.render import physical_json, render_physical
-from pipegen.plan.cost import plan_cost
+from pipegen.plan.cost import cost_json, plan_cost, render_cost
 from pipegen.plan.fitting_plans import learning_steps
 from pipegen.plan.lanes import recipes
 from pipegen.plan.render import plan_json, render_plan
-from pipegen.plan.render_cost import cost_json, render_cost
 from pipegen.spec.addresses import fetches_blocks
 from pipegen.spec.models import ShardIndex
 from pipegen.terminal import visible

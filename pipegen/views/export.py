@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import tensorflow as tf
 
+from pipegen.files import write_whole
 from pipegen.memory import threads
 from pipegen.ops.families.mixing import GROUP
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
+from pipegen.physical.extent import Position
 from pipegen.physical.nodes import EXPORTED
-from pipegen.physical.position import Position
-from pipegen.views import augmented as a
+from pipegen.views import drawn as a
 from pipegen.views.drawn import DrawnParameters
-from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine

@@ -6,22 +6,345 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
-from pipegen.log import log
+from pipegen.ops.inputs import centred_values
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of
-from pipegen.terminal import visible
-from pipegen.types import times
-from pipegen.views.model_loss import FITS, classes_of_items, counts_padding, dilutes, ending_of, loss_problems, name_of
-from pipegen.views.model_range import range_of, range_problems
+from pipegen.terminal import log, visible
+from pipegen.types import BYTE_RANGE, Interval, times
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import keras
 
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Output
     from pipegen.types import ElementType, FeatureType
+
+
+_SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
+_ONE_HOT = ("categorical_crossentropy", "CategoricalCrossentropy", "CategoricalFocalCrossentropy", "categorical_focal_crossentropy")
+_BINARY = ("binary_crossentropy", "BinaryCrossentropy", "BinaryFocalCrossentropy", "binary_focal_crossentropy")
+FITS = {
+    "int": "sparse_categorical_crossentropy",
+    "one_hot": "categorical_crossentropy",
+    "binary": "binary_crossentropy",
+    "multi_hot": "binary_crossentropy",
+    "tensor": "mean_squared_error",
+}
+"""The loss for each encoding of a label or a mask, and for numbers."""
+_CLASSES = dict(zip((_SPARSE[0], _ONE_HOT[0], _BINARY[0]), (_SPARSE[1], _ONE_HOT[1], _BINARY[1]), strict=True))
+_PROBABILITIES = ("softmax", "sigmoid", "hard_sigmoid")
+_NO_PROBABILITIES = ("linear", "relu", "relu6", "tanh", "gelu", "elu", "selu", "silu", "swish", "leaky_relu", "softplus", "log_softmax")
+_CARRIERS = frozenset({"Reshape", "Flatten", "Permute", "Dropout", "Identity", "ZeroPadding2D", "Cropping2D", "UpSampling2D"})
+"""Layers that hand values on; what they are decided before."""
+_DEPTH = 20
+
+
+def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, ending: str | None, units: int | None) -> list[str]:
+    """Returns everything about a loss that fits neither its target nor what the model ends in.
+
+    Args:
+        loss: The loss, as Keras takes it.
+        output: What the pipeline gives.
+        feature: The target.
+        record: The type of a stored record.
+        ending: The activation that the model ends in, where it is known.
+        units: The size of the last axis, where it is known.
+    """
+    target = record.get(feature)
+    name = name_of(loss)
+    if target is None or kind_of(target).levels:
+        return []
+    if classes_of_items(target):
+        return (
+            [f"the loss `{name}` takes one-hot classes, and `{feature}` holds class indices; {FITS['int']} fits them"]
+            if name in _ONE_HOT
+            else []
+        )
+    if not kind_of(target).holds_classes:
+        if name in (*_SPARSE, *_ONE_HOT):
+            holds, fits = ("truth values", "binary") if kind_of(target).valid else ("numbers", "tensor")
+            return [f"the loss `{name}` is for classes, and `{feature}` holds {holds}; {FITS[fits]} fits them"]
+        return _of_ending(loss, name, ending, units, "sigmoid") if name in _BINARY and kind_of(target).valid else []
+    encoding = encoding_of(output, feature, target)
+    unfit = {"int": _ONE_HOT, "one_hot": _SPARSE, "binary": (*_SPARSE, *_ONE_HOT), "multi_hot": (*_SPARSE, *_ONE_HOT)}[encoding]
+    if name in unfit:
+        return [f"the loss `{name}` does not fit `encode: {{{feature}: {encoding}}}`; {FITS[encoding]} does"]
+    if encoding == "int" and name in _BINARY:
+        return [f"the loss `{name}` wants `output: {{encode: {{{feature}: binary}}}}`; with `int` use {FITS['int']}"]
+    if name in (*_SPARSE, *_ONE_HOT, *_BINARY):
+        return _of_ending(loss, name, ending, units, "sigmoid" if name in _BINARY else "softmax")
+    return []
+
+
+def classes_of_items(target: FeatureType) -> bool:
+    """Tells whether it is the class index of each item of another feature."""
+    return target.beside is not None and target.classes is not None
+
+
+def _of_ending(loss: Any, name: str, ending: str | None, units: int | None, wanted: str) -> list[str]:
+    """Checks whether a loss that takes probabilities gets them, and one that takes logits those."""
+    if ending == "softmax" and units == 1:
+        return ["the model ends in `softmax` over one unit, which is always 1; use `sigmoid`"]
+    logits = _takes_logits(loss)
+    if logits is False and ending in _NO_PROBABILITIES:
+        what = "no activation, so in logits" if ending == "linear" else f"`{ending}`, which gives no probabilities"
+        made = f"keras.losses.{_CLASSES.get(name, name)}(from_logits=True)"
+        way = f"end it in `{wanted}`" + (f", or use `{made}`" if ending == "linear" else "")
+        return [f"the model ends in {what}, and the loss `{name}` takes probabilities: {way}"]
+    if logits and ending in _PROBABILITIES:
+        return [f"the model ends in `{ending}`, and the loss `{name}` has `from_logits=True`: leave out one of the two"]
+    return []
+
+
+def _takes_logits(loss: Any) -> bool | None:
+    """Tells whether a loss of classes takes logits; `None` where it does not say. Names and functions of Keras take probabilities."""
+    own = getattr(loss, "from_logits", None)
+    if isinstance(own, bool):
+        return own
+    try:
+        given = loss.get_config().get("from_logits")
+    except Exception:  # a loss of the user's own may do anything
+        given = None
+    if isinstance(given, bool):
+        return given
+    return False if counts_padding(loss) else None
+
+
+def counts_padding(loss: Any) -> bool:
+    """Tells whether a loss is Keras' own, to which every place of a padded target is an item."""
+    return isinstance(loss, str) or (callable(loss) and getattr(loss, "__module__", "").startswith("keras"))
+
+
+def dilutes(loss: Any) -> bool:
+    """Tells whether a loss divides by the examples of a batch, whatever they weigh, as Keras' own do unless told otherwise."""
+    return isinstance(loss, str) or getattr(loss, "reduction", None) in ("sum_over_batch_size", "mean", "auto")
+
+
+def name_of(loss: Any) -> str:
+    """Returns what a loss is called."""
+    return loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
+
+
+def ending_of(tensor: Any, depth: int = 0) -> str | None:
+    """Returns the activation that decides an output of a model; `None` where it is not known."""
+    layer, node_index, tensor_index = (getattr(tensor, "_keras_history", None) or (None, 0, 0))[:3]
+    if layer is None or depth > _DEPTH:
+        return None
+    kind = type(layer).__name__
+    inner = getattr(layer, "outputs", None)
+    if inner and hasattr(layer, "layers"):
+        return ending_of(inner[min(tensor_index, len(inner) - 1)], depth + 1)
+    activation = getattr(layer, "activation", None)
+    if activation is not None:
+        name = getattr(activation, "__name__", type(activation).__name__.lower())
+        return _before(layer, node_index, depth) if kind == "Activation" and name == "linear" else name
+    if kind.lower() in (*_PROBABILITIES, *_NO_PROBABILITIES):
+        return kind.lower()
+    return _before(layer, node_index, depth) if kind in _CARRIERS else None
+
+
+def _before(layer: Any, node_index: int, depth: int) -> str | None:
+    nodes = getattr(layer, "_inbound_nodes", ())
+    tensors = getattr(nodes[node_index], "input_tensors", ()) if node_index < len(nodes) else ()
+    return ending_of(tensors[0], depth + 1) if tensors else None
+
+
+_FLAT = 0.1
+"""Width of what a layer sees below which the values were scaled down once too often."""
+_SHRUNK = 10.0
+"""How many times wider the values were before."""
+_LARGE = 16.0
+"""The highest value from 0 up that has not been scaled at all."""
+_NORMALISES = ("BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization", "RMSNormalization")
+_OPEN_SIDE = 64
+"""Pixels of a side that neither the pipeline nor the model fixes."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Values that the first layer with weights receives.
+
+    Attributes:
+        layer: Its name.
+        interval: The values.
+        width: The most that one value can vary; less than the width of the interval where channels differ.
+        scaled_by: The layers before it that change values.
+        scales_itself: The layer is a normalisation, or hides what it does first.
+    """
+
+    layer: str
+    interval: Interval
+    width: float
+    scaled_by: tuple[str, ...]
+    scales_itself: bool
+
+
+def range_of(out: ElementType | None, feature: str | None) -> str:
+    """Describes the values of an image, such as ` in [0, 1]`; "" for other features."""
+    t = out.get(feature) if out is not None and feature is not None else None
+    if t is None or not kind_of(t).levels:
+        return ""
+    if t.interval is not None:
+        return f" in {t.interval}"
+    return f" ({centred_values(t)})" if t.centred else " of unknown range"
+
+
+def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType | None) -> tuple[list[str], list[str]]:
+    """Compares ranges; returns what scales values twice, and what leaves them as large as they were.
+
+    Args:
+        model: The model.
+        x: The shapes of its inputs in a batch.
+        features: The features that are its inputs: one, a list, or a map by name, as in `output: {x: …}`.
+        out: The types of what leaves the pipeline.
+    """
+    twice: list[str] = []
+    unscaled: list[str] = []
+    for feature, place, spec in _input_ranges(model, x, features):
+        t = out.get(feature) if out is not None else None
+        if t is None or t.interval is None or not kind_of(t).levels or t.interval.width <= 0:
+            continue
+        seen = _seen(model, place, spec, t.interval)
+        if not seen:
+            continue
+        first = seen[0]
+        if any(s.width <= _FLAT and t.interval.width >= _SHRUNK * s.width for s in seen):
+            twice.append(_scaled_twice(model, place, spec, feature, t, first))
+        elif all(s.interval.low >= 0 and s.interval.high > _LARGE and not s.scales_itself for s in seen):
+            unscaled.append(
+                f"`{feature}` is in {t.interval}, and `{first.layer}` of the model gets it unscaled: use `- rescale: {{to: [0, 1]}}`"
+                " in the spec (for weights of others, the `normalize: {preset: …}` that they were trained with),"
+                " or begin the model with `keras.layers.Rescaling`"
+            )
+    return twice, unscaled
+
+
+def _scaled_twice(model: keras.Model, place: int, spec: Any, feature: str, t: FeatureType, first: _Seen) -> str:
+    by = " and ".join(f"`{name}`" for name in first.scaled_by)
+    message = f"`{feature}` is in {t.interval}, and {by or 'the model'} scales it again: `{first.layer}` gets values in {first.interval}"
+    raw = _seen(model, place, spec, BYTE_RANGE)
+    if raw and _FLAT < raw[0].width <= _LARGE:
+        return f"{message}; the model takes values in {BYTE_RANGE}: leave out `rescale` and `normalize` in the spec"
+    return f"{message}; scale in the spec or in the model, once"
+
+
+def _input_ranges(model: keras.Model, x: Any, features: Any) -> Iterator[tuple[str, int, Any]]:
+    """Yields the feature, the place among the model's inputs and the shape of each input that has all three."""
+    if isinstance(features, str):
+        yield features, 0, x
+    elif isinstance(features, dict) and isinstance(x, dict):
+        names = [tensor.name.split(":")[0] for tensor in getattr(model, "inputs", None) or ()]
+        for name, feature in features.items():
+            if name in names and name in x:
+                yield feature, names.index(name), x[name]
+    elif isinstance(features, (list, tuple)) and isinstance(x, (list, tuple)):
+        yield from ((feature, place, spec) for place, (feature, spec) in enumerate(zip(features, x, strict=False)))
+
+
+def _seen(model: keras.Model, place: int, spec: Any, interval: Interval) -> list[_Seen]:
+    """Runs the layers before the first weights on the ends of an interval; empty where that cannot be done."""
+    import numpy as np
+
+    shape = [side or _OPEN_SIDE for side in tuple(spec.shape)[1:]]
+    ends = np.stack([np.full(shape, interval.low, np.float32), np.full(shape, interval.high, np.float32)])
+    walk = _Walk()
+    try:
+        walk.model(model, {place: (ends, ())})
+    except Exception:  # layers of the user's own may do anything; then nothing is known
+        return []
+    return walk.found
+
+
+class _Walk:
+    """Goes forward through a model from the inputs, up to the first layers with weights."""
+
+    def __init__(self) -> None:
+        self.found: list[_Seen] = []
+
+    def model(self, model: Any, given: dict[int, tuple[Any, tuple[str, ...]]]) -> dict[int, tuple[Any, tuple[str, ...]]]:
+        """Takes the values of some inputs, each with the layers that changed it; returns those of the outputs that are reached."""
+        import keras
+
+        if isinstance(model, keras.Sequential):
+            value: tuple[Any, tuple[str, ...]] | None = given.get(0)
+            for layer in model.layers:
+                if value is not None and type(layer).__name__ != "InputLayer":
+                    value = self._step(layer, [value], (value[0],), {})
+            return {} if value is None else {0: value}
+        values = {id(tensor): given[place] for place, tensor in enumerate(model.inputs) if place in given}
+        for node in _nodes(model):
+            inputs = [values.get(id(tensor)) for tensor in node.input_tensors]
+            if not inputs or any(value is None for value in inputs):
+                continue
+            args, kwargs = keras.tree.map_structure(
+                lambda tensor: values[id(tensor)][0] if id(tensor) in values else tensor, (node.arguments.args, node.arguments.kwargs)
+            )
+            result = self._step(node.operation, [value for value in inputs if value is not None], args, kwargs)
+            if result is not None:
+                values[id(node.outputs[0])] = result
+        return {place: values[id(tensor)] for place, tensor in enumerate(model.outputs) if id(tensor) in values}
+
+    def _step(
+        self, operation: Any, inputs: Sequence[tuple[Any, tuple[str, ...]]], args: Any, kwargs: Any
+    ) -> tuple[Any, tuple[str, ...]] | None:
+        """Runs an operation without weights, or notes what one with weights sees."""
+        import keras
+        import numpy as np
+
+        before, names = inputs[0]
+        names = tuple(dict.fromkeys(name for _, own in inputs for name in own))
+        kind = type(operation).__name__
+        if isinstance(operation, keras.Model) and (getattr(operation, "inputs", None) or isinstance(operation, keras.Sequential)):
+            return self.model(operation, dict(enumerate(inputs))).get(0)
+        if not getattr(operation, "built", True):  # a copy is built for the question, never the layer of the user
+            operation = type(operation).from_config(operation.get_config())
+            operation.build(np.shape(before))
+        if getattr(operation, "weights", None) and kind != "Normalization":
+            own = isinstance(operation, keras.Model) or not type(operation).__module__.startswith("keras.")
+            low, high, width = _ends(before)
+            self.found.append(_Seen(operation.name, Interval(low, high), width, names, own or kind in _NORMALISES))
+            return None
+        after = operation(*args, **kwargs)
+        after = np.asarray(keras.ops.convert_to_numpy(after))
+        return after, (*names, operation.name) if _ends(after) != _ends(before) else names
+
+
+def _ends(values: Any) -> tuple[float, float, float]:
+    """Returns the least and the greatest value of two images, and how far they are apart, where they differ at all.
+
+    Where they do not, as in the zeros around padded images, the values say nothing of the range.
+    """
+    import numpy as np
+
+    differ = values[0] != values[1]
+    if not differ.any():
+        raise ValueError("a layer took away the difference")
+    kept = values[:, differ]
+    return float(np.min(kept)), float(np.max(kept)), float(np.max(np.abs(kept[1] - kept[0])))
+
+
+def _nodes(model: Any) -> list[Any]:
+    """Returns the calls of a functional model's layers and operations, each behind those that it depends on."""
+    inputs = {id(tensor) for tensor in model.inputs}
+    ordered: dict[int, Any] = {}
+    waiting = [(_node_of(tensor), False) for tensor in model.outputs]
+    entered: set[int] = set()
+    while waiting:
+        node, done = waiting.pop()
+        if done:
+            ordered.setdefault(id(node), node)
+        elif node is not None and id(node) not in entered:
+            entered.add(id(node))
+            waiting.append((node, True))
+            waiting += [(_node_of(tensor), False) for tensor in node.input_tensors if id(tensor) not in inputs]
+    return list(ordered.values())
+
+
+def _node_of(tensor: Any) -> Any:
+    operation, index = tensor._keras_history[:2]
+    return operation._inbound_nodes[index]
 
 
 def check(

@@ -17,7 +17,7 @@ from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.nodes import SHOWN
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel
-from pipegen.views.augmented import finishes, forks_of, varies, views_of
+from pipegen.views.drawn import finishes, forks_of, varies, views_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

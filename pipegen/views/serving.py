@@ -4,39 +4,48 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
+import os
+import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import keras
 import tensorflow as tf
 
-from pipegen.backend.running.requests import arrange, served
-from pipegen.errors import ModelMismatchError
+from pipegen.backend.running.requests import arrange, scope_of, served
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import ModelMismatchError, SpecError
+from pipegen.files import whole_place, write_whole
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.graphs import made_for
 from pipegen.phases.compilation import optimise
-from pipegen.phases.layered import before_layer, layer_config
+from pipegen.phases.layered import before_layer, layer_config, plan_of_layer, steps_said
 from pipegen.physical.decide import assumed_examples, decide, extent_of
 from pipegen.physical.nodes import SERVED, Setting
 from pipegen.plan.served import layered_plan, served_plan
 from pipegen.release import __version__
-from pipegen.views.model_check import input_mismatches
-from pipegen.views.model_loss import ending_of
-from pipegen.whole_files import whole_place
+from pipegen.spec.expect import one_of
+from pipegen.views.model_check import ending_of, input_mismatches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pipegen.ops.lowering.graphs import Target
     from pipegen.phases.specs import BoundSpec
     from pipegen.physical.nodes import Physical
     from pipegen.plan.nodes import Plan
     from pipegen.plan.served import Takes
+    from pipegen.plan.stages import StepRef
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
+
 
 CLASSES_FILE = "class_names.txt"
 ABOUT = Path("assets.extra") / "pipegen.json"
@@ -279,3 +288,191 @@ def check_room(path: Path, *, overwrite: bool) -> None:
     """
     if not overwrite and (path.is_file() or (path.is_dir() and any(path.iterdir()))):
         raise FileExistsError(errno.EEXIST, "there is something already", str(path))
+
+
+Form = Literal["tflite", "onnx"]
+NAMES = {"tflite": "TFLite", "onnx": "ONNX"}
+_OPSET = 17
+"""Of ONNX; runtimes since 2022 have it."""
+_NO_EQUAL = frozenset({"ResizeArea", "ResizeBicubic"})
+"""What tf2onnx 1.17 turns into another operation: pixels would differ by up to a fifth of their range, or it would not run."""
+_Missing = list[tuple[str, str]]
+"""Operations that a converter has no form of, each with the name of its node."""
+
+
+def export_converted(
+    bound: BoundSpec, model: Any, path: Path, *, form: Form, image_size: tuple[int, int] | None, overwrite: bool
+) -> ServedModel:
+    """Writes the file, and beside it `PATH.json`, which says what a request brings; for the arguments see `Pipeline.export_model`.
+
+    Raises:
+        SpecError: `PG543` where the converter has no form of an operation.
+        RuntimeError: For ONNX without tf2onnx, and where that fails.
+    """
+    for file in (path, _beside(path)):
+        check_room(file, overwrite=overwrite)
+    serving = Serving(bound, "images", jit=False, layered=holds_layer(model))
+    check_model(model, serving.given, "export_model")
+    answers = Answers(model, bound, 0)
+    stored, rows = serving.plan.plan.read, 1 if form == "tflite" else None
+    for argument, name in serving.features.items():
+        shape = serving.request[argument].shape.as_list()[1:]
+        if image_size is not None and kind_of(stored[name]).levels:
+            shape[:2] = image_size
+        serving.request[argument] = tf.TensorSpec([rows, *shape], serving.request[argument].dtype, argument)
+    function = serving.traced(answers.plain, "converter")
+    content, missing = _CONVERTERS[form](function)
+    if missing:
+        raise SpecError(list(_findings(missing, form, serving, bound)))
+    gives = types_of(function.get_concrete_function().structured_outputs)
+    done = ServedModel(path, form, types_of(serving.request), gives, answers.names if answers.ranks else ())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(_beside(path), json.dumps(about(done, bound, "images"), indent=2, ensure_ascii=False) + "\n")
+    write_whole(path, content)
+    return done
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _to_tflite(function: Any) -> tuple[bytes, _Missing]:
+    from tensorflow.lite.python.convert import ConverterError
+
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()], function)
+    try:
+        with _quiet():
+            return converter.convert(), []
+    except ConverterError as error:
+        lost = {
+            (e.operator.name.removeprefix("tf."), next((c.name for c in e.location.call if c.name), ""))
+            for e in error.errors
+            if e.operator.name.startswith("tf.") and "neither a custom op nor a flex op" in e.error_message
+        }
+        if not lost:
+            raise
+        return b"", sorted(lost)
+
+
+def _to_onnx(function: Any) -> tuple[bytes, _Missing]:
+    try:
+        import onnx
+        import tf2onnx
+    except ImportError:
+        raise RuntimeError("ONNX is written by tf2onnx, which is not installed here; `pip install tf2onnx`") from None
+
+    graph = function.get_concrete_function().graph.as_graph_def()
+    written = [node for nodes in (graph.node, *(f.node_def for f in graph.library.function)) for node in nodes]
+    unequal = sorted({(node.op, node.name) for node in written if node.op in _NO_EQUAL})
+    if unequal:
+        return b"", unequal
+    logger = logging.getLogger("tf2onnx")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with _quiet():
+            made, _ = tf2onnx.convert.from_function(function, input_signature=function.input_signature, opset=_OPSET)
+    except Exception as error:  # it meets what it does not know with whatever its code runs into
+        raise RuntimeError(f"tf2onnx cannot convert this model: {type(error).__name__}: {error}") from error
+    finally:
+        logger.setLevel(before)
+
+    def nodes(graph: Any) -> Iterator[Any]:
+        for node in graph.node:
+            yield node
+            for attribute in node.attribute:
+                yield from nodes(attribute.g)
+
+    # What the converter does not know it leaves in the graph, and logs.
+    lost = {(n.op_type, n.name) for n in nodes(made.graph) if not n.domain and not onnx.defs.has(n.op_type, _OPSET, "")}
+    if not lost:
+        onnx.checker.check_model(made, full_check=True)
+    return made.SerializeToString(), sorted(lost)
+
+
+_CONVERTERS: dict[Form, Callable[[Any], tuple[bytes, _Missing]]] = {"tflite": _to_tflite, "onnx": _to_onnx}
+
+
+def _findings(missing: _Missing, form: Form, serving: Serving, bound: BoundSpec) -> Iterator[Any]:
+    """Yields a finding for each step, and for the model, that an operation is missing for."""
+    locate = bound.spec.loaded.locate.label
+    steps: dict[str, StepRef] = {scope_of(stage): stage.uses()[0] for stage in serving.plan.plan.stages() if stage.uses()}
+    by_step: dict[str, list[str]] = {}
+    for op, node in missing:
+        by_step.setdefault(next((part for part in node.split("/") if part in steps), ""), []).append(op)
+    for scope, ops in by_step.items():
+        lost = f"{NAMES[form]} has no form of {one_of(dict.fromkeys(ops), 'and')}"
+        help_ = "export a SavedModel, or use a step, or a method of the step, that does without"
+        if scope:
+            ref = steps[scope]
+            yield make("PG543", f"{lost}, which `{ref.step.op}` computes", locate(ref.path, key=True), help=help_)
+        else:
+            yield make("PG543", f"{lost}, which the model or the output computes", locate(("output",), key=True), help=help_)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Holds back what converters write to the process's standard error: what matters of it is said in a finding."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@keras.saving.register_keras_serializable(package="pipegen")
+class EvaluationLayer(keras.layers.Layer):
+    """Does the steps of a pipeline that come behind the batch, as evaluation has them; `pipe.layer()` makes it.
+
+    It takes what `pipe.dataset(split, stages="element")` gives as `x`, and gives what the model would receive else. It has no weights and
+    draws nothing. A model that holds it is saved as any other; to load it, import this class first: `from pipegen import EvaluationLayer`.
+
+    Args:
+        steps: What it does, as plain values.
+        options: Of every Keras layer, such as `name`.
+    """
+
+    def __init__(self, steps: Mapping[str, Any], **options: Any) -> None:
+        super().__init__(**{"trainable": False, "autocast": False, "name": "evaluation_steps", **options})
+        self.steps = steps
+        self._plan = physical_of(*plan_of_layer(steps), jit=False)
+        self._run = served(self._plan)
+
+    def call(self, inputs: Any) -> Any:
+        """Runs the stages on a batch: a tensor, or a tuple or a map of them."""
+        wanted = self._plan.plan.emit.output.x
+        if isinstance(wanted, dict):
+            given = {name: inputs[key] for key, name in wanted.items()}
+        else:
+            given = dict(zip([wanted] if isinstance(wanted, str) else wanted, [inputs] if isinstance(wanted, str) else inputs, strict=True))
+        return self._run({name: tf.cast(value, self._plan.plan.read[name].dtype) for name, value in given.items()})
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what Keras saves of it."""
+        return {**super().get_config(), "steps": self.steps}
+
+
+def layers_in(model: Any) -> Iterator[EvaluationLayer]:
+    """Yields the layers of this kind that a model holds, at any depth."""
+    for layer in getattr(model, "layers", ()):
+        if isinstance(layer, EvaluationLayer):
+            yield layer
+        yield from layers_in(layer)
+
+
+def layer_mismatches(model: Any, own: Mapping[str, Any], split: str, *, element: bool) -> list[str]:
+    """Returns what is wrong about the layers in a model, for batches that are finished, or such as `stages="element"` gives."""
+    held = list(layers_in(model))
+    if element and not held:
+        return [f"these batches leave {steps_said(own)} to a layer, and the model holds none: it needs `pipe.layer()` behind its input"]
+    if held and not element:
+        done = f"the model does {steps_said(held[0].steps)} in its layer `{held[0].name}`, and the pipeline has done so already"
+        return [f'{done}: feed it `pipe.dataset({split!r}, stages="element")`, or leave the layer out']
+    if held and held[0].steps != own:
+        made = f"the layer `{held[0].name}` was made by another spec, and does {steps_said(held[0].steps)}"
+        return [f"{made}; this one leaves {steps_said(own)} to it: build the model with its `pipe.layer()`"]
+    return []

@@ -2,33 +2,129 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from pipegen.backend.datasets.batch_type import describe, leaves, parts
-from pipegen.data.left_out import left_out
-from pipegen.data.sampling.choice import examples_of_epoch
-from pipegen.notebook import box, folded, preformatted, table
+import numpy as np
+import tensorflow as tf
+
+from pipegen.backend.datasets.pipeline_dataset import describe, leaves, parts
+from pipegen.data.collect import left_out
+from pipegen.data.epochs import Easiest
+from pipegen.data.mix import MixedManifest
+from pipegen.data.sampling import epochs_of, examples_of_epoch
+from pipegen.data.shares import window_bytes
+from pipegen.data.sides import bucket_line
+from pipegen.ops.sources.listing.wording import count
+from pipegen.page import box, notebook_folded, notebook_table, preformatted
 from pipegen.phases.hosts import share_line
 from pipegen.phases.machine import circumstances
 from pipegen.phases.specs import step_texts
+from pipegen.plan.render import order_text
+from pipegen.spec.variants import joined
 from pipegen.views.cut_items import cut_items
 from pipegen.views.explanation import explain_text
 from pipegen.views.model_check import fitting_loss, targets_of
 from pipegen.views.stages import stage_rows
-from pipegen.views.visits import visits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pipegen.api.pipeline import Pipeline
     from pipegen.backend.datasets.engine import Engine
+    from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
+    from pipegen.backend.running.execute import Executor
+    from pipegen.data.epochs import Epochs, Repeats
     from pipegen.data.manifest import Manifest
-    from pipegen.notebook import Explanation
-    from pipegen.page import Page
+    from pipegen.page import Explanation, Page
     from pipegen.passes import Compiled
     from pipegen.phases.specs import CompiledSpec
+    from pipegen.physical.extent import Position
     from pipegen.physical.nodes import Physical
     from pipegen.plan.nodes import Plan
+    from pipegen.spec.models import PipelineSpec
+
+
+def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...]:
+    """Returns a line for each thing to say of the examples of a split's epochs; none where each is seen once.
+
+    Args:
+        spec: The spec.
+        manifest: Its data.
+        split: The split.
+    """
+    buckets = bucket_line(spec, manifest, split)
+    if split != "train" or buckets:
+        return (f"batches are of one bucket each: {buckets}",) if buckets else ()
+    if isinstance(manifest, MixedManifest):
+        parts = manifest.of(split).items()
+        said = ((name, (*_windows(spec, part), *_of_part(spec, manifest, name))) for name, part in parts)
+        return tuple(f"{name}: {line}" for name, lines in said for line in lines)
+    epochs = epochs_of(spec, manifest) if spec.samples else None
+    drawn = (epochs.size, epochs.size) if epochs is not None else (0, 0)
+    return tuple(_said_of(spec, manifest, epochs, "epoch", drawn))
+
+
+def _of_part(spec: PipelineSpec, mix: MixedManifest, name: str) -> Iterator[str]:
+    """Yields what there is to say of a part of a mix."""
+    made = mix.mixture("train")
+    place = list(mix.of("train")).index(name)
+    drawn = (made.counts(0)[place], made.examples * made.shares[place] / made.unit) if made is not None else (0, 0)
+    yield from _said_of(joined(spec, name), mix.parts[name], mix.sampled.get(name), "pass", drawn)
+
+
+def _said_of(spec: PipelineSpec, manifest: Manifest, epochs: Epochs | None, each: str, drawn: tuple[float, float]) -> Iterator[str]:
+    """Yields what there is to say of one source; `drawn` are the examples that epoch 0 has of it, and those of a late epoch."""
+    if manifest.spared:
+        left = manifest.num_examples("train")
+        yield f"the subset has {left:,} of {left + manifest.spared:,} examples, the same in every {each}"
+    if epochs is not None:
+        yield from _easiest(epochs, *drawn) if isinstance(epochs, Easiest) else _repeats(spec, manifest, epochs, each)
+        if manifest.listing.shards is not None:
+            yield f"the labels of all {manifest.total:,} records were read for this, once for each process"
+
+
+def _windows(spec: PipelineSpec, part: Manifest) -> Iterator[str]:
+    """Says how a part of a mix is shuffled whose records are read by blocks: the order that the plan shows is that of the others."""
+    reader = part.listing.reader("train")
+    if reader.at_once > 1 and spec.shuffle != "none":
+        asked = None if spec.shuffle == "global" else spec.shuffle.window
+        yield order_text("window", window_bytes(asked, part, "train"), blocks=reader.called)
+
+
+def _easiest(epochs: Easiest, begun: float, late: float) -> Iterator[str]:
+    n, counts = len(epochs.members), epochs.counts
+    first, last = int(counts[0]), int(counts[-1])
+    yield f"epoch 0 draws {begun:,} examples from the {first:,} easiest of {n:,}: each is seen {_often(begun / first)}"
+    if last != first:
+        settled, which = int(np.flatnonzero(counts != last)[-1]) + 1, "all" if last == n else f"the {last:,} easiest"
+        yield f"from epoch {settled} on it draws from {which}: each is seen {_often(late / last)}"
+
+
+def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats, each: str) -> Iterator[str]:
+    often, sampling = epochs.visits, spec.sampling
+    yield f"{'an' if each == 'epoch' else 'a'} {each} has {epochs.size:,} examples, drawn from {manifest.num_examples('train'):,}"
+    if epochs.sizes is None:
+        yield f"the rarest example is seen {_often(float(often.min()), each)}, the commonest {_often(float(often.max()), each)}"
+        return
+    feature = sampling.feature if sampling is not None else None
+    by_main = feature == spec.source.class_feature()
+    names = manifest.class_names if by_main else manifest.listing.column_classes.get(str(feature), ())
+    there = np.flatnonzero(epochs.sizes)
+    for what, place in (("rarest", np.argmin), ("commonest", np.argmax)):
+        at = int(there[place(epochs.sizes[there])])
+        called = f"`{names[at]}`" if at < len(names) else "none at all"
+        seen = _often(float(often[at]), each)
+        yield f"an example of the {what} class, {called} ({count(int(epochs.sizes[at]), 'example')}), is seen {seen}"
+
+
+def _often(times: float, each: str = "epoch") -> str:
+    """A mean number of times an epoch, in words."""
+    if 0 < times < 0.5:
+        return f"once in {1 / times:,.3g} {each}{'es' if each == 'pass' else 's'}"
+    an = f"{'an' if each == 'epoch' else 'a'} {each}"
+    return "never" if times == 0 else f"once {an}" if times == 1 else f"{times:,.3g} times {an}"
+
 
 _MOST_CLASSES = 10
 
@@ -65,9 +161,9 @@ def summary_html(pipe: Pipeline, main: Plan) -> str:
     return box(
         f"Pipeline {model.name or 'unnamed'}",
         pipe.spec_hash[:12],
-        table(("split", "examples", "batches"), splits),
-        table((), facts),
-        folded(f"{len(steps)} step{'s' if len(steps) != 1 else ''}", preformatted("\n".join(steps))) if steps else "",
+        notebook_table(("split", "examples", "batches"), splits),
+        notebook_table((), facts),
+        notebook_folded(f"{len(steps)} step{'s' if len(steps) != 1 else ''}", preformatted("\n".join(steps))) if steps else "",
     )
 
 
@@ -131,3 +227,31 @@ def _classes(pipe: Pipeline) -> Iterator[str]:
     names = pipe.class_names
     if names:
         yield f"{len(names)} classes: {', '.join(names[:_MOST_CLASSES])}{' …' if len(names) > _MOST_CLASSES else ''}"
+
+
+def peek(executor: Executor, dataset: Callable[[Position], PipelineDataset], at: Position, n: int) -> Any:
+    """The next `n` examples as NumPy arrays, or fewer at the end of a split that is not trained on.
+
+    `dataset` gives what is left of an epoch from a position on.
+    """
+    batches: list[Any] = []
+    seen = 0
+    while seen < n:
+        before = seen
+        for batch in dataset(at):
+            batches.append(tf.nest.map_structure(lambda t: t.numpy(), batch))
+            seen += len(tf.nest.flatten(batches[-1])[0])
+            if seen >= n:
+                break
+        at = at.begin(at.epoch + 1)
+        if seen == before or executor.plan.split != "train":
+            break
+    return tf.nest.map_structure(lambda *parts: np.concatenate(_padded(parts))[:n], *batches)
+
+
+def _padded(parts: Sequence[Any]) -> Sequence[Any]:
+    """Batches of one shape: where their lengths differ, or the sizes of their images, zeros pad the smaller ones at the end."""
+    if len({part.shape[1:] for part in parts}) == 1:
+        return parts
+    most = [max(sides) for sides in zip(*(part.shape[1:] for part in parts), strict=True)]
+    return [np.pad(part, [(0, 0), *((0, side - own) for side, own in zip(most, part.shape[1:], strict=True))]) for part in parts]

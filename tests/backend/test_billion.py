@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pipegen.data.shards.ids import mix64
-from pipegen.data.shards.manifest import ShardedManifest
-from pipegen.data.shards.splits import assign_shards
+from pipegen.data.shard_manifest import ShardedManifest
+from pipegen.data.shards import assign_shards, mix64
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.spec.models import Splits

@@ -88,7 +88,7 @@ def test_the_real_machine_has_cores_and_memory(monkeypatch: pytest.MonkeyPatch) 
 def test_options_come_from_the_runtime_section() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.process.options import make_options
+    from pipegen.backend.process.devices import make_options
 
     options = make_options(Runtime(threads=3, ram_budget=64 * MIB))
     assert options.deterministic

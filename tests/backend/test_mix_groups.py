@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pipegen.ops.families.mixing import GROUP
-from pipegen.physical.position import Position
+from pipegen.physical.extent import Position
 
 pytestmark = pytest.mark.tf
 

@@ -15,7 +15,7 @@ def rows(dataset: Any) -> list[float]:
 
 
 def test_one_graph_serves_every_epoch_and_each_has_its_own_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegen.backend.datasets import iterators
+    from pipegen.backend.datasets import pipeline_dataset
 
     pipe = numbered(8, 4)
     wanted = []
@@ -25,7 +25,7 @@ def test_one_graph_serves_every_epoch_and_each_has_its_own_batches(monkeypatch: 
     assert len({tuple(one) for one in wanted}) == 3
     made: list[Any] = []
 
-    class Counted(iterators.MovableIterator):
+    class Counted(pipeline_dataset.MovableIterator):
         def __init__(self, endless: Any) -> None:
             made.append(self)
             super().__init__(endless)

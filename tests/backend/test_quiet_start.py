@@ -102,13 +102,13 @@ def test_an_error_during_the_import_is_shown_and_the_descriptor_given_back(capfd
 def test_compiling_is_said_once(
     level: int, terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from pipegen.backend.kernels import notice
+    from pipegen.backend.kernels import chain
 
     written: list[str] = []
-    monkeypatch.setattr(notice.sys, "stderr", SimpleNamespace(isatty=lambda: terminal, write=written.append, flush=lambda: None))
-    notice.say_compiling.cache_clear()
+    monkeypatch.setattr(chain.sys, "stderr", SimpleNamespace(isatty=lambda: terminal, write=written.append, flush=lambda: None))
+    chain.say_compiling.cache_clear()
     with caplog.at_level(level, "pipegen"):
         for _ in range(2):
-            notice.say_compiling()
+            chain.say_compiling()
     assert len([r for r in caplog.records if "compiling" in r.getMessage()]) == (shown == "log")
     assert "".join(written) == ("pipegen: compiling the pipeline; the first batch takes a few seconds\n" if shown == "line" else "")

@@ -59,7 +59,7 @@ def _shared(own: str) -> Pipeline:
 def as_written(pipe: Pipeline) -> Any:
     """The training dataset of the plan that no pass has touched: one example at a time."""
     from pipegen.backend.datasets.engine import Engine
-    from pipegen.physical.position import FIRST
+    from pipegen.physical.extent import FIRST
 
     engine = Engine(pipe._compiled, pipe._plans)
     return engine.fixed("train", FIRST, None, None)

@@ -27,7 +27,7 @@ def pipe() -> Any:
 @pytest.fixture
 def slow(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The same, each batch of which takes a while to come."""
-    from pipegen.backend.datasets.iterators import BareIterator
+    from pipegen.backend.datasets.pipeline_dataset import BareIterator
 
     taken = BareIterator.__next__
 

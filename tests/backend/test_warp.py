@@ -232,7 +232,7 @@ def test_small_images_are_located_as_large_ones_are(fill: str) -> None:
     """Up to 36 pixels in a row one loop counts them; LLVM, which unrolled two loops, took seven seconds for rows of 32 pixels."""
     import tensorflow as tf
 
-    from pipegen.backend.kernels.positions import locate
+    from pipegen.backend.kernels.warp import locate
 
     rng = np.random.default_rng(3)
     fixed = tf.constant(rng.integers(-(1 << 17), 1 << 17, (8, 6)))

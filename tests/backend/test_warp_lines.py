@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_stage
-from pipegen.backend.kernels.positions import fixed_matrix, locate, locate_lines
-from pipegen.backend.kernels.warp import read, weigh_columns, weigh_rows
+from pipegen.backend.kernels.warp import fixed_matrix, locate, locate_lines, read, weigh_columns, weigh_rows
 from pipegen.ops.registry import transforms
 from pipegen.plan.nodes import Kernel
 from pipegen.plan.stages import Compose, Resample, StepRef, Warp

@@ -63,8 +63,7 @@ def warp(
     """The warp of the backend on `(n, h, w, c)` and `(n, 3, 3)`."""
     import tensorflow as tf
 
-    from pipegen.backend.kernels.positions import fixed_homography, fixed_matrix, locate, sides
-    from pipegen.backend.kernels.warp import read
+    from pipegen.backend.kernels.warp import fixed_homography, fixed_matrix, locate, read, sides
 
     out = size or (images.shape[1], images.shape[2])
 

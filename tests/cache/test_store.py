@@ -312,19 +312,19 @@ def test_what_a_cache_says_of_itself_is_written_through_no_link(tmp_path: Path) 
 
 
 def test_files_of_another_user_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegen import regular
+    from pipegen import files
 
     own = open_store(tmp_path, ABOUT).folder
     within = os.open(own, os.O_RDONLY)
     try:
         other = os.geteuid() + 1
-        monkeypatch.setattr(regular.os, "geteuid", lambda: other)
+        monkeypatch.setattr(files.os, "geteuid", lambda: other)
         with pytest.raises(OSError, match="another user"):
-            regular.open_owned("index", os.O_RDONLY, within=within, owners=())
-        os.close(regular.open_owned("index", os.O_RDONLY, within=within, owners=[other - 1]))
+            files.open_owned("index", os.O_RDONLY, within=within, owners=())
+        os.close(files.open_owned("index", os.O_RDONLY, within=within, owners=[other - 1]))
         (tmp_path / "link").symlink_to(own)
         with pytest.raises(OSError, match="link of another user"):
-            regular.open_folder(tmp_path / "link")
+            files.open_folder(tmp_path / "link")
     finally:
         os.close(within)
 

@@ -11,7 +11,7 @@ import pytest
 from cli_helpers import GOOD, Cli
 
 from pipegen.cache.store import About, Column, open_store
-from pipegen.cli.cache_report import age
+from pipegen.cli.cache import age
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ def test_bench_marks_what_comes_from_a_cache(cli: Cli, good: Path, photos: Path)
 
 
 def test_the_first_epoch_has_a_line_of_its_own() -> None:
-    from pipegen.cli.measure import Figures, Timed
+    from pipegen.cli.bench import Figures, Timed
 
     first = Timed(10, 320, 4.0)
     figures = Figures("train", 32, 100, 3200, 1.0, 2.0, None, cache="memory", is_warm=True, first_epoch=first)
@@ -163,7 +163,7 @@ def test_the_first_epoch_has_a_line_of_its_own() -> None:
 
 
 def test_a_slow_model_never_waits() -> None:
-    from pipegen.cli.measure import Figures
+    from pipegen.cli.bench import Figures
 
     figures = Figures("train", 32, steps=10, images=320, seconds=1.0, first_batch_s=2.0, peak_bytes=None)
     assert figures.waits_ms(100) == 0

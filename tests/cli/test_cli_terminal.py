@@ -14,9 +14,8 @@ from cli_helpers import ROOT, Cli
 
 from pipegen import load
 from pipegen.errors import DataError, SpecError
-from pipegen.log import log
-from pipegen.spec.scalars import double_quoted, flow_scalar, resolve
-from pipegen.terminal import json_text, one_line, visible
+from pipegen.spec.compose import double_quoted, flow_scalar, resolve
+from pipegen.terminal import json_text, log, one_line, visible
 
 EVIL = "e\x1b]0;owned\x07\x1b[8m\x9b2J\u202e\x7f\u2028\u200b\U000e0041 é日\r\nseed: 9 # 'x'\t\"y\" \\n"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
@@ -133,4 +132,4 @@ def test_one_place_writes_to_the_terminal() -> None:
         for call in (node for node in calls if isinstance(node, ast.Call)):
             assert not WRITES.match(f"{ast.unparse(call.func)}("), f"{name}:{call.lineno}"
         others = text.replace('logging.getLogger("tf2onnx")', "")  # that library's own, which is hushed
-        assert "logging.getLogger" not in others or name == "log.py", name
+        assert "logging.getLogger" not in others or name == "terminal.py", name

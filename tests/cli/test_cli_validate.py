@@ -188,7 +188,7 @@ def test_fixes_that_leave_no_yaml_are_left_out(
     """Whichever fix is wrong, alone or beside the others: what is written can be read."""
     from types import SimpleNamespace
 
-    from pipegen.cli import fixing
+    from pipegen.cli import validate
     from pipegen.diagnostics.catalog import make
     from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, Span
 
@@ -201,8 +201,8 @@ def test_fixes_that_leave_no_yaml_are_left_out(
         for found in (first, later) if text != "3" else (first,):
             found.add(finding)
     rounds = iter([SimpleNamespace(diagnostics=first)])
-    monkeypatch.setattr(fixing, "examine", lambda *_: next(rounds, SimpleNamespace(diagnostics=later)))
-    assert fixing.fix_spec(str(path), []) == 1
+    monkeypatch.setattr(validate, "examine", lambda *_: next(rounds, SimpleNamespace(diagnostics=later)))
+    assert validate.fix_spec(str(path), []) == 1
     assert path.read_text() == BAD.replace("{size: 2}", "{size: 3}")
     assert "- random_flip: {probabilty: 0.5}" in path.read_text()
     said = capsys.readouterr().err

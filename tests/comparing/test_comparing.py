@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 
-from pipegen.comparing.changes import Comparison
+from pipegen.comparing.changes import Comparison, _longest_rise, step_changes
 from pipegen.comparing.comparison import compare
 from pipegen.comparing.render import render_github, render_text, verdict
-from pipegen.comparing.revisions import RevisionError
-from pipegen.comparing.sides import UnreadableSideError
-from pipegen.comparing.steps import _longest_rise, step_changes
+from pipegen.comparing.sides import RevisionError, UnreadableSideError
 
 SPEC = """\
 pipegen: 1

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pipegen.api.lock_check import check_specs
-from pipegen.api.locking import lock_specs
+from pipegen.api.lock import check_specs, lock_specs
 from pipegen.comparing.comparison import compare
-from pipegen.comparing.revisions import RevisionError
-from pipegen.spec.bases.address import BaseProblem
+from pipegen.comparing.sides import RevisionError
+from pipegen.spec.bases.packages import BaseProblem
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import canonical, known_hashes, meaning, spec_hash
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from pipegen.compat import ImageDataGenerator
-from pipegen.compat.files import files_below, is_deep
+from pipegen.compat.frames import files_below, is_deep
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.data.shards.bitmap import BLOCK, Bitmap, BitmapWriter
+from pipegen.data.shards import BLOCK, Bitmap, BitmapWriter
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import pipegen
-from pipegen.data.left_out import left_out, warning_lines
+from pipegen.data.collect import left_out, warning_lines
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data, load
 

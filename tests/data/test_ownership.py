@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from pipegen.data.collect import collect
-from pipegen.data.remote.block_cache import BLOCK, BlockCache
-from pipegen.data.remote.blocks import Remote
+from pipegen.data.remote.block_cache import BLOCK, BlockCache, Remote
 from pipegen.data.remote.cache import RemoteCache
-from pipegen.json_lines import add_line, is_foreign
+from pipegen.files import add_line, is_foreign
 from pipegen.kept import MARKER, ForeignFolderError, claim, is_claimed, keep, make_folder
 from pipegen.spec.load import load
 

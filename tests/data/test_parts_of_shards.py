@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipegen.data.shards.manifest import ShardedManifest
-from pipegen.data.shards.splits import assign_shards
+from pipegen.data.shard_manifest import ShardedManifest
+from pipegen.data.shards import assign_shards
 from pipegen.ops.sources.listing.base import Listing, Parts
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.shards import Shards

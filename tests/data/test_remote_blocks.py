@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipegen.data.remote import block_cache, blocks
-from pipegen.data.remote.block_cache import BlockCache
-from pipegen.data.remote.blocks import DroppedError, Remote
+from pipegen.data.remote import block_cache
+from pipegen.data.remote.block_cache import BlockCache, DroppedError, Remote
 from pipegen.data.remote.cache import RemoteCache
-from pipegen.data.remote.mounting import RemoteMount
+from pipegen.data.remote.localise import RemoteMount
 from pipegen.errors import DataError, SpecError
+from pipegen.files import part_name
 from pipegen.phases.compilation import collect_data, inspect, load
-from pipegen.whole_files import part_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +52,7 @@ class Counting:
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An empty file system in memory, of blocks of a kilobyte."""
     monkeypatch.setattr(block_cache, "BLOCK", 1024)
-    monkeypatch.setattr(blocks, "WAITS", 0.0)
+    monkeypatch.setattr(block_cache, "WAITS", 0.0)
     fs = fsspec.filesystem("memory")
     for _ in range(2):
         fs.store.clear()
@@ -232,8 +231,7 @@ def test_findings_name_addresses(memory: Any, tmp_path: Path, path: str, size: s
 
 def test_a_source_says_what_it_can() -> None:
     from pipegen.ops.registry import sources
-    from pipegen.spec.address import Address
-    from pipegen.spec.addresses import fetched
+    from pipegen.spec.addresses import Address, fetched
     from pipegen.spec.models import Runtime
 
     gs, s3 = Address.of("gs://bucket/x"), Address.of("s3://bucket/x")

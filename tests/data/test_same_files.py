@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipegen.data import same_files as module
+from pipegen.data import content as module
+from pipegen.data.content import same_files
 from pipegen.data.manifest import Manifest
-from pipegen.data.same_files import same_files
 from pipegen.ops.sources.listing.base import Listing
 
 CONTENTS = {"a": b"one", "b": b"two", "c": b"one", "d": b"three", "e": b"two", "f": b"one"}

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipegen.data import shards as record_ids
+from pipegen.data import shards as shard_splits
 from pipegen.data.fingerprint import example_ids
-from pipegen.data.shards import ids as record_ids
-from pipegen.data.shards import splits as shard_splits
-from pipegen.data.shards.ids import mix64, shard_bases
-from pipegen.data.shards.manifest import ShardedManifest
-from pipegen.data.shards.splits import assign_shards
+from pipegen.data.shard_manifest import ShardedManifest
+from pipegen.data.shards import assign_shards, mix64, shard_bases
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.reader import Reader

@@ -12,8 +12,7 @@ from pipegen.ops.registry import transforms
 from pipegen.spec.compose import compose
 
 if TYPE_CHECKING:
-    from pipegen.diagnostics.advice import Advice
-    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.diagnostics.diagnostic import Advice, Diagnostic
 
 Path = tuple[str | int, ...]
 

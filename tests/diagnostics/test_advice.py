@@ -22,9 +22,8 @@ from spec_pages import PageFile, spec_page
 from test_pages import BY_NIGHT, findings
 
 import pipegen
-from pipegen.diagnostics.advice import Advice, write
 from pipegen.diagnostics.catalog import CODES
-from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Severity
+from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Severity, write
 from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.foreign import VAGUE, Row, every_row, plain
 from pipegen.ops.arguments.geometry import ConstantFill
@@ -46,8 +45,8 @@ HIDDEN = {("typo-remainder", "PG220"), ("typo-output", "PG105")}
 """A second mistake of a golden case, which only shows once the first is mended."""
 ELSEWHERE = {
     "data/shares.py": "hosts and replicas that share a last batch unevenly; test_launchers.py follows it",
-    "data/shards/splits.py": "more records than any source has; test_sharded_pipeline.py follows it",
-    "diagnostics/advice.py": "where the helper stands",
+    "data/shards.py": "more records than any source has; test_sharded_pipeline.py follows it",
+    "diagnostics/diagnostic.py": "where the helper stands",
     "phases/memory.py": "more memory than there is; test_expected_memory.py follows it",
 }
 """Files whose advice no spec alone can bring about."""
@@ -121,7 +120,7 @@ def test_the_advice_of_the_golden_files(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_advice_of_the_pages(whole: bool, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pages have data beside their specs, so that what listing says is followed, too."""
     wrong, tmp_path = [], tmp_path_factory.mktemp("pages")  # which stays until the batches below have been run
-    monkeypatch.setattr("pipegen.data.remote.blocks.WAITS", 0.0)
+    monkeypatch.setattr("pipegen.data.remote.block_cache.WAITS", 0.0)
     for code in (c for c in CODES if c not in ("PG406", "PG414", "PG241") and (whole or c not in BY_NIGHT)):
         told = spec_page(code)
         tree = None if told.raw or told.absent else compose(told.bad, "spec.yaml", Diagnostics())
@@ -645,7 +644,7 @@ def test_lines_to_paste_are_advice_and_not_just_text() -> None:
     loose = []
     for path in sorted(ROOT.rglob("*.py")):
         where = path.relative_to(ROOT).as_posix()
-        if where.split("/")[0] in ("migrate", "compat", "cli", "backend") or where in ("ops/lowering/library.py", "phases/run_record.py"):
+        if where.split("/")[0] in ("migrate", "compat", "cli", "backend") or where in ("ops/lowering/library.py", "phases/state.py"):
             continue  # those speak of Python code, of the command line, and of data while it is read
         code = path.read_text(encoding="utf-8")
         if not re.search(r"""\b(write|add|put)[\s"'bfru\\]*`""", code, re.IGNORECASE):

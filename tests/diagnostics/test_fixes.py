@@ -7,9 +7,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Span
+from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Offsets, Span, split_lines
 from pipegen.diagnostics.fixes import apply_fixes
-from pipegen.diagnostics.lines import Offsets, split_lines
 
 
 def fix(*edits: tuple[int, int, int, int, str], file: str = "f") -> Fix:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from following import followed
 
-from pipegen.diagnostics.advice import Advice
-from pipegen.diagnostics.diagnostic import Diagnostic, Severity
+from pipegen.diagnostics.diagnostic import Advice, Diagnostic, Severity
 from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.foreign import every_row, plain
 from pipegen.phases.compilation import inspect

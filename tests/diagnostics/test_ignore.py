@@ -6,8 +6,7 @@ import pytest
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Label, Severity, Span
-from pipegen.diagnostics.fixes import apply_fixes
-from pipegen.diagnostics.ignore import suppressed
+from pipegen.diagnostics.fixes import apply_fixes, suppressed
 
 
 def at(line: int, code: str = "PG503", file: str = "f", severity: Severity | None = None) -> Diagnostic:

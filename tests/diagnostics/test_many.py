@@ -11,8 +11,8 @@ from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
 from pipegen.diagnostics.machine import render_json
 from pipegen.diagnostics.suggest import closest
 from pipegen.diagnostics.text import render_text
+from pipegen.spec.expect import one_of
 from pipegen.spec.load import load
-from pipegen.spec.words import one_of
 
 
 def test_people_see_the_gravest_in_order_and_machines_see_all() -> None:

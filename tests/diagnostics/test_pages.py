@@ -16,20 +16,17 @@ import pytest
 from record_files import write_described
 from spec_pages import RECORDS, PageFile, SpecPage, spec_page
 
-from pipegen.api.lock_check import check_specs
-from pipegen.api.locking import lock_specs
-from pipegen.cache.room import claim_disk
-from pipegen.data.collect import collect
-from pipegen.data.left_out import warning_lines
+from pipegen.api.lock import check_specs, lock_specs
+from pipegen.cache.folder import claim_disk
+from pipegen.data.collect import collect, warning_lines
 from pipegen.data.testing import choose
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import bind, claim_cache, collect_data, compile_plans, inspect, optimise
 from pipegen.phases.data_tests import begin, run_cheap, run_on_files
-from pipegen.phases.ejection import ejection_findings, given_data
 from pipegen.phases.functions import with_functions
-from pipegen.phases.layered import before_layer, layer_config
+from pipegen.phases.layered import before_layer, ejection_findings, given_data, layer_config
 from pipegen.phases.memory import memory_findings
 from pipegen.plan.build import Builder
 from pipegen.plan.served import layered_plan, served_plan
@@ -253,7 +250,7 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
     if not told.files or spec is None:
         return result
     if code in LOOKING:
-        from pipegen.api.reporting import look
+        from pipegen.api.tasks import look
 
         return [*result, *look(spec).diagnostics]
     if code == "PG543":
@@ -322,7 +319,7 @@ def of_page(code: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     told = spec_page(code)
     monkeypatch.delenv("FLOWERS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
-    monkeypatch.setattr("pipegen.data.remote.blocks.WAITS", 0.0)
+    monkeypatch.setattr("pipegen.data.remote.block_cache.WAITS", 0.0)
     if code == "PG487":
         monkeypatch.setattr("pipegen.phases.service.LARGEST", 1000)
     (tmp_path / name).mkdir()

@@ -21,8 +21,8 @@ from pipegen.spec.spec_hash import spec_hash
 
 ROOT = Path(pipegen.__file__).parent
 MAKERS = {
-    "data/split_names.py _renamed": ["SUGGESTION"],
-    "diagnostics/ignore.py _removal": ["SAFE", "SAFE"],
+    "data/check.py _renamed": ["SUGGESTION"],
+    "diagnostics/fixes.py _removal": ["SAFE", "SAFE"],
     "spec/choices.py _hanging": ["SAFE"],
     "spec/choices.py _unknown": ["SUGGESTION"],
     "spec/choices.py _with_dashes": ["SAFE"],
@@ -40,7 +40,7 @@ MAKERS = {
     "spec/sections.py _odd_keys": ["SAFE"],
     "spec/sections.py _parts": ["certain"],
     "spec/split_sizes.py _fix": ["certain"],
-    "spec/substitute.py _renamed": ["SUGGESTION"],
+    "spec/params.py _renamed": ["SUGGESTION"],
     "spec/syntax.py _glued": ["SAFE"],
     "spec/translate.py entry_fix": ["SUGGESTION"],
     "spec/translate.py step_fix": ["SUGGESTION"],

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Edit, Fix, Label, Severity, Span
-from pipegen.diagnostics.snippet import display_width
-from pipegen.diagnostics.text import render_text, summary
+from pipegen.diagnostics.text import display_width, render_text, summary
 from pipegen.terminal import one_line
 
 SPEC = """\

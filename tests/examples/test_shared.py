@@ -15,8 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pipegen
-from pipegen.api.lock_check import check_specs
-from pipegen.api.locking import lock_specs
+from pipegen.api.lock import check_specs, lock_specs
 from pipegen.cli.commands import app
 from pipegen.diagnostics.diagnostic import Severity
 

@@ -15,15 +15,13 @@ import yaml
 from PIL import Image
 
 import pipegen
-from pipegen.api.lock_check import LockCheck, check_specs
-from pipegen.api.locking import lock_specs
+from pipegen.api.lock import LockCheck, check_specs, lock_specs
 from pipegen.cli.commands import app
 from pipegen.errors import SpecError
 from pipegen.locking import entries
-from pipegen.locking.functions import function_source
-from pipegen.locking.packages import distribution_of
+from pipegen.locking.functions import distribution_of, function_source
 from pipegen.phases.compilation import load
-from pipegen.spec.bases.address import PackageFile
+from pipegen.spec.bases.packages import PackageFile
 
 SPEC = """\
 pipegen: 1

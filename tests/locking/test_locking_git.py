@@ -13,12 +13,11 @@ import pytest
 import yaml
 from git_server import certificate, commit, git, served
 
-from pipegen.api.lock_check import check_specs
-from pipegen.api.locking import lock_specs
+from pipegen.api.lock import check_specs, lock_specs
 from pipegen.errors import SpecError
 from pipegen.locking import git as fetching
 from pipegen.phases.compilation import inspect
-from pipegen.spec.bases.address import BaseProblem, parse
+from pipegen.spec.bases.packages import BaseProblem, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TRAINS = """\
 import sys, time
 from types import SimpleNamespace
-from pipegen.wait_pipe import for_monitor
+from pipegen.waiting import for_monitor
 tell = for_monitor()
 train = SimpleNamespace(split="train", seconds=0.0, batches=0)
 for _ in range(40):

@@ -14,7 +14,7 @@ import pytest
 
 import pipegen
 from pipegen.monitor.pipe import WaitPipe
-from pipegen.wait_pipe import for_monitor
+from pipegen.waiting import for_monitor
 
 pytestmark = pytest.mark.tf
 
@@ -27,7 +27,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A pipeline of 16 batches, each of which takes a while to come."""
     from pipes import numbered
 
-    from pipegen.backend.datasets.iterators import BareIterator
+    from pipegen.backend.datasets.pipeline_dataset import BareIterator
 
     taken = BareIterator.__next__
 
@@ -59,7 +59,7 @@ def test_fit_is_watched_from_inside_and_outside(slow: Any, tmp_path: Path, monke
     told = for_monitor()
     assert told is not None
     monkeypatch.setattr(waiting, "WATCHERS", [*waiting.WATCHERS, told])
-    monkeypatch.setattr("pipegen.api.monitoring.WATCHERS", waiting.WATCHERS)
+    monkeypatch.setattr("pipegen.api.keras.WATCHERS", waiting.WATCHERS)
     watching = len(waiting.WATCHERS)
     monitor = pipegen.Monitor(tmp_path / "run.jsonl", tmp_path / "run.html", every=0.1)
     made = model()

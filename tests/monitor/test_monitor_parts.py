@@ -22,7 +22,7 @@ from pipegen.monitor.series import Series, curves
 from pipegen.monitor.summary import Summary
 from pipegen.monitor.units import duration, size
 from pipegen.monitor.watch import merged
-from pipegen.wait_pipe import VARIABLE, Wait, Waits, for_monitor
+from pipegen.waiting import VARIABLE, Wait, Waits, for_monitor
 
 BURN = "import time\nt = time.process_time()\nwhile time.process_time() - t < {}: pass"
 

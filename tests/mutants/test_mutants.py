@@ -80,7 +80,7 @@ def test_a_sample_is_stable_and_takes_folders_by_turns(tmp_path: Path) -> None:
     moved = mutants_of(before[0].path, tmp_path)
     assert [m.rank(0) for m in moved] == [m.rank(0) for m in before], "lines above change no order"
     assert [m.rank(0) for m in moved] != [m.rank(1) for m in before]
-    twice = mutants_of(Path("pipegen/plan/exactness.py"), ROOT)
+    twice = mutants_of(Path("pipegen/plan/followers.py"), ROOT)
     assert len({m.rank(0) for m in twice}) == len(twice), "numbers that stand twice in a function have places of their own"
     found = run.sample(ROOT, ["pipegen/plan", "pipegen/passes"], 0, 2)
     assert [m.path.parts[1] for m in found] == ["plan", "passes"] * 2

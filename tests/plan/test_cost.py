@@ -11,9 +11,18 @@ from golden import check
 from planning import built, compiled, load_spec
 
 from pipegen.phases.machine import circumstances
-from pipegen.plan.cost import ASSUMED_FILE, ASSUMED_VALUES, HANDED_OVER, Circumstances, PlanCost, example_bytes, plan_cost
+from pipegen.plan.cost import (
+    ASSUMED_FILE,
+    ASSUMED_VALUES,
+    HANDED_OVER,
+    Circumstances,
+    PlanCost,
+    cost_json,
+    example_bytes,
+    plan_cost,
+    render_cost,
+)
 from pipegen.plan.nodes import Cache, Element, Kernel, Prefetch, Read
-from pipegen.plan.render_cost import cost_json, render_cost
 from pipegen.spec.units import parse_bytes
 from pipegen.types import ElementType, FeatureType
 from pipegen.views.explanation import explain_json, explain_text

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from planning import compiled, interpret, load_spec, photos, records, run_plan
 
-from pipegen.cli.reference.op_docs import family
+from pipegen.cli.reference.ops import family
 from pipegen.ops.base import require_image
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities, uses
 from pipegen.plan.check import check
@@ -96,7 +96,7 @@ class RandomRoll(RollingTransform):
 def roll_params(stage: Roll, features: Features) -> Params:
     import tensorflow as tf
 
-    from pipegen.backend.index.uses import acts, own_draws, step_of
+    from pipegen.backend.index.draws import acts, own_draws, step_of
 
     draws = features["@draws"]
     total = tf.zeros_like(draws[:, 0], tf.int32)

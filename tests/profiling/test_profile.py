@@ -14,7 +14,7 @@ import pytest
 from my_pkg import slow
 
 import pipegen
-from pipegen.physical.scopes import called, scopes
+from pipegen.physical.facts import called, scopes
 from pipegen.plan.cost import Circumstances
 from pipegen.profiling.fitting import fitted_factors
 from pipegen.profiling.others import Usage

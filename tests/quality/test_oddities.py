@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipegen.quality.oddities import Classes
+from pipegen.quality.survey import Classes
 
 
 @pytest.mark.parametrize(

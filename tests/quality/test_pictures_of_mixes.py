@@ -9,7 +9,7 @@ from PIL import Image
 
 import pipegen
 from pipegen.phases.compilation import collect_data
-from pipegen.quality.pictures import Pictures
+from pipegen.quality.looks import Pictures
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from quality_pictures import encoded, photos, put
 from typer.testing import CliRunner
 
 import pipegen
-from pipegen.api.reporting import DataReport
+from pipegen.api.tasks import DataReport
 from pipegen.cli.commands import app
 from pipegen.errors import SpecError
 
@@ -254,7 +254,7 @@ def test_machines_get_every_pair_and_people_the_first_of_them(tmp_path: Path, mo
 
 
 def test_the_document_names_every_record_that_is_odd(seen: DataReport) -> None:
-    from pipegen.quality.findings import in_full
+    from pipegen.quality.survey import in_full
 
     found = json.loads(json.dumps(in_full(seen.survey)))
     assert {one["name"] for one in found["odd"]} >= {"dark", "bright", "flat"}

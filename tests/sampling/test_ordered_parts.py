@@ -26,8 +26,8 @@ def drawn(weights: list[list[float]], shares: list[float], epochs: int) -> list[
     from pipegen.backend.index.interleaving import Counts, MixedOrder
     from pipegen.backend.index.order import Order
     from pipegen.backend.reading.sampled import PacedTensors
-    from pipegen.data.mix.counts import mixture
-    from pipegen.data.sampling.easiest import easiest_first, paced
+    from pipegen.data.mix_counts import mixture
+    from pipegen.data.sampling import easiest_first, paced
 
     made = mixture(EPOCH, weights)
     easiest = easiest_first(np.arange(SIZE) * 7 % SIZE, np.arange(SIZE, dtype=np.uint64), shares, SIZE, 3)

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.data.sampling.easiest import easiest_first
-from pipegen.data.sampling.factors import balanced, repeated, weighted
-from pipegen.data.sampling.rounding import UNIT
+from pipegen.data.epochs import UNIT
+from pipegen.data.sampling import balanced, easiest_first, repeated, weighted
 from tests.sampling.counting import groups_of_slots
 
 pytestmark = pytest.mark.tf

@@ -92,7 +92,7 @@ def test_examples_are_mixed_with_those_that_an_epoch_has(photo_folder: Path) -> 
 def test_the_plan_as_written_gives_the_same_examples(pipe: Any) -> None:
     """Without a pass, an epoch is named in stored order, held and put into its order."""
     from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
-    from pipegen.physical.position import Position
+    from pipegen.physical.extent import Position
 
     written = pipe._engine.executor_of(pipe._plans["train"], "train")
     same(batches(fixed_dataset(written, Position(2))), batches(pipe.dataset("train", epoch=2)))

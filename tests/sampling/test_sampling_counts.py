@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.data.sampling.easiest import easiest_first
-from pipegen.data.sampling.factors import balanced, repeated, weighted
-from pipegen.data.sampling.rounding import UNIT, settled
+from pipegen.data.epochs import UNIT, settled
+from pipegen.data.sampling import balanced, easiest_first, repeated, weighted
 from tests.sampling.counting import groups_of_slots
 
 Labels = st.lists(st.integers(0, 6), min_size=1, max_size=150).map(lambda v: np.array(v))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipegen.comparing.sections import section_changes
+from pipegen.comparing.changes import section_changes
 from pipegen.phases.compilation import inspect, load
 from pipegen.spec.spec_hash import meaning, spec_hash
 

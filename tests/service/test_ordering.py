@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from pipegen.backend.service.ordering import Arrivals, Fed, Unusable
-from pipegen.physical.position import Position
+from pipegen.backend.service.feed import Arrivals, Fed, Unusable
+from pipegen.physical.extent import Position
 
 STEPS = 10
 

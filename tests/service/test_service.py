@@ -96,7 +96,7 @@ def test_servers_say_that_they_are_ready_and_stop_when_told(fleet: Fleet) -> Non
 
 
 def test_bench_tells_what_workers_made(photos: Path, fleet: Fleet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from pipegen.cli.measure import measure
+    from pipegen.cli.bench import measure
 
     pipe = pipeline(photos, fleet.runtime())
     figures = measure(pipe, "train", 16, lambda _: None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR, compose, decode
-from pipegen.spec.writing import to_yaml
+from pipegen.spec.runtime_fix import to_yaml
 
 
 def run(text: str) -> tuple[object, list[str], Diagnostics]:

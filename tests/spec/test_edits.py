@@ -11,7 +11,7 @@ import pytest
 import yaml
 from spec_helpers import codes, fixed, marked, only
 
-from pipegen.cli.resolved import resolved_json, resolved_yaml
+from pipegen.cli.show import resolved_json, resolved_yaml
 from pipegen.phases.specs import Spec
 from pipegen.spec.json_schema import json_schema
 from pipegen.spec.load import Loaded, load

@@ -17,12 +17,10 @@ from pipegen.errors import StateError
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import transforms
 from pipegen.phases.state import make_state, position_from
-from pipegen.physical.extent import Extent
-from pipegen.physical.position import Position
-from pipegen.spec.effects import effects
+from pipegen.physical.extent import Extent, Position
 from pipegen.spec.load import load
 from pipegen.spec.models import PipelineSpec
-from pipegen.spec.spec_hash import explain_difference, known_hashes, meaning, spec_hash
+from pipegen.spec.spec_hash import effects, explain_difference, known_hashes, meaning, spec_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from spec_helpers import codes, read
 
 from pipegen.ops.kinds.registry import kinds
 from pipegen.ops.registry import sources
-from pipegen.spec.reserved import KEYS, KINDS, SOURCES
+from pipegen.spec.steps import KEYS, KINDS, SOURCES
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipegen.diagnostics.diagnostic import Diagnostics
-from pipegen.spec.compose import compose
-from pipegen.spec.scalars import needs_quotes, quoted, resolve
+from pipegen.spec.compose import compose, needs_quotes, quoted, resolve
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 from spec_helpers import codes, only
 
-from pipegen.data.missing import missing_data
-from pipegen.diagnostics.machine import render_github
-from pipegen.diagnostics.sarif import render_sarif
+from pipegen.data.ownership import missing_data
+from pipegen.diagnostics.machine import render_github, render_sarif
 from pipegen.diagnostics.text import render_text
 from pipegen.phases.compilation import inspect
-from pipegen.spec.bases.address import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.bases.lock_file import digest, find_lock
+from pipegen.spec.bases.packages import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.load import Loaded, load
 from pipegen.spec.spec_hash import spec_hash
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spec_helpers import HEAD, read
 
-from pipegen.cli.resolved import _leaves, _Origins, plain_spec, resolved_json, resolved_yaml
+from pipegen.cli.show import _leaves, _Origins, plain_spec, resolved_json, resolved_yaml
 from pipegen.ops.arguments.magnitudes import Magnitude, canonical_magnitude, factor_range, has_type, symmetric_range
 from pipegen.ops.registry import transforms
 from pipegen.phases.specs import Spec

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from pipegen.cli.resolved import resolved_json, resolved_yaml
+from pipegen.cli.show import resolved_json, resolved_yaml
 from pipegen.comparing.locks import meaning_changes
 from pipegen.phases.compilation import inspect
 from pipegen.spec.models import Stretch

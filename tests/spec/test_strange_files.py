@@ -13,8 +13,7 @@ import pytest
 from spec_helpers import codes, only, read
 
 from pipegen.data.collect import collect
-from pipegen.diagnostics.machine import render_github, render_json
-from pipegen.diagnostics.sarif import render_sarif
+from pipegen.diagnostics.machine import render_github, render_json, render_sarif
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import inspect
@@ -187,7 +186,7 @@ def test_the_spec_itself_is_read_up_to_a_size() -> None:
 
 
 def test_specs_found_in_a_folder_are_regular_files(here: Path) -> None:
-    from pipegen.cli.files import spec_files
+    from pipegen.cli.common import spec_files
 
     (here / "a.pipegen.yaml").write_text(SPEC)
     (here / "c.pipegen.yaml").symlink_to("gone")

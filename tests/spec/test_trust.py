@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import datatests, sources, transforms
 from pipegen.ops.sources.tables.sql_address import _ADDRESS, ARGUMENTS, unsafe
-from pipegen.spec.address import KNOWN, OBJECT_STORES
+from pipegen.spec.addresses import KNOWN, OBJECT_STORES
 from pipegen.spec.allowed import Allowed
 from pipegen.spec.load import Loaded, load
 from pipegen.spec.models import PipelineSpec

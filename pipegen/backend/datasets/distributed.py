@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets.derived import DerivedDataset
-from pipegen.backend.datasets.own_loops import HandedOver, OwnLoop, ahead
+from pipegen.backend.datasets.arrays import HandedOver, OwnLoop, ahead
+from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
 from pipegen.backend.datasets.sharing import builds_model, fits
-from pipegen.data.sampling.choice import examples_of_epoch
+from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import rows_of, unequal_parts
-from pipegen.log import log
-from pipegen.physical.position import FIRST
-from pipegen.untraced import untraced
+from pipegen.lazy import untraced
+from pipegen.physical.extent import FIRST
+from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
-    from pipegen.backend.datasets.own_loops import Handed
+    from pipegen.backend.datasets.arrays import Handed
 
 
 @untraced

@@ -6,26 +6,26 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakValueDictionary
 
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset, training_dataset
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.requested import RequestedBatches
-from pipegen.backend.datasets.shared import Shared
 from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
-from pipegen.backend.reading.cache import MemoryCache
-from pipegen.backend.reading.guard import Quarantine
+from pipegen.backend.reading.caches import MemoryCache
+from pipegen.backend.reading.damage import Quarantine
 from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
-from pipegen.backend.service.ordering import Fed
+from pipegen.backend.service.feed import Fed
+from pipegen.cache.folder import cache_folder, unusable
 from pipegen.cache.key import cache_key, describe_cache
-from pipegen.cache.room import cache_folder, unusable
 from pipegen.cache.store import open_store
-from pipegen.data.buckets import epoch_counts, in_buckets
-from pipegen.data.sampling.choice import epochs_of
+from pipegen.data.sampling import epochs_of
 from pipegen.data.shares import last_batch
+from pipegen.data.sides import epoch_counts, in_buckets
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import DataError, SpecError
@@ -36,8 +36,7 @@ from pipegen.phases.hosts import check_given_share, check_rest, check_share, res
 from pipegen.physical.decide import last_mixing
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
-from pipegen.wait_pipe import for_monitor
-from pipegen.waiting import WATCHERS
+from pipegen.waiting import WATCHERS, for_monitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -48,8 +47,29 @@ if TYPE_CHECKING:
     from pipegen.backend.service.feed import Feed
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
-    from pipegen.physical.position import Position
+    from pipegen.physical.extent import Position
     from pipegen.plan.nodes import Plan
+
+
+class Shared:
+    """Is given to the engine of each stage of a training.
+
+    A cache in memory lives as long as the executor of a stage holds it, so that what only stages that are over need makes room.
+    """
+
+    def __init__(self) -> None:
+        with tf.init_scope():
+            self.progress = Progress(None)
+        self.stores: dict[str, Store] = {}
+        self._caches: WeakValueDictionary[tuple[str, ...], MemoryCache] = WeakValueDictionary()
+
+    def cache(self, key: tuple[str, ...], make: Callable[[], MemoryCache]) -> MemoryCache:
+        """Returns the cache of a key, made where no stage has it."""
+        found = self._caches.get(key)
+        if found is None:
+            found = self._caches[key] = make()
+        return found
+
 
 _monitor = for_monitor()
 if _monitor is not None:

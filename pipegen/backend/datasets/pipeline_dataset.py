@@ -1,29 +1,327 @@
-"""The datasets that users hold: of known length, with the epoch rule, and with errors that name files."""
+"""The datasets that users hold, their iterators and what is built on them: errors name files, and waits are counted."""
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets.derived import DerivedDataset, Explains
-from pipegen.backend.datasets.iterators import BareIterator, CountingIterator, EpochIterator, MovableIterator
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.sharing import Handed
+from pipegen.backend.process.devices import InTurn, Once, variable
 from pipegen.backend.process.graphs import plain, plain_map
-from pipegen.backend.process.once import Once
+from pipegen.diagnostics.foreign import member
+from pipegen.errors import StateError
+from pipegen.lazy import untraced
 from pipegen.ops.families.mixing import GROUP
+from pipegen.page import box, notebook_table
+from pipegen.physical.extent import FIRST, Position
 from pipegen.physical.nodes import FIXED, TRAINING
-from pipegen.physical.position import FIRST, Position
-from pipegen.untraced import untraced
+from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
     from pipegen.backend.service.feed import Feed
     from pipegen.physical.nodes import Form
+
+
+FAILURES = (tf.errors.OpError, UnicodeDecodeError)
+"""What TensorFlow raises where a batch fails: the second where its message quotes bytes of a damaged record."""
+
+
+class BareIterator(Iterator[Any]):
+    """TensorFlow's iterator over a dataset of dense tensors, without its Python class, which costs a third of a millisecond a batch."""
+
+    def __init__(self, dataset: tf.data.Dataset) -> None:
+        specs = tf.nest.flatten(dataset.element_spec)
+        self._types: dict[str, Any] = {"output_types": [t.dtype for t in specs], "output_shapes": [t.shape for t in specs]}
+        self._packed = _packer(tf.nest.pack_sequence_as(dataset.element_spec, range(len(specs))))
+        with tf.device("CPU:0"):
+            self._resource = tf.raw_ops.AnonymousIteratorV3(**self._types)
+            tf.raw_ops.MakeIterator(dataset=tf.data.experimental.to_variant(dataset), iterator=self._resource)
+
+    def __next__(self) -> Any:
+        try:
+            return self._packed(tf.raw_ops.IteratorGetNext(iterator=self._resource, **self._types))
+        except tf.errors.OutOfRangeError:
+            raise StopIteration from None
+
+
+class MovableIterator(BareIterator):
+    """Runs epochs from wherever it is moved to, one after another, in one graph: what TensorFlow optimised for one serves for all.
+
+    Args:
+        endless: Makes the dataset, which repeats, of what enters: an epoch, its first step, and where its steps are counted from.
+    """
+
+    def __init__(self, endless: Callable[[tf.data.Dataset], tf.data.Dataset]) -> None:
+        self._start = start = variable([0, 0, 0, 0], tf.int64, "pipegen_from")
+
+        def entering(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            at = start.read_value()
+            return at[0], at[1], at[2:]
+
+        self._dataset = endless(plain_map(tf.data.Dataset.from_tensors(0), entering))
+        super().__init__(self._dataset)
+
+    def move(self, at: Position) -> None:
+        """Lets it begin at a position; only between two epochs."""
+        self._start.assign(at)
+
+
+def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
+    """Returns a function that arranges a flat list like the structure `places`, whose leaves are positions in the list."""
+    if isinstance(places, dict):
+        parts = {key: _packer(place) for key, place in places.items()}
+        return lambda flat: {key: part(flat) for key, part in parts.items()}
+    if isinstance(places, (tuple, list)):
+        listed = [_packer(place) for place in places]
+        return lambda flat: tuple(part(flat) for part in listed)
+    return lambda flat: flat[places]
+
+
+class TranslatingIterator(InTurn):
+    """Hands over elements of a dataset, measures how long that takes, and puts a failure in our words."""
+
+    def __init__(self, dataset: Any) -> None:
+        super().__init__()
+        self._dataset = dataset
+
+    def __next__(self) -> Any:
+        start = time.perf_counter()
+        batch = super().__next__()
+        self._dataset._pipegen_waiting.add(time.perf_counter() - start, batch)
+        return batch
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of an element."""
+        return self._dataset.element_spec
+
+    def _take_uncounted(self, elements: Iterator[Any]) -> Any:
+        try:
+            return next(elements)
+        except FAILURES as error:
+            raise self._dataset._pipegen_translate(error, None) from None
+
+
+class EpochIterator(TranslatingIterator):
+    """Hands over one epoch, or what is left of it; its batches say themselves which step they are.
+
+    TensorFlow's iterator is lent by the dataset, and goes back at the end of the epoch.
+    """
+
+    def __init__(self, dataset: PipelineDataset) -> None:
+        super().__init__(dataset)
+        dataset._pipegen_check()
+        self._inner: BareIterator | None = dataset._pipegen_lend()
+        self._at: Position | None = None
+        """What comes next; not known before the first batch."""
+        self._in_graphs: Iterator[Any] | None = None
+        """TensorFlow's own iterator, once a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
+
+    def _take(self) -> Any:
+        if not tf.executing_eagerly():
+            self._move_into_graphs()
+        if self._in_graphs is not None:
+            return self._take_uncounted(self._in_graphs)
+        if self._inner is None:
+            raise StopIteration
+        if self._at is None:
+            self._begin(self._inner)
+        assert self._at is not None  # noqa: S101 - it has begun
+        at = self._at
+        try:
+            epoch, step, batch = next(self._inner)
+        except StopIteration:
+            self._inner = None
+            raise
+        except FAILURES as error:
+            if not self._go_on(at):
+                self._inner = None
+            raise self._dataset._pipegen_translate(error, at) from None
+        if not self._go_on(at._replace(epoch=int(epoch), step=int(step))):
+            self._dataset._pipegen_take_back(self._inner)
+            self._inner = None
+        return batch
+
+    def _begin(self, lent: BareIterator) -> None:
+        """Reads where the epoch begins, as the graph is about to do."""
+        if self._dataset._pipegen_begin is not None:
+            self._dataset._pipegen_begin()
+        self._at = self._dataset._pipegen_first()
+        other = self._dataset._pipegen_for(self._at)
+        if other is not self._dataset:
+            self._dataset._pipegen_take_back(lent)
+            self._dataset, self._inner = other, other._pipegen_lend()
+
+    @property
+    def is_over(self) -> bool:
+        """Returns whether the last batch has been handed over."""
+        return self._inner is None and self._in_graphs is None
+
+    def _move_into_graphs(self) -> None:
+        """Goes over to an iterator that ends by itself.
+
+        Raises:
+            RuntimeError: If batches were taken before.
+        """
+        if self._in_graphs is not None:
+            return
+        if self._at is not None or self._inner is None:
+            raise RuntimeError("this iterator has begun outside of `tf.function`, and cannot go on inside; take another one, by `iter`")
+        with tf.init_scope():
+            self._in_graphs = iter(self._dataset._pipegen_for(self._dataset._pipegen_first())._pipegen_plain)
+        self._dataset._pipegen_take_back(self._inner)
+        self._inner = None
+
+    def _go_on(self, at: Position) -> bool:
+        """Notes the batch at a position; returns whether another one follows in the epoch."""
+        self._at = self._dataset._pipegen_after(at)
+        return self._at.epoch == at.epoch
+
+
+class CountingIterator(TranslatingIterator):
+    """Hands over the batches of one epoch or of several as they come: their steps are counted here."""
+
+    def __init__(self, dataset: PipelineDataset, batches: tf.data.Dataset) -> None:
+        super().__init__(dataset)
+        self._at: Position | None = None
+        self._inner = iter(batches)
+        self._counts = True
+        """Until a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
+
+    def _take(self) -> Any:
+        if not tf.executing_eagerly():
+            self._counts = False
+            if self._dataset._pipegen_commit is not None:
+                raise RuntimeError("with `prefetch: {device: …}`, batches are taken outside of `tf.function`, and handed to it")
+        if not self._counts:
+            return self._take_uncounted(self._inner)
+        if self._at is None:  # read when the first batch of an epoch is asked for, as the graph does
+            self._dataset._pipegen_check()
+            self._at = self._dataset._pipegen_first()
+            if self._dataset._pipegen_for(self._at) is not self._dataset:
+                raise StateError("training was moved to batches of another size since this iterator was made; take another one, by `iter`")
+        at = self._at
+        try:
+            batch = next(self._inner)
+        except FAILURES as error:
+            raise self._dataset._pipegen_translate(error, at) from None
+        commit = self._dataset._pipegen_commit
+        if commit is not None:
+            commit(at)
+        follows = self._dataset._pipegen_after(at)
+        self._at = follows if follows.epoch == at.epoch else None
+        return batch
+
+
+Translate = Callable[[Exception, "Position | None"], Exception]
+"""From an error, and where its batch stands, if that is known, to the error that a user should see."""
+
+
+@untraced
+class Explains(tf.data.Dataset):
+    """Explains the errors of what `fit` itself derives: it repeats on request, maps and prefetches for `class_weight`.
+
+    Behind other transformations the error is TensorFlow's, and holds ours.
+    """
+
+    _pipegen_translate: Translate
+    _pipegen_waiting: Waiting
+    _pipegen_check: Callable[[], None]
+    _pipegen_handed: Handed
+
+    if not TYPE_CHECKING:  # a type checker that sees it takes every attribute for one that is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Names what the pipeline has, where code asks its dataset for a member of another library's, such as `class_names`."""
+            meant = "" if name.startswith("_") else member(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self)
+
+    def _pipegen_source(self) -> tf.data.Dataset:
+        """Returns what to build on: of a length that is not asserted, since the first epoch after a resume is shorter."""
+        raise NotImplementedError
+
+    def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
+        """As `tf.data.Dataset.repeat`; runs on through the epochs."""
+        return DerivedDataset(self._pipegen_source().repeat(*args, **options), self)
+
+    def map(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.map`."""
+        return DerivedDataset(self._pipegen_source().map(*args, **options), self, self.cardinality())
+
+    def prefetch(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.prefetch`."""
+        return DerivedDataset(self._pipegen_source().prefetch(*args, **options), self, self.cardinality())
+
+    def take(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.take`."""
+        length = super().take(*args, **options).cardinality()
+        return DerivedDataset(self._pipegen_source().take(*args, **options), self, length)
+
+    def skip(self, *args: Any, **options: Any) -> DerivedDataset:
+        """As `tf.data.Dataset.skip`."""
+        length = super().skip(*args, **options).cardinality()
+        return DerivedDataset(self._pipegen_source().skip(*args, **options), self, length)
+
+
+@untraced
+class DerivedDataset(Explains):
+    """A dataset built on one of ours: it runs as TensorFlow made it, and its errors are put in our words."""
+
+    def __init__(self, inner: tf.data.Dataset, source: Explains, length: tf.Tensor | None = None) -> None:
+        self._pipegen_inner = inner
+        self._pipegen_length = inner.cardinality() if length is None else length
+        self._pipegen_translate, self._pipegen_waiting = source._pipegen_translate, source._pipegen_waiting
+        self._pipegen_check, self._pipegen_handed = source._pipegen_check, source._pipegen_handed
+        super().__init__(inner._variant_tensor)
+
+    @property
+    def _variant_tensor(self) -> tf.Tensor:
+        """Returns the tensor that derived datasets are built on."""
+        self._pipegen_handed.check()
+        return self._variant_tensor_attr
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._pipegen_inner]
+
+    def _pipegen_source(self) -> tf.data.Dataset:
+        return self._pipegen_inner
+
+    def cardinality(self) -> tf.Tensor:
+        """Elements from the first to the last, int64; negative when there is no end or it is not known."""
+        return self._pipegen_length
+
+    def __len__(self) -> int:
+        length = int(self._pipegen_length)
+        if length < 0:
+            raise TypeError("this dataset has no length: it is repeated, or has no known end")
+        return length
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and dtypes of an element."""
+        return self._pipegen_inner.element_spec
+
+    def __iter__(self) -> Iterator[Any]:
+        if not tf.executing_eagerly():
+            return super().__iter__()
+        return _DerivedIterator(self)
+
+
+class _DerivedIterator(TranslatingIterator):
+    def __init__(self, dataset: DerivedDataset) -> None:
+        super().__init__(dataset)
+        dataset._pipegen_check()
+        self._inner = iter(dataset._pipegen_inner)
+
+    def _take(self) -> Any:
+        return self._take_uncounted(self._inner)
 
 
 @untraced
@@ -170,7 +468,6 @@ class PipelineDataset(Explains):
         return f"<{type(self).__name__}: {self._pipegen_steps} batches of {self.element_spec}>"
 
     def _repr_html_(self) -> str:
-        from pipegen.backend.datasets.batch_type import batches_html
 
         return batches_html(f"{self._pipegen_steps:,} batches", self.element_spec)
 
@@ -307,3 +604,36 @@ def _as_begun(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.T
 def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:
     """The batches as a dataset of known length."""
     return ds.apply(tf.data.experimental.assert_cardinality(steps)).with_options(ds.options())
+
+
+def describe(spec: Any) -> str:
+    """Describes tensor specs in words, nested as a batch is: `{picture: float32 64×224×224×3}`."""
+    if isinstance(spec, dict):
+        return "{" + ", ".join(f"{k}: {describe(v)}" for k, v in spec.items()) + "}"
+    if isinstance(spec, tuple):
+        return "(" + ", ".join(describe(v) for v in spec) + ")"
+    dims = "×".join("?" if d is None else str(d) for d in spec.shape)
+    return f"{spec.dtype.name} {dims}"
+
+
+def parts(spec: Any) -> list[tuple[str, Any]]:
+    """Names the parts of a batch: `x`, `y` and `sample_weight`."""
+    given = spec if isinstance(spec, tuple) else (spec,)
+    return list(zip(("x", "y", "sample_weight"), given, strict=False))
+
+
+def leaves(name: str, part: Any) -> Iterator[tuple[str, str]]:
+    """Yields a row for each tensor of a part, named as a model's inputs and outputs are."""
+    if isinstance(part, dict):
+        for key, inner in part.items():
+            yield from leaves(f"{name}: {key}", inner)
+    elif isinstance(part, tuple):
+        for number, inner in enumerate(part):
+            yield from leaves(f"{name}[{number}]", inner)
+    else:
+        yield name, describe(part)
+
+
+def batches_html(title: str, spec: Any) -> str:
+    """Returns a dataset as HTML for notebooks: what its batches hold."""
+    return box(title, "", notebook_table((), [row for name, part in parts(spec) for row in leaves(name, part)]))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.index.order import From
+from pipegen.backend.process.devices import variable
 from pipegen.backend.process.graphs import plain, plain_map
-from pipegen.backend.process.variables import variable
 from pipegen.errors import StateError
-from pipegen.physical.position import Position
+from pipegen.physical.extent import Position
 from pipegen.spec.models import ALWAYS, Stretch
 
 if TYPE_CHECKING:

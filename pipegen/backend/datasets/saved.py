@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.process.options import ANY_THREADS, options_elsewhere
+from pipegen.backend.process.devices import ANY_THREADS, options_elsewhere
 from pipegen.backend.reading.columns import columns_saved, paths_below
 from pipegen.backend.running.walk import Run
 from pipegen.errors import InternalError

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, reduce
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.index.threefry import threefry2x32, uniform
-from pipegen.backend.process.xla import compiled, vectors
+from pipegen.backend.process.graphs import compiled, vectors
+from pipegen.ops.families.policies import Policy
+from pipegen.ops.lowering.random import threefry2x32 as threefry2x32
 from pipegen.spec.steps import step_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.backend.reading.records import RecordTensors
+    from pipegen.ops.base import Transform
+    from pipegen.ops.lowering.random import Word
+    from pipegen.plan.nodes import Index
     from pipegen.plan.stages import StepRef
+
+
+def uniform(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tf.Tensor:
+    """float64 in [0, 1) with 53 random bits, one for each pair of key and counter words."""
+    x0, x1 = threefry2x32(key, counter)
+    high = tf.cast(tf.bitwise.right_shift(x0, tf.constant(5, tf.uint32)), tf.float64)
+    low = tf.cast(tf.bitwise.right_shift(x1, tf.constant(6, tf.uint32)), tf.float64)
+    return (high * 67108864.0 + low) * (1.0 / 9007199254740992.0)
 
 
 STANDS_IN = 1 << 31
@@ -95,3 +108,70 @@ def numbers_of(
     visit = threefry2x32((seed[0], seed[1]), (tf.cast(epoch, tf.uint32), occurrence))
     key = threefry2x32(visit, (id_low, id_high))
     return uniform((key[0][:, None], key[1][:, None]), (step, number))
+
+
+class Parted(Protocol):
+    """Knows the ids of records, and the part that each is of."""
+
+    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]: ...
+
+    def part_of(self, record: tf.Tensor) -> tf.Tensor: ...
+
+
+class MixedDraws(Draws):
+    """The draws of a plan of a mix: each part has its own ids of steps, and its own places in the vector."""
+
+    def __init__(self, seed: int, index: Index) -> None:
+        super().__init__(seed, (), scheduled=index.scheduled)
+        self.num_draws = index.width
+        self._steps: np.ndarray = np.zeros((len(index.parts), index.width), np.uint32)
+        self._numbers = self._steps.copy()
+        for i, part in enumerate(index.parts):
+            for ref in part.draws:
+                for number in range(ref.num_draws):
+                    self._steps[i, ref.start + number] = step_hash(ref.id)
+                    self._numbers[i, ref.start + number] = number
+
+    def _draw(self, records: Parted, record: tf.Tensor, epoch: tf.Tensor, occurrence: tf.Tensor, *, jit: bool) -> tf.Tensor:  # type: ignore[override]
+        part = records.part_of(record)
+        step, number = (tf.gather(tf.constant(table), part) for table in (self._steps, self._numbers))
+        return _part_cipher(jit)(tf.constant(self._seed, tf.uint32), step, number, epoch, *records.words(record), occurrence)
+
+
+@cache
+def _part_cipher(jit: bool) -> Callable[..., tf.Tensor]:
+    table, vector = [None, None], [None]
+    shapes = [(vector, tf.uint32), (table, tf.uint32), (table, tf.uint32), (vector, tf.int64), *[(vector, tf.uint32)] * 3]
+    signature = [tf.TensorSpec(shape, dtype) for shape, dtype in shapes]
+    return compiled(numbers_of, signature, jit=jit)
+
+
+F = TypeVar("F", bound="Transform")
+
+
+def own_draws(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
+    """The numbers of one step, without its gate: `(..., num_draws)`."""
+    return draws[..., ref.start : ref.start + ref.step.num_draws()]
+
+
+def step_of(ref: StepRef[F], draws: tf.Tensor) -> F:
+    """The step, its schedules read at the epoch, which is the last number of every example's vector where there are any.
+
+    A batch is of one epoch, so the first example speaks for all.
+    """
+    return ref.step.at(tf.reshape(draws[..., -1], [-1])[0]) if ref.step.schedules() else ref.step
+
+
+def acts(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
+    """Returns whether a conditional step acts on each example: bool `(...)`."""
+    reasons = []
+    if ref.gated:
+        share: tf.Tensor | float = getattr(step_of(ref, draws), "probability", 1.0)
+        reasons.append(draws[..., ref.start + ref.step.num_draws()] < share)
+    if ref.choice is not None:
+        policy = ref.choice.policy
+        if policy.conditional:
+            reasons.append(acts(policy, draws))
+        if ref.choice.number is not None:
+            reasons.append(step_of(policy.of(Policy), draws).chosen(own_draws(policy, draws), ref.choice.number))
+    return reduce(tf.logical_and, reasons)

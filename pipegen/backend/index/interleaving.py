@@ -1,6 +1,6 @@
 """The order of the training split of a mix: which part stands at each position of an epoch, and which of its examples.
 
-An epoch has an exact number of examples of each part (`data/mix/counts.py`), spread evenly over it. Positions are permuted within
+An epoch has an exact number of examples of each part (`data/mix_counts.py`), spread evenly over it. Positions are permuted within
 windows of `WINDOW`, so that parts do not fall in step with batches or with the blocks of hosts. The rank of a part's position among
 those of the part in the epoch, plus what the part had in all epochs before, is a place in an endless row of permutations of the part,
 its passes. All of it is a function of the epoch and the position, and takes the time of one look at each part.
@@ -20,7 +20,7 @@ from pipegen.backend.index.permuted import keys, permute
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.data.mix.counts import Mixture
+    from pipegen.data.mix_counts import Mixture
 
 WINDOW = 64
 """Positions that are permuted among themselves."""
@@ -62,7 +62,7 @@ class Counts:
 
 
 def _nested(total: tf.Tensor, shares: Sequence[int]) -> tf.Tensor:
-    """Whole numbers in the proportion of shares, part after part: int64 `(..., parts)` from `(..., 1)`; see `data/mix/counts.py`."""
+    """Whole numbers in the proportion of shares, part after part: int64 `(..., parts)` from `(..., 1)`; see `data/mix_counts.py`."""
     found, left = [], sum(shares)
     for share in shares:
         count = _scaled(total, share, left)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.index.order import START
-from pipegen.backend.index.uses import own_draws, step_of
 from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
 from pipegen.ops.lowering.linear import as_float32

@@ -7,8 +7,8 @@ from functools import cache, partial
 
 import tensorflow as tf
 
-from pipegen.backend.index.threefry import threefry2x32
-from pipegen.backend.process.xla import compiled, vectors
+from pipegen.backend.index.draws import threefry2x32
+from pipegen.backend.process.graphs import compiled, vectors
 
 _ORDER_DOMAIN = 0x6F726472
 """Separates the keys of the order from those of the draws."""

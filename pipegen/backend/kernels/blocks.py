@@ -1,20 +1,20 @@
-"""A batch worked off a few examples at a time, in one program that XLA compiles.
-
-What a filter has computed of a batch before its last phase is as large as the batch: 38 MB for 64 float images. The C library
-takes so large a block from the system each time, whose pages cost more than the filter. Of a few examples it stays in the
-processor's cache, and XLA uses its memory again from one block to the next.
-
-Where nothing is that large, the same programs on whole batches are faster: writing a block into its place in the batch
-keeps XLA from the fastest code for the last phase.
-"""
+"""Batches worked off in parts: a few examples at a time in one program, or one at a time under a branch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+
+from pipegen.backend.index.draws import acts
+from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from pipegen.backend.features import Features
+
 
 MAPPED = 1 << 25
 """Bytes from which on the C library of Linux asks the system for every block anew, whatever the program did before."""
@@ -82,3 +82,22 @@ def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor 
     _, done = tf.while_loop(lambda i, _: i < count, step, (tf.constant(0), begun), maximum_iterations=count)
     stacked = [tf.reshape(blocks.stack(), [count * size, *spec.shape[1:]]) for blocks, spec in zip(done, specs, strict=True)]
     return tf.nest.pack_sequence_as(structure, stacked)
+
+
+def apply_branch(stage: s.Branch, features: Features, kernel: Callable[[Features], Features]) -> None:
+    """Run a stage on one example, in place, if it acts on it.
+
+    Args:
+        stage: The branch.
+        features: The example, with `@draws` float64 `(d,)`.
+        kernel: The stage as a function of a batch of one.
+    """
+    name = stage.feature
+    image, draws = features[name], features["@draws"]
+
+    def work() -> tf.Tensor:
+        return kernel({name: image[None], "@draws": draws[None]})[name][0]
+
+    needed = reduce(tf.logical_or, (acts(ref, draws) for ref in stage.uses()))
+    features[name] = tf.cond(needed, work, lambda: tf.identity(image))
+    features[name].set_shape(image.shape)

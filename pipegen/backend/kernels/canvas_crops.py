@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.uses import own_draws, step_of
+from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.kernels.blocks import finished
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.backend.kernels.words import BYTES, as_words, planes, read_words

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -15,15 +17,27 @@ from pipegen.backend.features import Params
 from pipegen.backend.kernels.blocks import block_size, finished, in_blocks
 from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand, parameters
 from pipegen.backend.kernels.lower import run as run_stage
-from pipegen.backend.kernels.notice import say_compiling
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
-from pipegen.backend.process.xla import available, compiled
-from pipegen.log import log
+from pipegen.backend.process.graphs import available, compiled
+from pipegen.terminal import is_terminal, log, note
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.plan.nodes import Kernel
     from pipegen.types import ElementType
+
+
+_COMPILING = "compiling the pipeline; the first batch takes a few seconds"
+
+
+@cache
+def say_compiling() -> None:
+    """Says so once a process: to whoever logs what pipegen informs of, and else to a person at a terminal."""
+    if log.isEnabledFor(logging.INFO):
+        log.info(_COMPILING)
+    elif is_terminal(sys.stderr):
+        note(f"pipegen: {_COMPILING}")
+
 
 KernelFunction = Callable[["Features"], "Features"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.uses import own_draws, step_of
+from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.ops.families.crops import window_name
 from pipegen.plan import stages as s
 

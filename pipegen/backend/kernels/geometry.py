@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.uses import acts, own_draws, step_of
-from pipegen.backend.kernels.positions import (
+from pipegen.backend.index.draws import acts, own_draws, step_of
+from pipegen.backend.kernels.warp import (
     Size,
     around,
     fits_int32,
@@ -16,12 +16,16 @@ from pipegen.backend.kernels.positions import (
     fixed_matrix,
     locate,
     locate_lines,
+    mirror,
     outside,
     project,
+    read,
     sides,
     stays_near,
+    turn,
+    weigh_columns,
+    weigh_rows,
 )
-from pipegen.backend.kernels.warp import mirror, read, turn, weigh_columns, weigh_rows
 from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.lowering.linear import multiply
 

@@ -18,8 +18,8 @@ from math import prod
 
 import tensorflow as tf
 
-from pipegen.backend.process.variables import on_this_host, untouched
-from pipegen.backend.process.xla import compiled
+from pipegen.backend.process.devices import on_this_host, untouched
+from pipegen.backend.process.graphs import compiled
 from pipegen.plan.cost import LARGE
 
 

@@ -1,8 +1,19 @@
-"""Finds the devices that TensorFlow sees, and keeps it off those of another framework."""
+"""What belongs to this process: devices, variables, threads, and what happens once."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
 import tensorflow as tf
+
+from pipegen.lazy import untraced
+from pipegen.memory import ram_budget, threads
+
+if TYPE_CHECKING:
+    from pipegen.spec.models import Runtime
 
 
 def resolve_device(device: str) -> str:
@@ -34,3 +45,140 @@ def hide_accelerators() -> None:
         tf.config.set_visible_devices([], "GPU")
     except RuntimeError:
         return
+
+
+ANY_THREADS = -1
+"""Threads: as many as the machine has, whichever that is."""
+
+
+def make_options(runtime: Runtime) -> tf.data.Options:
+    """The options of every dataset that pipegen makes.
+
+    Auto-sharding is off because shards are part of the plan.
+    """
+    options = untuned()
+    options.deterministic = True
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    options.threading.private_threadpool_size = threads(runtime)
+    options.threading.max_intra_op_parallelism = 1
+    options.autotune.ram_budget = ram_budget(runtime)
+    return options
+
+
+def options_elsewhere(runtime: Runtime) -> tf.data.Options:
+    """The same for datasets that run on another machine, less what was measured on this one."""
+    options = make_options(runtime)
+    if runtime.threads == "auto":
+        options.threading.private_threadpool_size = 0
+    if runtime.ram_budget == "auto":
+        options.autotune.ram_budget = 0
+    return options
+
+
+def untuned() -> tf.data.Options:
+    """Returns options without TensorFlow's autotuning and rewriting, which find nothing to do: every number is in the plan.
+
+    To rewrite a graph, TensorFlow takes every function apart whenever an iterator is made, which takes seconds for a graph that was loaded.
+
+    The thread of autotuning sleeps for up to a minute at a time, and longer the longer an iterator lives. Where the iterator goes just
+    then, the thread may look whether it has ended before that is noted, and whoever lets the iterator go waits until it wakes up.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    return options
+
+
+T = TypeVar("T")
+
+
+def on_this_host(make: Callable[[], T]) -> T:
+    """Calls `make` eagerly, on the CPU, and outside any distribution strategy.
+
+    Under the scope of a strategy a variable would become one for each replica, and inside a function a part of its graph.
+    Both belong to the thread, so another thread makes it.
+    """
+
+    def work() -> T:
+        with tf.device("CPU:0"):
+            return make()
+
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(work).result()
+
+
+def variable(value: Any, dtype: tf.DType, name: str) -> tf.Variable:
+    """A variable on this host that starts as `value`."""
+    return on_this_host(lambda: tf.Variable(value, dtype=dtype, trainable=False, name=name))
+
+
+def untouched(shape: Sequence[int | None], dtype: tf.DType, name: str) -> tf.Variable:
+    """A variable on this host whose pages the system hands out only as they are written; what it starts as is not defined."""
+    return on_this_host(lambda: tf.Variable(tf.raw_ops.Empty(shape=shape, dtype=dtype, init=False), trainable=False, name=name))
+
+
+def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
+    """Write one row; the operation itself, since what `scatter_nd_update` gives back does not wait for it."""
+    return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=tf.reshape(row, [1, 1]), updates=tf.expand_dims(value, 0))
+
+
+@untraced
+class Once(Generic[T]):
+    """Makes a value when it is first asked for, and gives the same one from then on.
+
+    It is made eagerly, also while a function is traced: a tensor of one function's graph would be out of scope in every other.
+
+    Args:
+        make: Makes the value.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make: Callable[[], T] | None = make
+        self._lock = threading.RLock()
+        self._made: T
+
+    def __call__(self) -> T:
+        if self._make is not None:
+            with self._lock, tf.init_scope():
+                if self._make is not None:
+                    self._made = self._make()
+                    self._make = None
+        return self._made
+
+
+@untraced
+class InTurn(Iterator[Any]):
+    """Hands over one element at a time: each once, whichever threads ask, and the end to every one of them."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._ended = False
+
+    def __next__(self) -> Any:
+        with self._turn:
+            if self._ended:
+                raise StopIteration
+            try:
+                return self._take()
+            except StopIteration:
+                self._ended = True
+                raise
+
+    def get_next(self) -> Any:
+        """Returns the next element; as `next(iterator)`."""
+        return next(self)
+
+    def _take(self) -> Any:
+        """Returns the next element; no other thread is in here meanwhile."""
+        raise NotImplementedError
+
+
+class GeneratedInTurn(InTurn):
+    """The elements of a generator, which Python itself lets no two threads ask at a time."""
+
+    def __init__(self, generator: Iterator[Any]) -> None:
+        super().__init__()
+        self._generator = generator
+
+    def _take(self) -> Any:
+        return next(self._generator)

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.variables import on_this_host
+from pipegen.backend.process.devices import on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
-from pipegen.log import log
 from pipegen.ops.lowering.graphs import may_run_elsewhere
 from pipegen.ops.sources.listing.strings import Collector, Strings, shareable
+from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.reading.records import Records, RecordTensors, files_of, records_from
-from pipegen.data.mix.manifest import MixedManifest
+from pipegen.data.mix import MixedManifest
 from pipegen.errors import InternalError
 from pipegen.ops.sources.listing.reader import Reader
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.backend.features import Features
+    from pipegen.data.epochs import Paced, Repeats
     from pipegen.data.manifest import Manifest
-    from pipegen.data.mix.counts import Mixture
-    from pipegen.data.sampling.epochs import Paced, Repeats
+    from pipegen.data.mix_counts import Mixture
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType

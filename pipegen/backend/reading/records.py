@@ -10,8 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.reading.columns import Column, Paths
-from pipegen.backend.reading.mapped_shards import MappedShards
-from pipegen.backend.reading.shards import ShardTensors
+from pipegen.backend.reading.shards import MappedShards, ShardTensors
 from pipegen.errors import InternalError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.crops import place_name, size_name, store_name
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from pipegen.backend.features import Features
     from pipegen.data.manifest import Manifest
-    from pipegen.data.shards.selected import InShards
+    from pipegen.data.shards import InShards
     from pipegen.ops.sources.listing.reader import Read, Reader
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.models import Runtime

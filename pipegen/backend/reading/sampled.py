@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from pipegen.backend.index.permuted import permuted
 from pipegen.backend.reading.columns import Column
-from pipegen.data.sampling.epochs import GOLDEN, Easiest, Paced
-from pipegen.data.sampling.rounding import UNIT
+from pipegen.data.epochs import GOLDEN, UNIT, Easiest, Paced
 
 if TYPE_CHECKING:
-    from pipegen.data.sampling.epochs import Epochs, Repeats
+    from pipegen.data.epochs import Epochs, Repeats
 
 _WITHIN = -2
 _EASIEST = -3

@@ -1,4 +1,4 @@
-"""Finds the shard, the row and the id of records that lie in shards, in the graph, from their numbers, for a whole batch at once."""
+"""Records that lie in shards: which shard, row and id each has, and shards that are mapped into memory."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.xla import compiled, vectors
-from pipegen.backend.reading.columns import Column
-from pipegen.data.shards.bitmap import BLOCK
-from pipegen.data.shards.ids import MIX_FACTORS, MIX_SHIFTS
+from pipegen.backend.process.devices import on_this_host
+from pipegen.backend.process.graphs import compiled, vectors
+from pipegen.backend.reading.columns import Column, Once, as_tensor, runs_elsewhere
+from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS
+from pipegen.ops.lowering.mapped import file_of, mapped_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipegen.data.shards.bitmap import Bitmap
-    from pipegen.data.shards.selected import Selected
+    from pipegen.data.shards import Bitmap, Selected
+    from pipegen.ops.sources.prepared_store.rows import StoredShards
+
 
 _WORD = 64
 
 
 def mix64(value: tf.Tensor) -> tf.Tensor:
-    """Computes the mix of `pipegen.data.shards.ids`, bit by bit: uint64 of any shape."""
+    """Computes the mix of `pipegen.data.shards`, bit by bit: uint64 of any shape."""
     for shift, factor in zip(MIX_SHIFTS, MIX_FACTORS, strict=False):
         value = _folded(value, shift) * tf.constant(factor, tf.uint64)
     return _folded(value, MIX_SHIFTS[-1])
@@ -102,3 +104,69 @@ def _halves(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def _at(starts: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
     """Finds the stretch, of those that begin at `starts`, rising, that each value is in: int64 `(n,)`; empty ones hold none."""
     return tf.searchsorted(starts, value, side="right", out_type=tf.int64) - 1
+
+
+_AT_ONCE = 16
+"""Rows that are read at a time."""
+
+
+class MappedShards:
+    """The bytes of shards, or rows of them.
+
+    Args:
+        shards: The files.
+    """
+
+    def __init__(self, shards: StoredShards) -> None:
+        self._shards, self._row, self._rows = shards, shards.row, shards.rows
+        self._files = [*zip(shards.files, shards.sizes, strict=True)]
+
+    def __call__(self, row: tf.Tensor) -> tf.Tensor:
+        """Rows of bytes, stacked as their numbers are: uint8 `(..., row)`."""
+        if not runs_elsewhere():
+            return tf.gather(self._variable.read_value(), row)
+        maps = mapped_there(self._files)
+
+        def one(number: tf.Tensor) -> tf.Tensor:
+            return tf.slice(file_of(maps, number // self._rows), [number % self._rows * self._row], [self._row])
+
+        if row.shape.rank == 0:
+            return one(row)
+        found = tf.map_fn(
+            one, tf.reshape(row, [-1]), fn_output_signature=tf.TensorSpec([self._row], tf.uint8), parallel_iterations=_AT_ONCE
+        )
+        return tf.reshape(found, tf.concat([tf.shape(row), [self._row]], 0))
+
+    def part(self, at: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        """So many bytes from a place on, which lie in one shard: uint8 `(length,)`."""
+        if not runs_elsewhere():
+            return tf.slice(self._variable.read_value(), [at], [length])
+        starts = tf.constant(self._shards.starts, tf.int64)
+        shard = tf.searchsorted(starts, at[None], side="right")[0] - 1
+        return tf.slice(file_of(mapped_there(self._files), shard), [at - tf.gather(starts, shard)], [length])
+
+    def memory(self, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor] | None:
+        """Returns all shards as words, uint64 `(m,)`, which are not copied, and where in them rows begin, in bytes, int64 `(n,)`.
+
+        `None` where a function runs elsewhere, which has no such memory.
+        """
+        return None if runs_elsewhere() else (self._words.read_value(), row * self._row)
+
+    @Once
+    def _stored(self) -> Any:
+        return self._shards.mapped()
+
+    @Once
+    def _words(self) -> tf.Variable:
+        return _held(self._stored.view("<u8"))
+
+    @Once
+    def _variable(self) -> tf.Variable:
+        if not self._row:
+            return _held(self._stored)
+        rows = self._shards.total // self._row
+        return _held(self._stored[: rows * self._row].reshape(rows, self._row))
+
+
+def _held(stored: Any) -> tf.Variable:
+    return on_this_host(lambda: tf.Variable(as_tensor(stored), trainable=False, name="pipegen_shards"))

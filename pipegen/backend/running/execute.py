@@ -12,32 +12,30 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
 from pipegen.backend.index.bucketed import BucketedOrder
-from pipegen.backend.index.draws import Draws
+from pipegen.backend.index.draws import Draws, MixedDraws
 from pipegen.backend.index.interleaving import Counts, MixedOrder
 from pipegen.backend.index.order import Order, window_size
-from pipegen.backend.index.part_draws import MixedDraws
-from pipegen.backend.kernels.branches import apply_branch
+from pipegen.backend.kernels.blocks import apply_branch
 from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.device import DeviceKernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.process.options import make_options
+from pipegen.backend.process.devices import make_options
 from pipegen.backend.reading import damage
-from pipegen.backend.reading.cache import MemoryCache
+from pipegen.backend.reading.caches import DiskCache, MemoryCache
 from pipegen.backend.reading.columns import Column
-from pipegen.backend.reading.disk_cache import DiskCache
 from pipegen.backend.reading.mixed import MixedRecords, mixed_tensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
 from pipegen.backend.running.walk import Run
-from pipegen.data.mix.counts import part_seed
-from pipegen.data.windows import USUAL
+from pipegen.data.mix_counts import part_seed
+from pipegen.data.shares import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
 from pipegen.physical.decide import decide, extent_of, last_mixing, widened
 from pipegen.physical.device import divided
 from pipegen.physical.extent import Extent
+from pipegen.physical.facts import scopes
 from pipegen.physical.nodes import FIXED, Setting
-from pipegen.physical.scopes import scopes
 from pipegen.plan.nodes import Cache, Element, Index, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
 from pipegen.types import ElementType
@@ -48,15 +46,15 @@ if TYPE_CHECKING:
 
     from pipegen.backend.datasets.progress import Progress
     from pipegen.backend.process.graphs import Traced
-    from pipegen.backend.reading.guard import Quarantine
+    from pipegen.backend.reading.damage import Quarantine
     from pipegen.backend.reading.records import Records
     from pipegen.cache.store import Store
-    from pipegen.data.buckets import InBuckets
-    from pipegen.data.sampling.epochs import Epochs
+    from pipegen.data.epochs import Epochs
+    from pipegen.data.sides import InBuckets
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.stage import Stage
+    from pipegen.physical.extent import Position
     from pipegen.physical.nodes import Form, Physical, Prepare
-    from pipegen.physical.position import Position
     from pipegen.spec.models import PipelineSpec
 
 

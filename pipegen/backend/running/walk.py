@@ -15,11 +15,11 @@ from pipegen.backend.index import mixing
 from pipegen.backend.index.bucketed import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
-from pipegen.backend.process import xla
+from pipegen.backend.process import graphs
+from pipegen.backend.process.devices import make_options
 from pipegen.backend.process.graphs import Traced, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
-from pipegen.backend.process.options import make_options
-from pipegen.backend.reading import guard
-from pipegen.backend.reading.cache import fill_all
+from pipegen.backend.reading import damage
+from pipegen.backend.reading.caches import fill_all
 from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.records import files_of
 from pipegen.backend.running import chunks
@@ -158,7 +158,7 @@ class Run:
             case p.Prepare():
                 return partial(_prepared, self.x.device_kernel(function), function.number)
             case p.Own():
-                return lambda f: mixing.own_rows(guard.all_whole(f), function.size)
+                return lambda f: mixing.own_rows(damage.all_whole(f), function.size)
             case p.Emit():
                 return lambda f: self._emit(f, function)
             case p.Send():
@@ -171,7 +171,7 @@ class Run:
         x, rows = self.x, index.rows
         window = window_size(index.window_bytes, self.x.records.mean_bytes)
         order = replace(x.order, shard=index.shard, kind=index.order, window=window)
-        jit = index.compiled and xla.available()
+        jit = index.compiled and graphs.available()
         placed = self.plan.setting.replaces or any(isinstance(operation, p.Filter) for operation in self.plan.operations)
 
         def named(epoch: tf.Tensor, slot: tf.Tensor, since: From, laid: tuple[tf.Tensor, ...] = ()) -> Features:
@@ -219,7 +219,7 @@ class Run:
         def alone(own: Callable[..., Any], features: Features) -> Features:
             # Copies, on which a branch may set the shapes that they have in it. What it notes on the way for itself stays there.
             done: Features = own({name: tf.identity(value) for name, value in features.items()})
-            return {name: value for name, value in done.items() if name in features or name == guard.WHOLE or not name.startswith("@")}
+            return {name: value for name, value in done.items() if name in features or name == damage.WHOLE or not name.startswith("@")}
 
         def chosen(features: Features) -> Features:
             bucket = tf.reshape(features["@bucket"], [-1])[0]
@@ -234,12 +234,12 @@ class Run:
         if examples.guard == "none":
             return compute
         if examples.guard == "tell":
-            return lambda f: {"@record": f["@record"], "@good": guard.attempt(compute, f["@record"], f["@draws"], out)[1]}
+            return lambda f: {"@record": f["@record"], "@good": damage.attempt(compute, f["@record"], f["@draws"], out)[1]}
         if examples.guard == "mark":
-            return lambda f: guard.mark_damaged(compute, f, out)
+            return lambda f: damage.mark_damaged(compute, f, out)
         if examples.guard == "name":
             advice = f"{x.place}; {x.advice}"
-            return lambda f: guard.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
+            return lambda f: damage.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
         quarantine, files = x.quarantine, files_of(x.plan.read)
         assert quarantine is not None  # noqa: S101 - with none, records are not replaced
 
@@ -249,10 +249,10 @@ class Run:
 
             def alternates(epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
                 since = counted_from(features["@since"])
-                record, cycle, occurrence = x.order.alternates(epoch, slot, guard.MAX_TRIES, since)
+                record, cycle, occurrence = x.order.alternates(epoch, slot, damage.MAX_TRIES, since)
                 return record, cycle, tf.ones_like(cycle) if occurrence is None else occurrence + STANDS_IN
 
-            return guard.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda r: x.tensors.path(r, files))
+            return damage.replace_damaged(compute, features, out, alternates, draw, quarantine, lambda r: x.tensors.path(r, files))
 
         return replaced
 
@@ -305,7 +305,7 @@ class Run:
         """Returns the epoch and the step of a batch. Where the form tells of damaged records, one with one has the step -1 - step."""
         step = features["@step"][0] if "@step" in features else features["@slot"][0] // self.x.order.batch
         if self.plan.form.tells:
-            step = tf.where(tf.reduce_all(features.get(guard.WHOLE, tf.constant(True))), step, -1 - step)
+            step = tf.where(tf.reduce_all(features.get(damage.WHOLE, tf.constant(True))), step, -1 - step)
         return features["@epoch"][0], step
 
 

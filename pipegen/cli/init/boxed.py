@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.samples import sample_of
 from pipegen.cli.init.spec import (
     DROPS,
     FLIP,
@@ -25,7 +24,7 @@ from pipegen.cli.init.spec import (
     size_for,
     spec_text,
 )
-from pipegen.cli.init.survey import split_of
+from pipegen.cli.init.survey import sample_of, split_of
 from pipegen.data.missing_records import without_missing
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
@@ -33,8 +32,8 @@ from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_
 from pipegen.ops.sources.annotations.yolo_names import YAMLS, described
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.listing.wording import count
+from pipegen.spec.compose import flow_scalar
 from pipegen.spec.models import Errors
-from pipegen.spec.scalars import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

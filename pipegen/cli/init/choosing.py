@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipegen.cli.columns import LABELS
+from pipegen.cli.init.columns import LABELS
 from pipegen.cli.init.spec import plain
-from pipegen.spec.scalars import flow_scalar
+from pipegen.spec.compose import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -9,16 +9,15 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import note, progress, say
+from pipegen.cli.common import SUFFIX, note, progress, say
 from pipegen.cli.failures import CannotRun, refused
-from pipegen.cli.files import SUFFIX
-from pipegen.cli.init.shards import ENDINGS, shards_in
+from pipegen.cli.init.records import ENDINGS, shards_in
+from pipegen.files import write_whole
 from pipegen.ops.sources.dataset_folders.hub import is_saved
 from pipegen.ops.sources.dataset_folders.tfds import FEATURES, INFO
 from pipegen.ops.sources.prepared_store.layout import ABOUT
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned
-from pipegen.whole_files import write_whole
 
 _ARRAYS = (".npz", ".npy")
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
@@ -84,8 +83,7 @@ def _look(asked: str, spec_folder: str) -> tuple[str, str]:
     if found is not None:
         return found
     from pipegen.cli.init.boxed import first_boxed
-    from pipegen.cli.init.image_pairs import first_pairs
-    from pipegen.cli.init.pairing import find_pairs
+    from pipegen.cli.init.pairs import find_pairs, first_pairs
     from pipegen.cli.init.spec import first_spec
     from pipegen.cli.init.survey import survey
     from pipegen.cli.init.table import first_table_of
@@ -109,7 +107,7 @@ def _stored(path: str, spec_folder: str) -> tuple[str, str] | None:
     """As `_look`, for what lies many to a file or to a store; `None` for anything else."""
     whole = path.lower()
     if whole.endswith(_ARRAYS) or _all_end(path, _ARRAYS[1:]):
-        from pipegen.cli.init.arrays import first_arrays
+        from pipegen.cli.init.table import first_arrays
 
         return first_arrays(path, spec_folder)
     if whole.endswith(_TABLES):

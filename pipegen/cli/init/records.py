@@ -1,4 +1,4 @@
-"""A first spec for files of records: it looks into the first record for images and labels."""
+"""A first spec for files of records and archives: which source reads them, and what in them is image and label."""
 
 from __future__ import annotations
 
@@ -6,38 +6,203 @@ import gzip
 import json
 import os
 import re
+import sqlite3
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.archives import class_folders, first_archive
 from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
-from pipegen.cli.init.samples import sample_of_records
-from pipegen.cli.init.spec import RESCALE, about_sample, batch_for, beside, parts_of, size_for, spec_text
-from pipegen.cli.init.stores import IMAGE, LOOKS, of_example
+from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, parts_of, relative, size_for, spec_text
+from pipegen.cli.init.survey import sample_of_bytes, sample_of_records, spread
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
+from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.shards import shards_of
 from pipegen.ops.sources.mds import read_columns
+from pipegen.ops.sources.records.archives.archive import open_archive
 from pipegen.ops.sources.records.inflated import index_inflated
 from pipegen.ops.sources.records.paths import find_shards
 from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.tf_example import read_example
 from pipegen.ops.sources.records.zip_directory import zip_members
+from pipegen.ops.sources.tables.table import TextTable, text_of
 from pipegen.ops.sources.tfrecord import index_tfrecord
-from pipegen.spec.scalars import flow_scalar
+from pipegen.spec.compose import flow_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.cli.init.shards import Shards
-    from pipegen.cli.init.stores import Held
     from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.records.archives.archive import Archive
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.source import RecordSource
+    from pipegen.ops.sources.records.tf_example import Value
+    from pipegen.ops.sources.stores.base import Store
+
+
+IMAGE = "image"
+_DIGITS = re.compile(rb"(\d+)(?!.*\d)")
+_FIRST = 50
+"""Keys of a database that are looked at."""
+
+Held = tuple[dict[str, str], set[str], dict[str, Any]]
+"""What each key holds, in words; the keys that may be labels; and further arguments of the source."""
+
+
+def array_record(path: str) -> Held:
+    """Looks at the first record of an ArrayRecord file."""
+    import numpy as np
+
+    from pipegen.ops.sources.stores.array_records import ArrayRecords
+
+    record = bytes(ArrayRecords(path).read(("",), np.zeros(1, np.int64))[0][0])
+    if sniff(record) is not None:
+        return {"image": IMAGE}, set(), {"content": "bytes"}
+    return (*of_example(read_example(record)), {})
+
+
+def of_example(values: Mapping[str, Value]) -> tuple[dict[str, str], set[str]]:
+    """Says what a `tf.Example` holds."""
+    held, whole = {}, set()
+    for key, value in values.items():
+        first = value.items[0] if len(value.items) == 1 else None
+        held[key] = f"{len(value.items)} of type {value.held}"
+        if isinstance(first, bytes) and sniff(first) is not None:
+            held[key] = IMAGE
+        elif len(value.items) == 1 and value.held in ("int", "bytes"):
+            whole.add(key)
+    return held, whole
+
+
+def arrow(path: str) -> Held:
+    """Looks at the columns of an Arrow file."""
+    from pipegen.ops.sources.stores.arrow_tables import ArrowTables
+
+    return (*_of_columns(ArrowTables(path)), {})
+
+
+def hdf5(path: str) -> Held:
+    """Looks at the data sets of an HDF5 file."""
+    from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
+
+    return (*_of_columns(Hdf5Sets(path)), {})
+
+
+def sqlite(path: str) -> Held:
+    """Looks at the tables of an SQLite file: the first with an image counts."""
+    import sqlite3
+    from urllib.parse import quote
+
+    from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
+
+    opened = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+    try:
+        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        tables = [name for (name,) in opened.execute(query)]
+    except sqlite3.Error as error:
+        raise ValueError(str(error)) from None
+    finally:
+        opened.close()
+    looked = [(*_of_columns(SqliteRows(path, table)), {"table": table} if len(tables) > 1 else {}) for table in tables]
+    return next((found for found in looked if IMAGE in found[0].values()), ({}, set(), {}) if not looked else looked[0])
+
+
+def lmdb(path: str) -> Held:
+    """Looks at the first keys of an LMDB environment: those that differ in their last number alone belong to one feature."""
+    from pipegen.ops.sources.stores.base import Extents
+    from pipegen.ops.sources.stores.lmdb_keys import list_values
+
+    values, file = list_values(path), Extents(path)
+    held: dict[str, str] = {}
+    whole = set()
+    for place, key in enumerate(values.keys):
+        pattern = _DIGITS.sub(b"*", key, count=1).decode("utf-8", "backslashreplace")
+        if pattern in held or pattern.count("*") != 1:
+            continue
+        content = file.read(int(values.offsets[place]), int(values.lengths[place]))
+        held[pattern] = IMAGE if sniff(content) is not None else f"{len(content):,} bytes"
+        if content.strip().lstrip(b"-").isdigit() or content.strip().isalpha():
+            whole.add(pattern)
+        if len(held) == _FIRST:
+            break
+    return held, whole, {}
+
+
+def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
+    import numpy as np
+
+    from pipegen.ops.sources.stores.base import BYTES
+
+    try:
+        held, whole = {}, set()
+        for key, column in store.columns().items():
+            held[key] = f"{column.dtype} {list(column.shape)}" if column.shape else column.dtype
+            if column.dtype == BYTES and store.rows:
+                content = store.read((key,), np.zeros(1, np.int64))[0][0]
+                held[key] = IMAGE if isinstance(content, bytes) and sniff(content) is not None else held[key]
+            elif _pixels(column.dtype, column.shape):
+                held[key] = IMAGE
+            if not column.shape and held[key] != IMAGE and not column.dtype.startswith("float"):
+                whole.add(key)
+        return held, whole
+    finally:
+        store.close()
+
+
+def _pixels(dtype: str, shape: Iterable[int]) -> bool:
+    """Tells whether an array of each record is taken for an image."""
+    sides = tuple(shape)
+    return dtype in ("uint8", "uint16") and (len(sides) == 2 or (len(sides) == 3 and sides[2] in (1, 3)))
+
+
+LOOKS = {"array_record": array_record, "arrow": arrow, "hdf5": hdf5, "lmdb": lmdb, "sqlite": sqlite}
+"""By the source, what looks into a file of it."""
+
+
+_SAMPLE = 50
+_LEAST = 2
+
+
+def class_folders(path: str) -> Archive | None:
+    """Opens an archive at the folder whose sub-folders are classes of images; `None` where it holds something else."""
+    try:
+        whole = open_archive(path)
+        names = [name.split("/") for name in _visible(whole)] if whole is not None else []
+        folders = {"/".join(parts[:-1]) for parts in names}
+        images = all(os.path.splitext(parts[-1])[1].lower().lstrip(".") in IMAGE_EXTENSIONS for parts in names)
+        inner = os.path.commonpath(folders) if folders else ""
+        found = open_archive(f"{path}/{inner}") if images and len(folders) >= _LEAST else None
+    except OpError:
+        return None  # whoever reads it as an archive of records says what is wrong
+    return found if found is not None and all("/" in name for name in _visible(found)) else None
+
+
+def first_archive(archive: Archive, path: str, spec_folder: str) -> tuple[str, str]:
+    """Writes the spec of such an archive, with a path relative to the spec's folder: its text, and what was found in a few words."""
+    names = _visible(archive)
+    sample = sample_of_bytes(archive.read(archive.numbers[names[i]]) for i in spread(len(names), _SAMPLE))
+    classes = {name.split("/")[0] for name in names}
+    summary = f"{len(names):,} images in {len(classes):,} classes, in an archive"
+    place = relative(path, spec_folder).rstrip("/") + (f"/{archive.inner}" if archive.inner else "")
+    lines = [f"source: {{image_folder: {{path: {flow_scalar(place)}}}}}", f"splits: {{{PARTS}, stratify: label}}"]
+    lines += [
+        "transforms:",
+        f"  - resize: {{size: {size_for(sample)}}}",
+        "  # - random_flip  # where a mirrored image means the same",
+        RESCALE,
+    ]
+    lines.append(f"batch: {{size: {batch_for(len(names), 32)}}}")
+    return spec_text(summary, [], lines), summary
+
+
+def _visible(archive: Archive) -> list[str]:
+    return [name for name in archive.numbers if not any(map(is_hidden, name.split("/")))]
+
 
 _OF_SPLIT = re.compile(r"(train|validation|val|test)-\d+-of-\d+\b")
 _SPLITS = {"val": "validation"}
@@ -202,3 +367,126 @@ def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[s
         return key, Values(0, 0, named=False)
     named = not all(name.isdigit() for name in listing.class_names)
     return key, Values(0 if labels is None else len(np.unique(labels)), shards_of(listing).total, named)
+
+
+ENDINGS = {
+    ".tfrecord": "tfrecord", ".tfrecords": "tfrecord", ".tfrec": "tfrecord", ".tar": "webdataset", ".zip": "zip", ".mds": "mds",
+    ".array_record": "array_record", ".arrayrecord": "array_record", ".arrow": "arrow", ".feather": "arrow", ".h5": "hdf5", ".hdf5": "hdf5",
+    ".hdf": "hdf5", ".lmdb": "lmdb", ".mdb": "lmdb", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite",
+}  # fmt: skip
+"""By the ending of a file, the source that reads it."""
+_UNNAMED = {"*-of-*": re.compile(r"-\d+-of-\d+\Z"), "*.gz": re.compile(r"\.gz\Z", re.IGNORECASE)}
+"""Names that TFRecord files may have beside their ending: the pattern that finds them in a folder, and what tells them."""
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Says what reads files of records.
+
+    Attributes:
+        op: The source.
+        path: A file, a folder, or a pattern of files in one.
+        first: The first of the files.
+        options: Further arguments of the source.
+    """
+
+    op: str
+    path: str
+    first: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def beside(self, pattern: str) -> str:
+        """Returns a pattern of files in the same folder."""
+        return os.path.join(self.path if os.path.isdir(self.path) else os.path.dirname(self.path), pattern)
+
+
+def shards_in(path: str) -> Shards | None:
+    """Returns what reads a file, or a folder that holds such files, none of another source, and no images; `None` where there is none."""
+    if not os.path.isdir(path):
+        op = ENDINGS.get(_ending(path))
+        named = any(told.search(path) for told in _UNNAMED.values())
+        return Shards(op, path, path, _options(op, path)) if op is not None else _unnamed([path], path) if named else None
+    names = sorted(entry.name for entry in os.scandir(path) if entry.is_file() and not entry.name.startswith("."))
+    if any(_ending(name).lstrip(".") in IMAGE_EXTENSIONS for name in names):
+        return None
+    found = {op: os.path.join(path, name) for name in reversed(names) if (op := ENDINGS.get(_ending(name)))}
+    if found:
+        op, first = next(iter(found.items()))
+        return Shards(op, path, first, _options(op, first)) if len(found) == 1 else None
+    for pattern, told in _UNNAMED.items():
+        of_pattern = [os.path.join(path, name) for name in names if told.search(name)]
+        if of_pattern and (unnamed := _unnamed(of_pattern, os.path.join(path, pattern))) is not None:
+            return unnamed
+    return None
+
+
+def _ending(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
+
+
+def _unnamed(files: Sequence[str], path: str) -> Shards | None:
+    """TFRecord files, where the first that is not empty begins as one does."""
+    first = next((file for file in files if os.path.getsize(file)), None)
+    options = _options("tfrecord", first) if first is not None else {}
+    return Shards("tfrecord", path, first, options) if first is not None and _begins(first, options) else None
+
+
+def _options(op: str | None, file: str) -> dict[str, Any]:
+    from pipegen.ops.sources.records.inflated import MAGIC
+
+    if op != "tfrecord" or not os.path.isfile(file):
+        return {}
+    with open(file, "rb") as stream:
+        return {"compression": "gzip"} if stream.read(len(MAGIC)) == MAGIC else {}
+
+
+def _begins(file: str, options: dict[str, Any]) -> bool:
+    """Tells whether a file begins with the length of a record and the checksum of that."""
+    import gzip
+    import zlib
+
+    import numpy as np
+
+    from pipegen.ops.sources.records.crc32c import masked_crc32c
+
+    try:
+        with gzip.open(file) if options else open(file, "rb") as stream:
+            head = stream.read(12)
+    except (OSError, EOFError, zlib.error):
+        return False
+    return len(head) == 12 and int(masked_crc32c(np.frombuffer(head[:8], np.uint8)[None])[0]) == int.from_bytes(head[8:], "little")
+
+
+def database_tables(file: str) -> Iterator[tuple[str, TextTable]]:
+    """Yields what reads each table, as a query, and its rows. Tables of bytes, and what cannot be read, are passed over."""
+    whole = os.path.abspath(file)
+    opened = sqlite3.connect(f"file:{quote(whole)}?mode=ro", uri=True)
+    try:
+        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        for (name,) in opened.execute(query).fetchall():
+            quoted = '"' + name.replace('"', '""') + '"'
+            reads = f"select * from {quoted} order by rowid"  # noqa: S608 - the name is the file's own, and quoted
+            table = _table(opened, reads, name, whole)
+            if table is not None:
+                yield reads, table
+    except sqlite3.Error:
+        return  # what reads the file as records says what is wrong with it
+    finally:
+        opened.close()
+
+
+def _table(opened: sqlite3.Connection, query: str, name: str, file: str) -> TextTable | None:
+    try:
+        found = opened.execute(query)
+    except sqlite3.OperationalError:
+        return None  # without row numbers there is no order to ask for
+    names = tuple(column[0] for column in found.description)
+    first = found.fetchone()
+    if first is None or any(isinstance(value, bytes) for value in first):
+        return None
+    rows = tuple(tuple(map(text_of, row)) for row in (first, *found))
+    columns = tuple(zip(*rows, strict=True))
+    called, folder = f"the table {name!r}", os.path.dirname(file)
+    return TextTable(
+        called, file, folder, names, len(names), len(rows), columns.__getitem__, rows=rows, lines=tuple(range(1, len(rows) + 1))
+    )

@@ -7,13 +7,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pipegen.ops.registry import sources
-from pipegen.spec.scalars import flow_scalar
+from pipegen.spec.compose import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.cli.init.samples import Sample
-    from pipegen.cli.init.survey import Survey
+    from pipegen.cli.init.survey import Sample, Survey
 
 _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 _SMALL = 256

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
-from pipegen.cli.init.samples import Sample, sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.spec import RESCALE, about_sample, batch_for, beside, parts_of, pixels_of, size_for, spec_text
+from pipegen.cli.init.survey import Sample, sample_of_bytes, sample_of_records, spread
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.tables.table import text_of
-from pipegen.spec.scalars import flow_scalar
+from pipegen.spec.compose import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

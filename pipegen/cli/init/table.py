@@ -1,32 +1,102 @@
-"""A first spec for a table: which column names images, where those lie, which column is their label, and what else there is."""
+"""A first spec for tables and arrays: which columns or arrays are images and labels, and where the images lie."""
 
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipegen.cli.columns import LABELS, columns_of, unused
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.databases import database_tables
-from pipegen.cli.init.image_pairs import classes_of
-from pipegen.cli.init.numbers import number_lines, numbers_in
-from pipegen.cli.init.pairing import is_called_mask, masks_of
-from pipegen.cli.init.samples import sample_of
-from pipegen.cli.init.spec import OUTPUT, PARTS, RESCALE, batch_for, beside, pixels_of, relative_to, size_for, spec_text
+from pipegen.cli.init.columns import LABELS, Column, columns_of, unused
+from pipegen.cli.init.pairs import classes_of, is_called_mask, masks_of
+from pipegen.cli.init.records import database_tables
+from pipegen.cli.init.spec import FLIP, OUTPUT, PARTS, RESCALE, ROTATION, batch_for, beside, pixels_of, relative_to, size_for, spec_text
+from pipegen.cli.init.survey import sample_of
 from pipegen.errors import OpError
+from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
+from pipegen.ops.sources.array_rows.rows import read_image
+from pipegen.ops.sources.features.arrays import ArrayFeature
+from pipegen.ops.sources.features.classes import read_labels
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.tables.excel import ExcelTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 from pipegen.ops.sources.tables.table import WHITESPACE, as_text, read_table
-from pipegen.spec.scalars import flow_scalar
+from pipegen.spec.compose import flow_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-    from pipegen.cli.init.pairing import Levels
+    from pipegen.cli.init.pairs import Levels
     from pipegen.ops.sources.tables.table import TextTable
+    from pipegen.types import FeatureType
+
+
+_NAMED = 40
+_TARGET = "  # the last column; name another where that is not what the model is to predict"
+
+
+def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, str | None, bool] | None:
+    """Finds the first way of reading a file in which two columns or more hold numbers.
+
+    Returns:
+        The table, what to say of the separator, and whether there is a header; `None` where there is no such way.
+    """
+    for separator in separators:
+        try:
+            table = read_table("", file, separator=separator, header=False)
+        except OpError:
+            continue
+        if table.width < 2 or table.num_rows < 2:
+            continue
+        headed = read_table("", file, separator=separator, header=True)
+        below = columns_of(headed)
+        # A first row that is text where all others have numbers is a header.
+        header = any(c.numbers is not None and not p.numbers for c, p in zip(below, columns_of(table), strict=True))
+        if sum(c.numbers is not None for c in (below if header else columns_of(table))) >= 2:
+            return (headed if header else table), separator, header
+    return None
+
+
+def number_lines(table: TextTable) -> tuple[list[str], list[str], str]:
+    """Writes what a spec says of a table of numbers.
+
+    Returns:
+        The lines of `features`, those after the source, and a few words on what was found.
+    """
+    columns = columns_of(table)
+    label = _label(columns)
+    target = None if label is not None else next(c for c in reversed(columns) if c.numbers is not None)
+    chosen = label or target
+    inputs = [c for c in columns if c.numbers is not None and c is not chosen and c.name.lower() not in ("id", "index")]
+    shown = inputs[:_NAMED]
+    features = [f"      inputs: {{kind: tensor, columns: [{', '.join(c.called for c in shown)}]}}"]
+    name = "label" if label is not None else "target"
+    if chosen is not None:
+        kind = "label" if label is not None else "tensor"
+        guessed = _TARGET if target is not None and target.name.lower() not in LABELS else ""
+        features.append(f"      {name}: {{kind: {kind}, column: {chosen.called}}}{guessed}")
+    features += unused(columns, {c.number for c in (*shown, *([chosen] if chosen else []))}, "      ")
+    rows = table.num_rows
+    stratify = ", stratify: label" if label is not None else ""
+    after = [
+        f"splits: {{{PARTS}{stratify}}}",
+        f"batch: {{size: {batch_for(rows)}}}",
+        f"output: {{x: inputs, y: {name}}}",
+    ]
+    classes = f", in {label.values} classes" if label is not None else ""
+    return features, after, f"{rows:,} rows of {len(inputs)} numbers{classes}"
+
+
+def _label(columns: list[Column]) -> Column | None:
+    """Finds the column of classes: one that is called so, or one of text."""
+    named = [c for c in columns if c.labels and c.name.lower() in LABELS]
+    text = [c for c in columns if c.labels and c.numbers is None]
+    return next(iter(named), min(text, key=lambda c: c.values, default=None))
+
 
 _SEPARATORS = (None, ";", "\t", "|", ",", WHITESPACE)
 _OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {
@@ -225,3 +295,127 @@ def _root(table: TextTable, image: int) -> str | None:
         if number == _MOST_FOLDERS:
             break
     return None
+
+
+_SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation", "dev": "validation", "test": "test"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An array of images, and its labels where it has any.
+
+    Attributes:
+        image: Its name in the file.
+        label: The name of the labels, or `None`.
+        split: The split that its name says, or an empty text.
+        count: How many rows it has.
+        type: The type of an image.
+        classes: How many classes there are, 0 without labels.
+    """
+
+    image: str
+    label: str | None
+    split: str
+    count: int
+    type: FeatureType
+    classes: int
+
+
+def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
+    """Writes the spec of a `.npz` file, of a `.npy` file or of a folder of those, with paths relative to the spec's folder.
+
+    Returns:
+        The text of the spec, and what was found in a few words.
+
+    Raises:
+        CannotRun: When the file cannot be read, or holds no images.
+    """
+    try:
+        arrays, places = (read_arrays(file), None) if file.lower().endswith(".npz") else _single(file, spec_folder)
+    except OpError as error:
+        raise CannotRun(error.message, *error.lines) from None
+    pairs = _pairs(arrays)
+    if not pairs:
+        shown = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in arrays.items()) or "nothing"
+        raise CannotRun(f"{file} holds no images: {shown}", "images are uint8, uint16 or floats, of shape (n, height, width, channels)")
+    first = pairs[0]
+    summary = f"{sum(p.count for p in pairs):,} images of {first.type.height}×{first.type.width}×{first.type.channels}, {first.type.dtype}"
+    summary += f", in {first.classes} classes" if first.label else ""
+    comments = [f"{p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs]
+    batch = f"batch: {{size: {batch_for(first.count, most=128)}}}"
+    return spec_text(summary, comments, [*_source(pairs, beside(file, spec_folder), places), *_steps(first), batch]), summary
+
+
+def _single(path: str, spec_folder: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays of `.npy` files, by their names, and how the spec names each."""
+    names = sorted(os.listdir(path)) if os.path.isdir(path) else [path]
+    files = [os.path.join(path, name) if os.path.isdir(path) else name for name in names if name.lower().endswith(".npy")]
+    stems = [os.path.splitext(os.path.basename(file))[0] for file in files]
+    arrays = {stem: read_array(os.path.abspath(file), "path") for stem, file in zip(stems, files, strict=True)}
+    return arrays, {stem: beside(file, spec_folder) for stem, file in zip(stems, files, strict=True)}
+
+
+def _pairs(arrays: Mapping[str, Any]) -> list[Pair]:
+    """Images with their labels: of several, those whose names say a split, training first; else the first alone."""
+    found = []
+    for name, array in arrays.items():
+        try:
+            rows, type_ = read_image(name, ArrayFeature(kind="image"), array)
+        except OpError:
+            continue
+        label, classes = _label_array(name, len(rows), arrays)
+        found.append(Pair(name, label, _split(name), len(rows), type_, classes))
+    by_split = {pair.split: pair for pair in reversed(found) if pair.split}
+    order = [s for s in ("train", "validation", "test") if s in by_split]
+    alike = [by_split[s] for s in order if _alike(by_split[s], by_split[order[0]])]
+    return alike if order[:1] == ["train"] else found[:1]
+
+
+def _alike(pair: Pair, other: Pair) -> bool:
+    same = (pair.type.dtype, pair.type.shape) == (other.type.dtype, other.type.shape)
+    return same and (pair.label is None) == (other.label is None) and pair.classes <= other.classes
+
+
+def _label_array(image: str, count: int, arrays: Mapping[str, Any]) -> tuple[str | None, int]:
+    """The labels of an array of images: as many, of the same split, with names of classes or few numbers."""
+    for name, array in arrays.items():
+        if name == image or len(array.shape) not in (1, 2) or len(array) != count or _split(name) != _split(image):
+            continue
+        try:
+            return name, len(read_labels(name, None, 0, array)[1])
+        except OpError:
+            continue
+    return None, 0
+
+
+def _split(name: str) -> str:
+    words = re.split(r"[^a-z]+", name.lower())
+    return next((_SPLITS[word] for word in words if word in _SPLITS), "")
+
+
+def _source(pairs: list[Pair], path: str, places: Mapping[str, str] | None) -> list[str]:
+    if len(pairs) == 1:
+        splits = f"splits: {{{PARTS}, stratify: label}}"
+        return [f"source: {_arrays(pairs[0], path, places)}", *([splits] if pairs[0].label else [])]
+    return ["source:", "  by_split:", *(f"    {pair.split}: {_arrays(pair, path, places)}" for pair in pairs)]
+
+
+def _arrays(pair: Pair, path: str, places: Mapping[str, str] | None) -> str:
+    """The source of a pair: by the names of the arrays in the file `path`, or by the `places` of their own files."""
+
+    def place(name: str) -> str:
+        return f"key: {flow_scalar(name)}" if places is None else f"path: {places[name]}"
+
+    label = f", label: {{kind: label, {place(pair.label)}}}" if pair.label else ""
+    height, width, channels = pair.type.shape
+    size = height if height == width else f"[{height}, {width}]"
+    image = f"image: {{kind: image, {place(pair.image)}, size: {size}, channels: {channels}}}"
+    whole = f"path: {path}, " if places is None else ""
+    return f"{{arrays: {{{whole}features: {{{image}{label}}}}}}}"
+
+
+def _steps(pair: Pair) -> list[str]:
+    steps = [FLIP, ROTATION] if pair.label else []
+    if pair.type.interval is not None and pair.type.interval.high > 1:
+        steps.append(RESCALE)
+    return ["transforms:", *steps] if steps else []

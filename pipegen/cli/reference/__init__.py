@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 def reference_pages(apps: Mapping[str, typer.Typer]) -> dict[str, str]:
     """Returns every generated page of the documentation, by its path in pipegen's own repository; `apps` has the commands."""
-    from pipegen.cli.reference.commands import commands_page
-    from pipegen.cli.reference.findings import findings_page, migration_findings_page
-    from pipegen.cli.reference.op_reference import reference
+    from pipegen.cli.reference.commands import commands_page, findings_page, migration_findings_page
+    from pipegen.cli.reference.ops import reference
     from pipegen.cli.reference.other_libraries import pages as other_libraries
     from pipegen.cli.reference.python_names import NAMES, names_page
-    from pipegen.cli.reference.section_pages import PAGES, markdown
+    from pipegen.cli.reference.sections import PAGES, markdown
 
     pages = {name: markdown(name) for name in PAGES}
     pages |= {name: names_page(name) for name in NAMES}

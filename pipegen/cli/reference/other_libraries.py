@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipegen.diagnostics.foreign import NOTHING, Row, plain, rows
+from pipegen.spec.compose import flow
 from pipegen.spec.peers.words import Meaning, shown, shown_arguments
-from pipegen.spec.scalars import flow
 from pipegen.spec.templates import fitting_rows, marks_of, steps_of, written
 
 NONE = "pipegen has no"

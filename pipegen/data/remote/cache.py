@@ -15,11 +15,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pipegen.data.remote.block_cache import BlockCache
-from pipegen.data.remote.blocks import Remote, fetch
+from pipegen.data.remote.block_cache import BlockCache, Remote, fetch
+from pipegen.files import open_lock, write_whole
 from pipegen.kept import below, make_below, make_folder
-from pipegen.regular import open_lock
-from pipegen.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,19 +9,18 @@ from glob import has_magic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pipegen.data.remote.block_cache import AT_ONCE
-from pipegen.data.remote.blocks import DroppedError, Remote, patiently, version_of
+from pipegen.data.remote.block_cache import AT_ONCE, DroppedError, Remote, patiently, version_of
 from pipegen.errors import OpError
-from pipegen.masking import masked, without_secrets
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.records.paths import expand
+from pipegen.terminal import masked, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fsspec import AbstractFileSystem
 
-    from pipegen.spec.address import Address
+    from pipegen.spec.addresses import Address
 
 _HIDDEN = "."
 _LIBRARIES = {"gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs", "hf": "huggingface_hub", "hdfs": "pyarrow", "sftp": "paramiko"}

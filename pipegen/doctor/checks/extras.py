@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pipegen.doctor.asking import answers_of, reason, run_python
 from pipegen.doctor.examination import Examination
 from pipegen.doctor.line import Line
-from pipegen.libraries import what_to_install
+from pipegen.lazy import what_to_install
 
 _MARKED = re.compile(r"^([A-Za-z0-9._-]+).*;.*\bextra\s*==\s*['\"]([\w-]+)['\"]")
 _WRITTEN = re.compile(r"^([\w-]+) = \[([^\]]*)\]", re.MULTILINE)

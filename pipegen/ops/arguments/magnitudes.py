@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import AfterValidator, Field, ValidationInfo, create_model, field_validator, model_validator
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.lazy import tf
 from pipegen.ops.model import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.ops.base import SplitName
 from pipegen.ops.kinds.registry import kind_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
 from pipegen.types import BYTE_RANGE, FeatureType, Interval

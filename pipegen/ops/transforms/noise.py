@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Literal
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import (

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Preset, constants, needs_three_channels
 from pipegen.ops.arguments.magnitudes import Number, checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import (

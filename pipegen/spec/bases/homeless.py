@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from pipegen.diagnostics.advice import write
 from pipegen.diagnostics.catalog import make
-from pipegen.spec.scalars import flow
+from pipegen.diagnostics.diagnostic import write
+from pipegen.spec.compose import flow
 from pipegen.spec.source_map import format_path
 
 if TYPE_CHECKING:

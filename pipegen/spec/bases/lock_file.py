@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipegen.regular import is_irregular, read_regular
-from pipegen.spec.bases.address import BaseProblem
+from pipegen.files import is_irregular, read_regular
+from pipegen.spec.bases.packages import BaseProblem
 
 if TYPE_CHECKING:
-    from pipegen.spec.bases.address import GitFile
+    from pipegen.spec.bases.packages import GitFile
 
 LOCK = "pipegen.lock"
 TEXTS = f"{LOCK}.d"

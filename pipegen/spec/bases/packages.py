@@ -1,26 +1,172 @@
-"""Finds a data file of an installed package without running a line of the package.
-
-Only the top-level name is looked up, which imports nothing; what follows are folders. The package may be a folder, lie in a zip, or be a
-namespace package in either, whose parts lie in several places.
-"""
+"""Base specs in installed packages: found without running a line of the package; and addresses of shared bases."""
 
 from __future__ import annotations
 
 import os
 import pkgutil
+import posixpath
+import re
 import sys
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
 
+from pipegen.diagnostics.diagnostic import GIT, PACKAGE
 from pipegen.diagnostics.suggest import closest
-from pipegen.regular import read_regular
-from pipegen.spec.bases.address import BaseProblem
+from pipegen.files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.spec.bases.address import PackageFile
+    from typing_extensions import Self
+
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\]")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+/-]*")
+_REPOSITORY = re.compile(r"/[A-Za-z0-9._~+/%-]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_PACKAGE_FORM = "a base in a package is `pkg:PACKAGE/path/base.pipegen.yaml`"
+_GIT_FORM = "a base in a repository is `git+https://HOST/REPOSITORY@TAG#path/base.pipegen.yaml`"
+
+
+class BaseProblem(Exception):
+    """Says why a base cannot be had.
+
+    Attributes:
+        code: The code of the finding.
+        message: One line.
+        help: What to do about it, a line each.
+    """
+
+    def __init__(self, code: str, message: str, *help_: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.help = help_
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Holds the address of a base that lies outside the project.
+
+    Attributes:
+        place: What holds the file: a package, or a repository at a revision.
+        file: The file's path in it, with `/` between its parts.
+    """
+
+    place: str
+    file: str
+
+    def beside(self, value: str) -> Self:
+        """Returns the address of what a path in that file leads to.
+
+        Raises:
+            BaseProblem: `PG115` where that is outside of what holds the file.
+        """
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(self.file), value))
+        if posixpath.isabs(file) or file.split("/")[0] in ("..", "."):
+            message = f"`extends: {value}` leads out of {self.place}, in which {self.file} lies"
+            raise BaseProblem("PG115", message, "a shared base extends files beside it, or others by their `pkg:` or `git+` address")
+        return replace(self, file=file)
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFile(Shared):
+    """Holds `pkg:PACKAGE/FILE`: a data file of an installed Python package. `place` is the package, perhaps dotted."""
+
+    def __str__(self) -> str:
+        return f"{PACKAGE}{self.place}/{self.file}"
+
+
+@dataclass(frozen=True, slots=True)
+class GitFile(Shared):
+    """Holds `git+URL@REVISION#FILE`: a file of a git repository. `place` is `git+URL@REVISION`."""
+
+    url: str = ""
+    revision: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}#{self.file}"
+
+    @property
+    def repository(self) -> str:
+        """The last part of the URL, less `.git`: what people call the repository."""
+        return posixpath.basename(self.url.rstrip("/")).removesuffix(".git")
+
+    @property
+    def is_commit(self) -> bool:
+        """Returns whether the revision is a whole commit id, which nothing can move."""
+        return _COMMIT.fullmatch(self.revision) is not None
+
+
+def parse(value: str) -> PackageFile | GitFile | None:
+    """Reads an address; `None` for what is a path.
+
+    Raises:
+        BaseProblem: `PG115` where it is begun like an address and is none.
+    """
+    if value.startswith(PACKAGE):
+        package, _, file = value.removeprefix(PACKAGE).partition("/")
+        if _NAME.fullmatch(package) is None:
+            raise BaseProblem("PG115", f"`{package}` is no name of a Python package", _PACKAGE_FORM)
+        return PackageFile(package, _file(file, value, _PACKAGE_FORM))
+    if value.startswith(GIT):
+        return _git(value)
+    if "://" in value:
+        help_ = _GIT_FORM, "nothing else is fetched from elsewhere; a file in a package is `pkg:PACKAGE/path/base.pipegen.yaml`"
+        raise BaseProblem("PG115", f"`extends` takes no address such as `{value}`", *help_)
+    return None
+
+
+def _git(value: str) -> GitFile:
+    address, _, file = value.removeprefix(GIT).partition("#")
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        raise BaseProblem("PG115", f"`{value}` is no address of a git repository", _GIT_FORM) from None
+    _check_host(parts, value)
+    repository, _, revision = parts.path.rpartition("@")
+    if not repository:
+        raise BaseProblem("PG115", f"`{value}` does not say which tag of the repository is meant", _GIT_FORM)
+    if _REVISION.fullmatch(revision) is None or ".." in revision or revision.endswith(("/", ".", ".lock")):
+        raise BaseProblem("PG115", f"`{revision}` is no tag of a git repository", _GIT_FORM)
+    if _REPOSITORY.fullmatch(repository) is None or ".." in repository.split("/") or parts.query:
+        raise BaseProblem("PG115", f"`{value}` is no address of a git repository", _GIT_FORM)
+    user = f"{parts.username}@" if parts.username else ""
+    url = f"{parts.scheme}://{user}{parts.hostname}{f':{port}' if port else ''}{repository}"
+    return GitFile(f"{GIT}{url}@{revision}", _file(file, value, _GIT_FORM), url, revision)
+
+
+def _check_host(parts: SplitResult, value: str) -> None:
+    """Refuses whatever is not https or ssh, and secrets in the address: a lock and a spec are made to be committed."""
+    if parts.scheme not in ("https", "ssh"):
+        named = f"`{GIT}{parts.scheme}:`" if parts.scheme else f"`{value}`"
+        ssh = "`git@HOST:REPOSITORY` is written `git+ssh://git@HOST/REPOSITORY`"
+        raise BaseProblem("PG115", f"bases come over https or ssh, and not by {named}", _GIT_FORM, ssh)
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    if _HOST.fullmatch(shown) is None:
+        raise BaseProblem("PG115", f"`{value}` names no host", _GIT_FORM)
+    if parts.password is not None or (parts.scheme == "https" and parts.username):
+        help_ = "leave the name and the secret out: git asks its credential helper, or use `git+ssh://`"
+        raise BaseProblem("PG115", f"the address of {shown} holds a login, and specs are shared", help_)
+    if parts.username and _USER.fullmatch(parts.username) is None:
+        raise BaseProblem("PG115", f"`{parts.username}` is no name of a user", _GIT_FORM)
+
+
+def _file(file: str, value: str, form: str) -> str:
+    if not file:
+        raise BaseProblem("PG115", f"`{value}` names no file", form)
+    parts = file.split("/")
+    if {"", ".", "..", ".git"} & set(parts) or "\\" in file or not file.isprintable():
+        raise BaseProblem("PG115", f"`{file}` is no path of a file in there", form, "its parts are joined by `/`, without `..`")
+    return file
+
 
 _ENDINGS = (".yaml", ".yml")
 _MOST_SEEN = 2000

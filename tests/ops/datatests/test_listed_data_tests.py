@@ -279,7 +279,7 @@ def test_the_schema_accepts_what_loads(folder: Path) -> None:
 
 
 def test_show_says_the_tests(folder: Path) -> None:
-    from pipegen.cli.resolved import resolved_json, resolved_yaml
+    from pipegen.cli.show import resolved_json, resolved_yaml
 
     spec = spec_with(folder, "classes", "no_leak: near", "range: {feature: image, within: [0, 255]}").spec
     text = resolved_yaml(spec)

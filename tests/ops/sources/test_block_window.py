@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipegen.data.shards.bitmap import bitmap_of
-from pipegen.data.shards.selected import Selected
+from pipegen.data.shards import Selected, bitmap_of
 from pipegen.ops.sources.listing import blocks
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BlockReader, BytesBlock, Stamp, Window
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipegen.errors import OpError
-from pipegen.libraries import how_to_install
+from pipegen.lazy import how_to_install
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.stores.arrow_tables import ArrowTables
 from pipegen.ops.sources.stores.base import MissingLibrary

@@ -80,7 +80,7 @@ def smooth(count: int) -> Array:
 def test_a_blend_is_pillow_s_of_the_same_draws(more: dict[str, Any], jit: bool) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.kernels.chains import blend_chains, chain_phases
+    from pipegen.backend.kernels.tables import blend_chains, chain_phases
     from pipegen.ops.base import IMAGE_224
     from pipegen.plan.stages import StepRef
 

@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from pipegen.errors import OpError
+from pipegen.files import read_regular
 from pipegen.ops.sources.listing.wording import count
-from pipegen.regular import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.wording import quoted

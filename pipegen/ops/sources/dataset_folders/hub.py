@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.libraries import how_to_install
+from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.diagnostics.advice import Advice
+    from pipegen.diagnostics.diagnostic import Advice
 
 NumberType = Literal["float32", "int64"]
 EXACT = 2**24

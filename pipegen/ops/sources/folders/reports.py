@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.lowering.library import PLUGINS, missing_plugin
 from pipegen.ops.sources.listing.base import LeftOut, Note

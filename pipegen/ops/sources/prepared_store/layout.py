@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.errors import OpError
-from pipegen.whole_files import write_whole
+from pipegen.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of

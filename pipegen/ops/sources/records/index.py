@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.kept import INDEXES, keep, open_kept
-from pipegen.log import log
 from pipegen.memory import available_cores
+from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

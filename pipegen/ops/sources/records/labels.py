@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.kept import INDEXES, keep, open_kept
-from pipegen.log import log
 from pipegen.memory import available_cores
 from pipegen.ops.sources.features.classes import as_values, read_labels
 from pipegen.ops.sources.features.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
+from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

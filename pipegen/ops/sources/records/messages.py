@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of

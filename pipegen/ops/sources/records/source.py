@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of

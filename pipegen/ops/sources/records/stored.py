@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipegen.diagnostics.advice import write
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.records.json_fields import field_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pipegen.errors import InternalError
-from pipegen.libraries import how_to_install
+from pipegen.lazy import how_to_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

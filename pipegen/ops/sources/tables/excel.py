@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.libraries import how_to_install
+from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.tables.reading import TableReading

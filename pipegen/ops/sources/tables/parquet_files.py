@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.libraries import how_to_install
+from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow

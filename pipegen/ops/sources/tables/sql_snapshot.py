@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from pipegen.json_lines import inert
-from pipegen.whole_files import whole_file
+from pipegen.files import inert, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,0 +1,414 @@
+"""What is done with the data of a spec without training on it: `pipegen.prepare`, `pipegen.report` and `pipegen.test`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pipegen.api.fitting import fit
+from pipegen.arguments import called_with_count, file_or_folder, got, whole
+from pipegen.data.collect import collect
+from pipegen.data.testing import choose
+from pipegen.diagnostics.diagnostic import Severity
+from pipegen.diagnostics.fixes import suppressed
+from pipegen.diagnostics.text import render_text
+from pipegen.errors import DataError, OpError, SpecError
+from pipegen.ops.testing.base import ExampleTest
+from pipegen.phases.compilation import bind, collect_data, load
+from pipegen.phases.data_tests import begin, run_cheap, run_on_files, with_test_functions
+from pipegen.phases.functions import allowed_modules, with_functions
+from pipegen.preparing.options import ENCODINGS, FORMATS, OF_RECORDS, QUALITY, Encoding, Format, Options, Prepared, not_here
+from pipegen.quality.looks import look_at
+from pipegen.quality.survey import briefly, findings, survey
+from pipegen.terminal import progress as bar
+from pipegen.views.data_test_report import DataTestReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from pipegen.data.manifest import Manifest
+    from pipegen.data.testing import Chosen
+    from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.testing.base import Watch
+    from pipegen.page import Page
+    from pipegen.phases.data_tests import Run
+    from pipegen.phases.specs import BoundSpec, Spec
+    from pipegen.quality.leaks import Leaks
+    from pipegen.quality.survey import Survey
+
+
+T = TypeVar("T")
+RUNNERS = ("local", "beam")
+
+
+def prepare(
+    spec: str | os.PathLike[str] | Mapping[str, Any] | Spec,
+    out: str | os.PathLike[str],
+    *,
+    format: Format = "raw",
+    at: str | None = None,
+    shorter_side: int | None = None,
+    quality: int = QUALITY,
+    encoding: Encoding | None = None,
+    verify: bool = False,
+    params: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    data: Mapping[str, object] | None = None,
+    allow_code: Sequence[str] = (),
+    allow_write: Sequence[str | os.PathLike[str]] = (),
+    allow_env: Sequence[str] = (),
+    runner: Literal["local", "beam"] = "local",
+    beam_options: Sequence[str] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Prepared:
+    """Runs a spec up to its last deterministic step, stores what comes out, and writes the spec that reads it and does the rest.
+
+    The examples of a store have the splits, the ids and the draws that they had. What stops goes on where it was when it is called again.
+
+    Args:
+        spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
+        out: The folder of the store: a new or empty one, or one whose work was stopped.
+        format: `raw` stores pixels as rows of bytes, which are equal to the spec's, bit for bit; `jpeg` encodes images again; `tfrecord`,
+            `webdataset` and `array_record` write whole records, which other programs read, too.
+        at: The name or the id of the step to stop behind; by default the last that works.
+        shorter_side: Shrink images to this side first, in pixels, which changes what is computed.
+        quality: Of a JPEG, from 1 to 100.
+        encoding: Of images in whole records: `original` keeps their files as they are, `jpeg` encodes them again, and `png` does so with
+            every bit. By default `original` where nothing but decoding comes before the cut and `quality` is not given, else `jpeg`.
+        verify: Compare every checksum afterwards, and some examples with what the spec gives.
+        params: Values for declared params.
+        overrides: Values for anything by its path.
+        data: For the source `arrays`, its arrays by name.
+        allow_code: Modules whose functions the spec may call.
+        allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
+        allow_env: Variables of the environment that the spec may use for anything, secrets among them.
+        runner: `beam` shares the shards out to the workers of Apache Beam, which see the data and `out` under the same paths; it takes
+            `pip install 'pipegen[beam]'`.
+        beam_options: What Beam and its runners are told, such as `["--runner=FlinkRunner", "--parallelism=8"]`.
+        progress: Called with the number of examples that are done.
+
+    Raises:
+        SpecError: When the spec is wrong or cannot be prepared so, or the disk has no room.
+        FileExistsError: When the folder holds something else.
+        DataError: For a record that cannot be read, or a store that is damaged.
+        ValueError: For options that do not go together, and for an address in place of a folder.
+    """
+    called_with_count("progress", progress)
+    options = _options(format, at, shorter_side, quality, encoding)
+    folder = _folder(out)
+    _check_runner(runner, beam_options, handed=data is not None)
+    given = Path(spec) if isinstance(spec, str) else spec
+    loaded = load(given, params=params, overrides=overrides, allow_write=allow_write, allow_env=allow_env)
+    from pipegen.preparing.beam import Beam
+    from pipegen.preparing.prepare import prepare as run
+    from pipegen.preparing.work import listed
+
+    on = Beam(beam_options, allow_code) if runner == "beam" else None
+    return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=progress)
+
+
+def _folder(out: str | os.PathLike[str]) -> Path:
+    folder = Path(file_or_folder("out", out, "prepared/")).absolute()
+    elsewhere = not_here(os.fspath(out))
+    if elsewhere is not None:
+        raise ValueError(elsewhere)
+    return folder
+
+
+def _check_runner(runner: str, beam_options: Sequence[str], *, handed: bool) -> None:
+    """Checks what runs the work; `handed` tells whether arrays in memory are the data."""
+    if runner not in RUNNERS:
+        raise ValueError(f"`runner` is one of {', '.join(RUNNERS)}, got {runner!r}")
+    if beam_options and runner != "beam":
+        raise ValueError(f"`beam_options` are for the runner `beam`, and it is {runner!r}")
+    if handed and runner == "beam":
+        raise ValueError("workers of Apache Beam read data from files, and cannot be handed `data`")
+
+
+def _options(form: str, at: str | None, shorter_side: int | None, quality: int, encoding: str | None) -> Options:
+    format_ = _one_of("format", form, FORMATS)
+    if shorter_side is not None:
+        shorter_side = whole("shorter_side", shorter_side, 1)
+    if not 1 <= whole("quality", quality, 1) <= 100:
+        raise ValueError(f"`quality` is 1 to 100, got {quality}")
+    encoding_ = None if encoding is None else _one_of("encoding", encoding, ENCODINGS)
+    if encoding_ not in (None, "jpeg") and format_ not in OF_RECORDS:
+        raise ValueError(f"`encoding` is of images in whole records ({', '.join(sorted(OF_RECORDS))}), and the format is {format_}")
+    return Options(format_, at, shorter_side, quality, encoding_)
+
+
+def _one_of(name: str, given: str, known: tuple[T, ...]) -> T:
+    for one in known:
+        if one == given:
+            return one
+    raise ValueError(f"`{name}` is one of {', '.join(map(str, known))}, got {given!r}")
+
+
+_READABLE = frozenset({"PG404", "PG405", "PG406", "PG407"})
+"""Errors of the data that leave it to be looked at all the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataReport:
+    """Holds what was seen of a spec's data.
+
+    Attributes:
+        spec: The spec.
+        survey: What was seen.
+        diagnostics: What was found: copies in two splits are errors or warnings, and what is odd is a note.
+    """
+
+    spec: Spec
+    survey: Survey
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def leaks(self) -> Leaks:
+        """The records that splits share, with the keys to leave out."""
+        return self.survey.leaks
+
+    @property
+    def manifest(self) -> Manifest:
+        """The records and their splits."""
+        return self.survey.manifest
+
+    def html(self) -> Page:
+        """Makes one page of it, with pictures and without scripts; `.save(FILE)` of it writes it."""
+        from pipegen.views.data_report import data_report
+
+        return data_report(self.spec, self.survey, tuple(briefly(self.diagnostics)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page to a file.
+
+        Raises:
+            OSError: When that does not work.
+        """
+        self.html().save(path)
+
+    def __repr__(self) -> str:
+        return render_text(briefly(self.diagnostics), sources=self.spec.loaded.texts).rstrip("\n") or "nothing was found"
+
+    def _repr_html_(self) -> str:
+        return self.html()._repr_html_()
+
+
+def report(
+    spec: str | os.PathLike[str] | Mapping[str, Any] | Spec,
+    *,
+    params: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    runtime: Mapping[str, object] | None = None,
+    data: Mapping[str, object] | None = None,
+    allow_write: Sequence[str | os.PathLike[str]] = (),
+    allow_env: Sequence[str] = (),
+) -> DataReport:
+    """Looks at every picture of a spec: what two splits share, what is repeated, odd, or of uneven classes.
+
+    Pillow decodes the files, once: what was seen is kept in the folder of the spec's caches, or else in the user's cache folder.
+
+    Args:
+        spec: A path to a spec, a map with its sections, or a `pipegen.Spec`.
+        params: See `load`.
+        overrides: Likewise.
+        runtime: Likewise.
+        data: The arrays of a source that takes them from Python.
+        allow_write: See `load`.
+        allow_env: Likewise.
+
+    Raises:
+        SpecError: When the spec is wrong, or its data cannot be listed.
+    """
+    loaded = load(spec, params=params, overrides=overrides, runtime=runtime, allow_write=allow_write, allow_env=allow_env)
+    return look(loaded, data=data)
+
+
+def look(spec: Spec, *, data: Mapping[str, object] | None = None) -> DataReport:
+    """Does what `report` does of a spec that is loaded, with bars on a terminal."""
+    locate = spec.loaded.locate.label
+    with bar("listing") as listed:
+        collected = collect(spec.model, locate=locate, base=spec.loaded.base, progress=listed, data=data)
+    manifest = collected.assigned
+    wrong = [d for d in collected.diagnostics if d.severity is Severity.ERROR and d.code not in _READABLE]
+    if manifest is None or wrong:
+        raise SpecError(collected.diagnostics.sorted())
+    with bar("looking", sum(map(manifest.num_examples, manifest.splits))) as tick:
+        looks = look_at(manifest, spec.model.runtime, progress=tick)
+    with bar("comparing") as tick:
+        seen = survey(manifest, looks, spec.model.runtime, tick)
+    found, _ = suppressed([*findings(spec.model, seen, locate), *collected.diagnostics.items], spec.loaded.texts)
+    return DataReport(spec, seen, tuple(found))
+
+
+if TYPE_CHECKING:
+    Tick = Callable[[int], None]
+    Bar = Callable[[str, int | None], AbstractContextManager[Tick]]
+
+
+def test(
+    spec: str | os.PathLike[str] | Mapping[str, Any] | Spec,
+    *,
+    params: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    data: Mapping[str, object] | None = None,
+    allow_code: Sequence[str] = (),
+    allow_write: Sequence[str | os.PathLike[str]] = (),
+    allow_env: Sequence[str] = (),
+    select: Sequence[str] = (),
+    sample: int | Literal["all"] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> DataTestReport:
+    """Runs the tests of a spec, its section `tests`, on its data.
+
+    Args:
+        spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
+        params: Values for declared params: `{"size": 192}`.
+        overrides: Values for anything by its path: `{"tests.examples.min": 10}`.
+        data: For the source `arrays`, its arrays by name, as for `build`.
+        allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`.
+        allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
+        allow_env: Variables of the environment that the spec may use for anything, secrets among them.
+        select: Tests to run, by their ids or kinds, with `*` for any letters: `["balance", "im*"]`; by default all.
+        sample: How many examples of each split tests of values look at, or `all`, in place of what the spec says.
+        progress: Called with the number of files listed so far, now and then; then of examples that were looked at.
+
+    Returns:
+        The result of each test; `report.passed` says whether all is well.
+
+    Raises:
+        SpecError: With every finding, when the spec itself or its data is wrong, so that it cannot be tested.
+        ValueError: For a selection that no test is like, and a sample of no examples.
+        TypeError: For an argument of another kind.
+    """
+    called_with_count("progress", progress)
+    if isinstance(select, str) or not isinstance(select, Sequence) or not all(isinstance(s, str) for s in select):
+        raise TypeError(f'`select` is a list of tests, such as ["balance"], got {got(select)}')
+    if sample is not None and sample != "all" and (not isinstance(sample, int) or isinstance(sample, bool) or sample < 1):
+        raise ValueError(f"`sample` is a number of examples of 1 or more, or 'all', got {got(sample)}")
+    given = Path(spec) if isinstance(spec, str) else spec
+    loaded = load(given, params=params, overrides=overrides, allow_write=allow_write, allow_env=allow_env)
+    allowed = allowed_modules(allow_code)
+    chosen = with_test_functions(loaded, choose(loaded.model, select), allowed)
+    tick = progress or (lambda _done: None)
+    bound = bind(with_functions(loaded, allowed), collect_data(loaded, progress, data))
+    return run_tests(bound, chosen, sample, bar=lambda _title, _total: nullcontext(tick))
+
+
+test.__test__ = False  # type: ignore[attr-defined] # pytest would take it for one of its own where it is imported by name
+
+
+def run_tests(
+    bound: BoundSpec, chosen: Sequence[Chosen], sample: int | Literal["all"] | None, *, bar: Bar, start: Callable[[], None] | None = None
+) -> DataTestReport:
+    """Runs chosen tests of a spec that is bound to its data.
+
+    Args:
+        bound: The spec and its data.
+        chosen: The tests, with their functions.
+        sample: What stands in place of the samples that the tests ask for.
+        bar: Opens a bar of a title and a total.
+        start: Called before TensorFlow is needed.
+    """
+    run = begin(bound)
+    left = run_cheap(run, chosen)
+    if any(each.test.reads == "files" for each in left):
+        with bar("comparing files", bound.manifest.total) as tick:
+            run = begin(bound, tick, run.results)
+            left = run_on_files(run, left)
+    if left:
+        if start is not None:
+            start()
+        _Examples(run, left, sample).look(bar)
+    return DataTestReport.of(bound.spec, [run.results[index] for index in sorted(run.results)])
+
+
+@dataclass
+class _Watching:
+    """A test at work: what watches for it, and how long that took."""
+
+    chosen: Chosen
+    test: ExampleTest
+    watch: Watch
+    splits: tuple[str, ...]
+    seconds: float = 0.0
+    error: OpError | None = None
+
+
+class _Examples:
+    """Takes the examples of each split once, for all tests that look at some of them."""
+
+    def __init__(self, run: Run, chosen: Sequence[Chosen], sample: int | Literal["all"] | None) -> None:
+        self.run = run
+        self.sample = sample
+        known = run.data.known
+        tests = [(each, each.test) for each in chosen if isinstance(each.test, ExampleTest)]
+        self.watching = [_Watching(each, test, test.watch(known), test.splits(known.splits)) for each, test in tests]
+
+    def look(self, bar: Bar) -> None:
+        """Runs the tests."""
+        fitted = fit(self.run.bound)
+        from pipegen.views.drawn import Sampled
+
+        known = self.run.data.known
+        parts = []
+        for split in known.splits:
+            here = [w for w in self.watching if split in w.splits]
+            features = tuple(dict.fromkeys(f for w in here for f in w.test.features()))
+            if here:
+                parts.append((split, here, Sampled(fitted, split, features, self._largest(here))))
+        done = 0
+        with bar("looking at examples", sum(len(sampled) for _, _, sampled in parts)) as tick:
+            for split, here, sampled in parts:
+                self._pass_by(split, here, sampled, lambda n, before=done: tick(before + n))  # type: ignore[misc]
+                done += len(sampled)
+        for w in self.watching:
+            index = w.chosen.index
+            if w.error is not None:
+                self.run.results[index] = self.run.report.error(w.chosen, w.error, w.seconds)
+            else:
+                self.run.results[index] = self.run.report.result(w.chosen, w.watch.outcome(), w.seconds)
+
+    def _size(self, w: _Watching) -> int | Literal["all"]:
+        return self.sample if self.sample is not None else w.test.sample
+
+    def _largest(self, here: Sequence[_Watching]) -> int | Literal["all"]:
+        sizes = [self._size(w) for w in here]
+        return "all" if "all" in sizes else max(size for size in sizes if size != "all")
+
+    def _pass_by(self, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
+        """Shows the examples of a split to the tests; each sees those of its own sample."""
+        import numpy as np
+
+        from pipegen.views.drawn import sample_of
+
+        manifest = self.run.bound.manifest
+        chosen = {size: sample_of(manifest, split, size) for size in {self._size(w) for w in here}}
+        own = {size: None if places is None else manifest.numbers(split)[places] for size, places in chosen.items()}
+        done, start = 0, time.perf_counter()
+        try:
+            for values, numbers, keys in sampled.batches():
+                waited = (time.perf_counter() - start) / len(here)
+                for w in here:
+                    begun = time.perf_counter()
+                    size = self._size(w)
+                    wanted = own[size]
+                    if wanted is not None:
+                        rows = np.flatnonzero(np.isin(numbers, wanted))
+                    else:  # of very many records the first that come are the sample
+                        rows = np.arange(len(keys) if size == "all" else max(0, min(len(keys), size - done)))
+                    if len(rows):
+                        w.watch.see(split, [values[f][rows] for f in w.test.features()], [keys[i] for i in rows.tolist()])
+                    w.seconds += waited + time.perf_counter() - begun
+                done += len(keys)
+                tick(done)
+                start = time.perf_counter()
+        except DataError as error:
+            problem = OpError("PG722", str(error).splitlines()[0], help="`pipegen validate SPEC --data=all` finds every such file")
+            for w in here:
+                w.error = problem

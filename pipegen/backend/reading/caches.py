@@ -1,0 +1,188 @@
+"""Caches in the graph: in memory, of fixed shape, and on disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipegen.backend.process.devices import untouched, variable, write_row
+from pipegen.cache.store import file_stamp
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.python_calls import numpy_function
+from pipegen.terminal import log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from pipegen.backend.features import Features
+    from pipegen.cache.store import Store
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.types import ElementType
+
+
+class MemoryCache:
+    """Keeps what every record of a split looks like at one edge.
+
+    Args:
+        entry: The type of the edge; labels and numbers are not kept where they are at hand.
+        num_examples: Records in the split.
+        read: The features that are read with their records, and so are not at hand.
+    """
+
+    def __init__(self, entry: ElementType, num_examples: int, read: Collection[str] = ()) -> None:
+        self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed or name in read)
+        shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
+        self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
+        self.ready = variable(np.zeros(num_examples, bool), tf.bool, "pipegen_cache_filled")
+        """Which records are filled."""
+
+    def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
+        """Compute and keep one record, unless it is there; gives the record back once it is."""
+
+        def miss() -> tf.Tensor:
+            features = compute()
+            stored = [write_row(self._kept[name], record, features[name]) for name in self.features]
+            # Marked only once every value is in place: a record that fails must not look filled.
+            with tf.control_dependencies(stored):
+                marked = write_row(self.ready, record, tf.constant(True))
+            with tf.control_dependencies([marked]):
+                return tf.identity(record)
+
+        return tf.cond(self.ready.sparse_read(record), lambda: tf.identity(record), miss)
+
+    def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
+        """The features of a batch, from its `@record`; nothing is left to `compute`."""
+        return {name: self._kept[name].sparse_read(features["@record"]) for name in self.features}
+
+
+def fill_all(cache: MemoryCache | DiskCache, features: Features, compute: Callable[[Features], Features], at_once: int) -> Features:
+    """Fill what a batch has that is not there yet. Once all is there it costs a look at the mask, and nothing for each example.
+
+    Args:
+        cache: The cache.
+        features: A batch, with `@record` and `@draws` `(n, ...)`.
+        compute: The features of one record, from the same of one example.
+        at_once: How many are computed at a time.
+    """
+    single = {name: features[name] for name in ("@record", "@draws")}
+
+    def fill() -> tf.Tensor:
+        return tf.map_fn(
+            lambda one: cache.fill(one["@record"], lambda: compute(one)),
+            single,
+            fn_output_signature=tf.TensorSpec([], tf.int64),
+            parallel_iterations=at_once,
+        )
+
+    record = single["@record"]
+    return features | {"@record": tf.cond(tf.reduce_all(cache.ready.sparse_read(record)), lambda: record, fill)}
+
+
+_COMPUTE, _WHOLE, _LEFT_OUT = 0, 1, 2
+"""What to do with a record: compute and write it; nothing; leave it to the batch, since nothing more can be written."""
+
+
+class DiskCache:
+    """A split's view of a cache on disk.
+
+    Args:
+        store: The cache.
+        rows: The row of each record of the split.
+        paths: What each is called in messages.
+        files: The files of each, one column after another: their times of change tell versions apart.
+    """
+
+    def __init__(self, store: Store, rows: Ints | Sequence[int], paths: Sequence[str], files: Sequence[Sequence[str]]) -> None:
+        self.store = store
+        self.features = tuple(c.name for c in store.about.columns)
+        self._rows, self._paths, self._files = np.asarray(rows, np.int64), paths, files
+        self.ready = variable(np.zeros(len(self._rows), bool), tf.bool, "pipegen_cache_checked")
+        """Which records are known to be there and whole."""
+
+    def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
+        """Make sure that one record is there and whole, as far as that can be; gives it back once it has been seen to."""
+
+        def first_time() -> tf.Tensor:
+            state, stamp = numpy_function(self._look, [record], (tf.int64, tf.int64))
+
+            def computed() -> tf.Tensor:
+                features = compute()
+                return numpy_function(self._write, [record, stamp, *(features[name] for name in self.features)], tf.bool)
+
+            good = tf.cond(tf.equal(state, _COMPUTE), computed, lambda: tf.equal(state, _WHOLE))
+            with tf.control_dependencies([write_row(self.ready, record, tf.ensure_shape(good, []))]):
+                return tf.identity(record)
+
+        return tf.cond(self.ready.sparse_read(record), lambda: tf.identity(record), first_time)
+
+    def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
+        """The features of a batch; those of records that could not be written are computed again.
+
+        Args:
+            features: A batch with `@record` and `@draws`.
+            compute: The features of one record, from the same of one example.
+        """
+        record = features["@record"]
+        good = self.ready.sparse_read(record)
+
+        def one(given: tuple[Any, ...]) -> tuple[tf.Tensor, ...]:
+            here, example = given
+
+            def missing() -> tuple[tf.Tensor, ...]:
+                values = compute(example)
+                return tuple(values[name] for name in self.features)
+
+            return tf.cond(here, lambda: tuple(value[0] for value in self._fetched(example["@record"][None])), missing)
+
+        def mended() -> tuple[tf.Tensor, ...]:
+            single = {name: value for name, value in features.items() if name.startswith("@")}
+            signature = tuple(tf.TensorSpec(c.shape, tf.as_dtype(c.dtype)) for c in self.store.about.columns)
+            return tf.map_fn(one, (good, single), fn_output_signature=signature)
+
+        values = tf.cond(tf.reduce_all(good), lambda: self._fetched(record), mended)
+        return dict(zip(self.features, values, strict=True))
+
+    def _fetched(self, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The features of records `(n,)` that are there."""
+        columns = self.store.about.columns
+        values = numpy_function(self._fetch, [record], [tf.as_dtype(c.dtype) for c in columns])
+        return tuple(tf.ensure_shape(value, [record.shape[0], *c.shape]) for value, c in zip(values, columns, strict=True))
+
+    def _fetch(self, record: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+        columns = self.store.about.columns
+        values = [np.empty((len(record), *c.shape), tf.as_dtype(c.dtype).as_numpy_dtype) for c in columns]
+        flat = [value.view(np.uint8).reshape(len(record), -1) for value in values]
+        for i, number in enumerate(record.tolist()):
+            self.store.read(int(self._rows[number]), [rows[i].data for rows in flat])
+        return values
+
+    def _look(self, record: np.int64) -> tuple[np.int64, np.int64]:
+        """Returns what to do with a record, and the stamp of its file, taken before the file is read."""
+        row, path = int(self._rows[record]), self._paths[int(record)]
+        stamp = np.int64(sum(file_stamp(column[int(record)]) for column in self._files) % (1 << 63))
+        state = self.store.state(row, int(stamp))
+        if state == "whole":
+            return np.int64(_WHOLE), stamp
+        if state == "damaged":
+            self._tell("%s: the cache holds damaged records, the first of %s; they are computed again", self.store.folder, path)
+        return np.int64(_COMPUTE if self.store.refused is None else _LEFT_OUT), stamp
+
+    def _write(self, record: np.int64, stamp: np.int64, *values: np.ndarray[Any, Any]) -> np.bool_:
+        """Write a record, and say whether that worked."""
+        rows = [np.ascontiguousarray(value).reshape(-1).view(np.uint8).data for value in values]
+        written = self.store.write(int(self._rows[record]), rows, int(stamp))
+        if not written:
+            reason, there = self.store.refused, sum(1 for _ in self.store.filled())
+            self._tell(
+                "PG416 %s: the cache takes no more (%s); %d of %d examples are in it, and the others are decoded in every epoch",
+                *(self.store.folder, reason.strerror if reason is not None else "", there, self.store.about.records),
+            )
+        return np.bool_(written)
+
+    def _tell(self, message: str, *about: object) -> None:
+        """A warning, once for each kind."""
+        if message not in self.store.told:
+            self.store.told.add(message)
+            log.warning(message, *about)

@@ -1,0 +1,308 @@
+"""A first spec for folders of pairs: photographs in one, and in another a mask of the same name for each."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipegen.cli.init.spec import DROPS, OUTPUT, PARTS, RESCALE, about_sample, batch_for, pixels_of, plain, relative, size_for, spec_text
+from pipegen.cli.init.survey import Sample, enter, level, sample_of, split_folders, spread
+from pipegen.ops.lowering.decoding import PNG
+from pipegen.ops.sources.folders.scan import Scan
+from pipegen.spec.compose import flow_scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+_IMAGES = frozenset({"image", "images", "img", "imgs", "photo", "photos", "picture", "pictures", "input", "inputs", "x"})
+_MASKS = frozenset({
+    "mask", "masks", "label", "labels", "annotation", "annotations", "segmentation", "segmentations", "target", "targets", "gt", "y",
+})  # fmt: skip
+"""What such folders are called, or a word of their names."""
+_ALONE = frozenset({"x", "y", "input", "inputs", "target", "targets", "label", "labels"})
+"""Those that say so only where no third folder stands beside the two."""
+_NEARLY = 0.9
+"""The share of the files that have a partner, at least."""
+_FEW, _MANY = 32, 64
+"""Values in one mask, at most: where no name says which folder holds masks, and where one does."""
+_LOOKED_AT = 50
+_HEADER = 26
+"""Bytes up to a PNG's bit depth and colour type (W3C, PNG Specification, 11.2.2)."""
+_GRAY = 0
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Holds what the pixels of some masks are.
+
+    Attributes:
+        values: Gray levels, or places in a palette.
+        palettes: Whether it has a palette, whose places are classes, for each mask that was looked at.
+    """
+
+    values: set[int] = field(default_factory=set)
+    palettes: list[bool] = field(default_factory=list)
+
+    @property
+    def ordered(self) -> list[int]:
+        """The values, the least first."""
+        return sorted(self.values)
+
+    @property
+    def palette(self) -> bool:
+        """Tells whether all have a palette."""
+        return all(self.palettes)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Holds what was found.
+
+    Attributes:
+        folder: Where the folders lie: what was asked for, or a single folder inside it.
+        parts: The folders of the images and of the masks, relative to that: for each split, or under the empty name for all.
+        counts: How many pairs each part has.
+        alone: How many files have no partner.
+        levels: What the pixels of masks are.
+        sample: What the headers of images say.
+        remarks: What the user should know.
+    """
+
+    folder: str
+    parts: Mapping[str, tuple[str, str]]
+    counts: Mapping[str, int]
+    alone: int
+    levels: Levels
+    sample: Sample
+    remarks: list[str]
+
+    def summary(self) -> str:
+        """Says what was found, in a few words."""
+        splits = f", split by folder into {', '.join(self.parts)}" if len(self.parts) > 1 else ""
+        return f"{sum(self.counts.values()):,} images, each with a mask of the same name{splits}"
+
+
+@dataclass(frozen=True)
+class _Two:
+    """A folder of images and one of masks below one folder, and the relative paths of the pairs in them."""
+
+    images: str
+    masks: str
+    pairs: tuple[tuple[str, str], ...]
+    alone: int
+    levels: Levels
+
+
+def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pairs | None:
+    """Look for images and masks of the same names in two folders, at once or below the folders of splits.
+
+    A folder of masks holds gray or palette PNGs of few values, as large as the images. Since folders of classes may number their
+    files alike, the names of the folders have to say so where the pixels leave it open.
+
+    Args:
+        folder: The folder.
+        progress: Called with the number of files seen so far, now and then.
+    """
+    folder = enter(folder)
+    full, _ = level(folder)
+    splits = split_folders(full)
+    if "train" in splits and len(splits) > 1:
+        return _by_split(folder, splits, progress)
+    two = _two(folder, full, progress)
+    if two is None:
+        return None
+    left = [f"{name}/ is ignored" for name in full if name not in (two.images, two.masks)]
+    inner = [split_folders(level(os.path.join(folder, name))[0]) for name in (two.images, two.masks)]
+    if inner[0] == inner[1] and "train" in inner[0] and len(inner[0]) > 1:
+        counts = Counter(image.partition("/")[0] for image, _ in two.pairs)
+        parts = {split: (f"{two.images}/{name}", f"{two.masks}/{name}") for split, name in inner[0].items()}
+        return _found(folder, parts, {split: counts[name] for split, name in inner[0].items()}, [(two, "")], left)
+    return _found(folder, {"": (two.images, two.masks)}, {"": len(two.pairs)}, [(two, "")], left)
+
+
+def _by_split(folder: str, splits: Mapping[str, str], progress: Callable[[int], None] | None) -> Pairs | None:
+    """Pairs below the folder of each split; what has none stays out."""
+    found: dict[str, _Two] = {}
+    for split, name in splits.items():
+        inside = os.path.join(folder, name)
+        two = _two(inside, level(inside)[0], progress)
+        if two is not None:
+            found[split] = two
+    if "train" not in found:
+        return None
+    left = [f"{name}/ has no pairs of images and masks, and is ignored" for split, name in splits.items() if split not in found]
+    parts = {split: (f"{splits[split]}/{two.images}", f"{splits[split]}/{two.masks}") for split, two in found.items()}
+    if len(parts) == 1:
+        parts = {"": parts["train"]}
+    counts = dict(zip(parts, (len(two.pairs) for two in found.values()), strict=True))
+    return _found(folder, parts, counts, [(two, splits[split]) for split, two in found.items()], left)
+
+
+def _found(
+    folder: str, parts: Mapping[str, tuple[str, str]], counts: Mapping[str, int], all_: Sequence[tuple[_Two, str]], remarks: list[str]
+) -> Pairs:
+    levels = Levels(set().union(*(two.levels.values for two, _ in all_)), [p for two, _ in all_ for p in two.levels.palettes])
+    if any(not _says(two.masks, _MASKS) for two, _ in all_):
+        names = " and ".join(f"{name}/" for name in (all_[0][0].images, all_[0][0].masks))
+        remarks.append(f"if {names} are two classes, and no images with their masks, the source is `image_folder: {{path: ...}}`")
+    files = [os.path.join(below, two.images, image) for two, below in all_ for image, _ in two.pairs]
+    sample = sample_of(files, lambda i: os.path.join(folder, files[i]))
+    return Pairs(folder, parts, counts, sum(two.alone for two, _ in all_), levels, sample, remarks)
+
+
+def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | None) -> _Two | None:
+    """The folder of images and that of masks among some, if that is what they are."""
+    if len(names) > 2:  # where `x` and `y` may be classes among others
+        names = [name for name in names if _says(name, _IMAGES - _ALONE) != _says(name, _MASKS - _ALONE)]
+    if len(names) != 2:
+        return None
+    stems = {name: _stems(os.path.join(folder, name), progress) for name in names}
+    shared = sorted(set(stems[names[0]]) & set(stems[names[1]]))
+    if len(shared) < 2 or len(shared) < _NEARLY * max(map(len, stems.values())):
+        return None
+    images, masks = names
+    told = _says(masks, _MASKS) and _says(images, _IMAGES)
+    turned = _says(images, _MASKS) and _says(masks, _IMAGES)
+    found: list[tuple[str, str, Levels]] = []
+    for image, mask, sure, wrong in ((images, masks, told, turned), (masks, images, turned, told)):
+        files = [(os.path.join(folder, image, stems[image][stem]), os.path.join(folder, mask, stems[mask][stem])) for stem in shared]
+        levels = None if wrong else masks_of(files, told=sure)
+        if levels is not None:
+            found.append((image, mask, levels))
+    if len(found) != 1:
+        return None
+    image, mask, levels = found[0]
+    pairs = tuple((stems[image][stem], stems[mask][stem]) for stem in shared)
+    return _Two(image, mask, pairs, sum(map(len, stems.values())) - 2 * len(shared), levels)
+
+
+def is_called_mask(name: str) -> bool:
+    """Returns whether a name says that masks are there."""
+    return _says(name, _MASKS)
+
+
+def _says(name: str, words: frozenset[str]) -> bool:
+    return not words.isdisjoint(re.split(r"[^a-z]+", name.lower()))
+
+
+def _stems(folder: str, progress: Callable[[int], None] | None) -> dict[str, str]:
+    """The relative path of each image without its ending, and with it; nothing where two share one."""
+    files = [*Scan(os.path.abspath(folder), progress=progress).tree().paths]
+    stems = {os.path.splitext(path)[0]: path for path in files}
+    return stems if len(stems) == len(files) else {}
+
+
+def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
+    """Returns what the second files of some pairs hold, or `None` where they are no masks of the first.
+
+    Those are not gray PNGs nor palettes, of many values, all of one, or of another size.
+
+    Args:
+        files: Pairs of paths, of which some are looked at.
+        told: Whether a name says that they are masks.
+    """
+    from PIL import Image
+
+    found = Levels()
+    for image, mask in (files[i] for i in spread(len(files), _LOOKED_AT)):
+        try:
+            with Image.open(image) as shown, Image.open(mask) as picture:
+                if picture.format != "PNG" or picture.mode not in ("1", "L", "P"):
+                    return None
+                if sorted(picture.size) != sorted(shown.size):  # a photograph may lie on its side, as its EXIF says
+                    return None
+                colours = picture.getcolors(_MANY if told else _FEW)
+                if colours is None:
+                    return None
+                found.values.update(_stored({int(value) for _, value in colours}, mask))
+                found.palettes.append(picture.mode == "P")
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            continue
+    return found if len(found.values) > 1 else None
+
+
+def _stored(values: set[int], file: str) -> set[int]:
+    """The values in a file, of which Pillow spreads gray ones of 1, 2 and 4 bits over the range of a byte."""
+    with open(file, "rb") as opened:
+        head = opened.read(_HEADER)
+    depth, colour = head[_HEADER - 2], head[_HEADER - 1]
+    if not head.startswith(PNG) or colour != _GRAY or depth >= 8:
+        return values
+    return {value * ((1 << depth) - 1) // 255 for value in values}
+
+
+_BATCH = 16
+_LEFT_OUT = 255
+"""The value that many masks hold where there is no telling, and which a loss then leaves out."""
+_SPREAD = 3
+"""Values that are indices reach up to this many times their number: some classes may be in no mask that was looked at."""
+_SHOWN = 12
+_MOST_LINES = 8
+
+
+def first_pairs(found: Pairs, spec_folder: str) -> str:
+    """Writes the spec of pairs of images and masks, whose paths are relative to the spec's folder."""
+    splits = [f"splits: {{{PARTS}}}"] if len(found.parts) == 1 else []
+    live = [*_source(found, spec_folder), *splits, "transforms:", f"  - resize: {{size: {size_for(found.sample)}}}"]
+    live += ["  - random_flip  # left and right, the mask as the image; take it out where that matters"]
+    if len(live) < _MOST_LINES:
+        live.append("  - random_brightness: {factor: 0.2}  # changes the image and leaves the mask alone")
+    train = found.counts["train"] if "train" in found.counts else round(0.8 * sum(found.counts.values()))
+    live += [RESCALE, OUTPUT, f"batch: {{size: {batch_for(2 * train, _BATCH)}}}"]
+    live += [DROPS] if found.alone else []
+    return spec_text(found.summary(), _comments(found), live)
+
+
+def _comments(found: Pairs) -> list[str]:
+    lines = []
+    if len(found.parts) > 1:
+        lines.append(f"Splits: {', '.join(f'{split} {count:,}' for split, count in found.counts.items())}")
+    lines += about_sample(found.sample)
+    levels = found.levels
+    values = ", ".join(map(str, levels.ordered[:_SHOWN])) + (", …" if len(levels.values) > _SHOWN else "")
+    what = "places in the palette" if levels.palette else "values"
+    looked = len(levels.palettes)
+    lines.append(f"Of {looked:,} masks looked at, the pixels hold the {what} {values}; any other is an error when it is met")
+    if _ignored(levels) is not None:
+        lines.append(f"{_LEFT_OUT} is taken for what the loss leaves out; without `ignore` it would have to be a class of its own")
+    if found.alone:
+        verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
+        lines.append(f"{found.alone:,} {verb} left out")
+    return lines + [plain(remark) for remark in found.remarks]
+
+
+def _source(found: Pairs, spec_folder: str) -> list[str]:
+    pixels = f", {pixels_of(found.sample)}" if pixels_of(found.sample) else ""
+
+    def features(folders: tuple[str, str]) -> str:
+        image, mask = (flow_scalar(relative(os.path.join(found.folder, name), spec_folder)) for name in folders)
+        return f"image: {{kind: image, path: {image}{pixels}}}, mask: {{kind: mask, path: {mask}{classes_of(found.levels)}}}"
+
+    if len(found.parts) == 1:
+        (folders,) = found.parts.values()
+        return ["source:", f"  files: {{features: {{{features(folders)}}}}}"]
+    parts = (f"    {split}: {{files: {{features: {{{features(folders)}}}}}}}" for split, folders in found.parts.items())
+    return ["source:", "  by_split:", *parts]
+
+
+def _ignored(found: Levels) -> int | None:
+    """The value that a loss leaves out, beside the indices of at least two classes."""
+    rest = [value for value in found.ordered if value != _LEFT_OUT]
+    return _LEFT_OUT if len(rest) < len(found.values) and len(rest) > 1 and _are_indices(rest, found) else None
+
+
+def _are_indices(values: Sequence[int], found: Levels) -> bool:
+    return (found.palette and values[-1] < _LEFT_OUT) or (values[0] == 0 and values[-1] <= _SPREAD * len(values))
+
+
+def classes_of(found: Levels) -> str:
+    """Returns what the values of a mask mean, as arguments: they are class indices, or each stands for one."""
+    ignored = _ignored(found)
+    indices = [value for value in found.ordered if value != ignored]
+    if _are_indices(indices, found):
+        return f", classes: {indices[-1] + 1}" + (f", ignore: {ignored}" if ignored is not None else "")
+    return f", values: {{{', '.join(f'{value}: {index}' for index, value in enumerate(indices))}}}"

@@ -1,0 +1,159 @@
+"""The documentation of steps and sources, read off their classes, for the terminal and as Markdown."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from pipegen.cli.common import bold
+from pipegen.ops.base import Transform
+from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.model import field_docs
+from pipegen.ops.registry import sources, transforms
+from pipegen.spec.expect import describe_argument, field_type, shape
+from pipegen.terminal import aligned
+
+if TYPE_CHECKING:
+    from pipegen.ops.base import Model
+    from pipegen.ops.sources.listing.base import Source
+
+
+_WIDTH, _SUMMARY = 100, 66
+"""Columns of a page, and of a line of text in the table."""
+_COMMON = ("probability", "fill", "interpolation", "exact", "when", "feature", "id")
+"""Arguments that many steps share; they stand last on a page."""
+
+
+def all_ops() -> dict[str, type[Any]]:
+    """Every source and step by name, sources first."""
+    return {**sources(), **transforms()}
+
+
+def family(op: type[Model]) -> str:
+    """Names the family of an op, which says how it composes with its neighbours."""
+    return op.family if issubclass(op, Transform) else "source"
+
+
+def summary(op: type[Model]) -> str:
+    """The first sentence of an op's documentation, up to its colon or semicolon."""
+    text = " ".join(inspect.cleandoc(op.__doc__ or "").partition("\n\n")[0].split())
+    first = text.partition(". ")[0].partition("; ")[0].partition(": ")[0].removesuffix(".")
+    return first.rpartition(" (")[0] if first.count("(") > first.count(")") else first
+
+
+def argument_names(op: type[Model]) -> list[str]:
+    """An op's arguments: those that it needs, the rest of its own, and those that many steps share."""
+    own = [name for name in op.model_fields if name not in _COMMON]
+    own.sort(key=lambda name: not op.model_fields[name].is_required())
+    return own + [name for name in _COMMON if name in op.model_fields]
+
+
+def op_table() -> str:
+    """Every op, a line each."""
+    rows = [(name, family(op), textwrap.shorten(summary(op), _SUMMARY, placeholder=" …")) for name, op in all_ops().items()]
+    head, *lines = aligned([("name", "family", "what it does"), *rows])
+    return "\n".join([bold(head), *lines])
+
+
+def markdown_table() -> str:
+    """Returns the steps and sources as a Markdown table, each linked to its section."""
+    rows = [f"| [`{name}`](#{name}) | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in all_ops().items()]
+    return "\n".join(["| name | family | what it does |", "|---|---|---|", *rows])
+
+
+def op_page(op: type[Transform] | type[Source]) -> str:
+    """All about one op: what it does, its arguments, and worked examples."""
+    title = f"{op.op}  ({'source' if not issubclass(op, Transform) else f'step, {family(op)}' + (', random' if op.random else '')})"
+    lines = [bold(title), "", *_wrapped(inspect.cleandoc(op.__doc__ or ""), 0), "", bold("arguments"), *_arguments(op)]
+    examples = getattr(op, "examples", ())
+    if examples:
+        lines += ["", bold("examples")]
+        for example in examples:
+            lines += [f"  - {example.yaml}", f"      {example.given}  →  {example.then}"]
+    return "\n".join(lines)
+
+
+def _arguments(op: type[Model]) -> list[str]:
+    if hasattr(op, "from_yaml"):
+        return ["  SPLIT: SOURCE", *_wrapped("The source of each split, under the split's name.", 6)]
+    docs = field_docs(op)
+    lines: list[str] = []
+    for name in argument_names(op):
+        lines.append(f"  {bold(name)}: {describe_argument(field_type(op, name))}; {default_of(op, name)}")
+        lines += _wrapped(docs.get(name, ""), 6)
+        value = shape(field_type(op, name))
+        inner = shape(value.items[1]) if value.kind == "map" else None
+        if inner is not None and inner.kind == "model":
+            lines += ["      Each takes:", *(f"      {line}" for line in _arguments(inner.annotation))]
+    return lines or ["  none"]
+
+
+def default_of(op: type[Model], name: str) -> str:
+    """Returns the default of an argument, in words."""
+    info = op.model_fields[name]
+    if info.is_required():
+        return "required"
+    default = _shown(info.get_default(call_default_factory=True))
+    return "optional" if default == "null" else f"default {default}"
+
+
+def _shown(value: Any) -> str:
+    if hasattr(value, "model_dump"):
+        value = value.model_dump(mode="json")
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """Paragraphs, filled; lists and specs keep their lines."""
+    lines: list[str] = []
+    for i, paragraph in enumerate(text.split("\n\n")):
+        if i:
+            lines.append("")
+        verbatim = any(line.startswith((" ", "- ", "|")) for line in paragraph.splitlines())
+        pad = " " * indent
+        filled = paragraph.splitlines() if verbatim else textwrap.wrap(" ".join(paragraph.split()), _WIDTH - indent, break_on_hyphens=False)
+        lines += [pad + line for line in filled]
+    return lines
+
+
+_HEAD = """# Steps and sources
+
+Every source and step with its arguments; `pipegen ops NAME` prints the same. The first image of a picture is what enters the
+step, the others are what leaves it; random steps show several draws.
+
+<!-- Generated by `pipegen schema --write`; the pictures by `python -m docs.make_pictures`. -->
+"""
+
+
+def reference() -> str:
+    """The whole page."""
+    known = all_ops()
+    return "\n".join([_HEAD, markdown_table(), "", *(section(op) for op in known.values())]).rstrip() + "\n"
+
+
+def section(op: type[Transform] | type[Source]) -> str:
+    """All about one op."""
+    drawn = issubclass(op, Transform) and not issubclass(op, CustomTransform)
+    kind = f"step, {family(op)}{', random' if op.random else ''}" if issubclass(op, Transform) else "source"
+    lines = [f"## {op.op}", "", f"*{kind}*", "", inspect.cleandoc(op.__doc__ or ""), "", *_arguments_page(op), ""]
+    examples = getattr(op, "examples", ())
+    if examples:
+        lines += ["| example | given | then |", "|---|---|---|"]
+        lines += [f"| `- {' '.join(e.yaml.split())}` | {e.given} | {e.then} |" for e in examples]
+        lines.append("")
+    if drawn:
+        lines += [f"![{op.op}](pictures/{op.op}.jpg)", ""]
+    return "\n".join(lines)
+
+
+def _arguments_page(op: type[Transform] | type[Source]) -> list[str]:
+    if hasattr(op, "from_yaml"):
+        return ["- **SPLIT**: SOURCE. The source of each split, under the split's name."]
+    docs = field_docs(op)
+    lines = []
+    for name in argument_names(op):
+        text = " ".join(docs.get(name, "").split())
+        lines.append(f"- **{name}**: {describe_argument(field_type(op, name))}; {default_of(op, name)}. {text}".rstrip())
+    return lines or ["No arguments."]

@@ -1,0 +1,275 @@
+"""The page of each section of a spec: its keys, what they accept, their defaults and what they mean."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from pipegen.cli.reference.ops import default_of, summary
+from pipegen.ops.arguments.magnitudes import CosineSchedule, LinearSchedule, Schedule, StepSchedule, TableSchedule
+from pipegen.ops.base import GeometricTransform, Model, Transform
+from pipegen.ops.model import field_docs
+from pipegen.ops.registry import datatests, sources
+from pipegen.ops.sources.features.arrays import ArrayFeature
+from pipegen.ops.sources.files import FilesFeature
+from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.sources.tables.features import TableFeature
+from pipegen.ops.testing.base import DataTest, ExampleTest
+from pipegen.spec.expect import describe_argument, field_type, shape
+from pipegen.spec.models import Batch, Errors, Folds, Output, Param, PipelineSpec, Runtime, Splits
+from pipegen.terminal import aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_MODELS: tuple[type[Model], ...] = (
+    *(PipelineSpec, Splits, Folds, Batch, Output, Errors, Runtime),
+    *(ArrayFeature, FilesFeature, TableFeature, LinearSchedule, CosineSchedule, StepSchedule, TableSchedule, Transform, GeometricTransform),
+    *(DataTest, ExampleTest),
+)
+_EDITS = {
+    **dict.fromkeys(("before", "after"), "a map `{ID: [STEP, …]}`"),
+    "replace": "a map `{ID: STEP}`",
+    "remove": "a list of ids",
+    "append": "a list of steps",
+}
+_BY_NAME = {model.__name__: model for model in _MODELS}
+
+
+_ACCEPTS: dict[tuple[type[Model], str], str] = {
+    (PipelineSpec, "source"): "a word or `{NAME: {…}}`",
+    (PipelineSpec, "tests"): "a list of tests",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a section.
+
+    Attributes:
+        path: Its path below the section, such as `decode.skip.max_fraction`; capitals stand for any name.
+        accepts: The values that it accepts, in words.
+        default: The value that it has when it is not given, in words.
+        text: What it means.
+    """
+
+    path: str
+    accepts: str
+    default: str
+    text: str
+
+
+def keys_named(what: str) -> list[Key]:
+    """Returns the keys that the marker `<!-- keys: WHAT -->` stands for.
+
+    Args:
+        what: `Extends`, `Edits`, `Params`, a model's name, `MODEL.FIELD` for one field, or `MODEL own` for the fields that it does not
+            inherit.
+
+    Raises:
+        KeyError: For any other text.
+    """
+    if what == "Extends":
+        return [_extends()]
+    if what == "Edits":
+        return _edits()
+    if what == "Params":
+        return list(_keys(Param, "NAME."))
+    if what == "PipelineSpec":
+        return [key for key in (_extends(), *_keys(PipelineSpec)) if "." not in key.path]
+    name = what.removesuffix(" own")
+    model, _, field = name.partition(".")
+    found = list(_keys(_BY_NAME[model]))
+    if field:
+        return [key for key in found if key.path == field or key.path.startswith(f"{field}.")]
+    if what.endswith(" own"):
+        inherited = _BY_NAME[model].__mro__[1]
+        return [key for key in found if key.path not in getattr(inherited, "model_fields", {})]
+    return found
+
+
+def test_keys(cls: type[DataTest]) -> list[Key]:
+    """Returns the keys of a test that not every test has."""
+    common = {*DataTest.model_fields, "sample"}
+    return [key for key in _keys(cls) if key.path not in common]
+
+
+def _extends() -> Key:
+    from pipegen.spec.json_schema import EXTENDS
+
+    return Key("extends", "text or a list of texts", "optional", EXTENDS)
+
+
+def _edits() -> list[Key]:
+    from pipegen.spec.json_schema import EDITS
+
+    return [Key(key, _EDITS[key], "optional", text) for key, text in EDITS.items()]
+
+
+def _keys(model: type[Model], prefix: str = "") -> Iterator[Key]:
+    docs = field_docs(model)
+    for name, info in model.model_fields.items():
+        annotation = field_type(model, name)
+        path = f"{prefix}{name}"
+        inner = dict(_parts(annotation, path))
+        default = "optional" if isinstance(info.default, Model) else default_of(model, name)
+        text = docs.get(name) or info.description or ""
+        accepts = _ACCEPTS.get((model, name)) or describe_argument(annotation)
+        yield Key(path, accepts, default, " ".join(text.split()))
+        for below, part in inner.items():
+            yield from _keys(part, f"{below}.")
+
+
+def _parts(annotation: Any, path: str) -> Iterator[tuple[str, type[Model]]]:
+    """Yields the models that a value may be made of, with the path that their keys stand under."""
+    s = shape(annotation)
+    if s.kind == "model" and issubclass(s.annotation, Model) and not issubclass(s.annotation, (Transform, Source, DataTest, Schedule)):
+        yield path, s.annotation
+    elif s.kind == "map":
+        yield from _parts(s.items[1], f"{path}.NAME")
+    elif s.kind == "union":
+        for member in s.items:
+            yield from _parts(member, path)
+
+
+PAGES = {
+    "spec": "the whole file, and how it is written",
+    "extends": "a base spec that projects share",
+    "params": "typed knobs, set from outside",
+    "source": "which data",
+    "features": "what each record of a source holds",
+    "splits": "train, validation and others",
+    "folds": "cross-validation",
+    "transforms": "the steps, and what all of them accept",
+    "schedules": "strengths that change over the epochs",
+    "views": "several views of each example, and multi-crop",
+    "seed": "the key of order and draws",
+    "shuffle": "the order of the training split",
+    "epoch": "what counts as an epoch",
+    "sampling": "how often an epoch has each example",
+    "order": "easy examples first",
+    "batch": "how examples are stacked",
+    "stages": "training in stages: progressive resizing, curricula",
+    "output": "what the model receives",
+    "errors": "damaged files",
+    "tests": "what must hold for the data",
+    "runtime": "cache, threads, memory, shards: how fast and where",
+}
+"""Every page with its subject, in the order of a spec."""
+_WIDTH = 100
+_MARKER = re.compile(r"^<!-- (keys: ([\w. ]+)|sources|tests) -->$", re.MULTILINE)
+_LINK = re.compile(r"\b(see|under) `(\w+)`")
+_AWAY = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+_TITLE = re.compile(r"^```yaml title=\"(.+)\"$", re.MULTILINE)
+
+
+@cache
+def source_text(name: str) -> str:
+    """Returns a page as it was written, with its markers.
+
+    Raises:
+        KeyError: If there is no page of this name.
+    """
+    if name not in PAGES:
+        raise KeyError(name)
+    return (files("pipegen.cli.reference") / "sections" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def markdown(name: str) -> str:
+    """Returns a page as Markdown, with its keys as a list."""
+
+    def filled(match: re.Match[str]) -> str:
+        if match[1] == "tests":
+            return "\n\n".join(_test(op) for op in datatests())
+        if match[2] is None:
+            return "\n".join(f"- [`{op}`](../ops.md#{op}): {summary(cls)}" for op, cls in sources().items())
+        linked = match[2] == "PipelineSpec"
+        return "\n".join(_bullet(key, linked) for key in keys_named(match[2]))
+
+    text = _MARKER.sub(filled, source_text(name))
+    text = _LINK.sub(lambda m: f"{m[1]} [`{m[2]}`]({m[2]}.md)" if m[2] in PAGES else m[0], text)
+    origin = f"<!-- Generated by `pipegen schema --write` from pipegen/cli/reference/sections/{name}.md and the models. -->"
+    return f"{text.rstrip()}\n\n{origin}\n"
+
+
+def terminal(name: str) -> str:
+    """Returns a page as plain lines of Markdown: keys are paragraphs, titles of files stand before their blocks, and of a link there are
+    the words."""
+
+    def filled(match: re.Match[str]) -> str:
+        if match[1] == "tests":
+            return "\n".join(line for op in datatests() for line in _test_lines(op))
+        if match[2] is None:
+            return "\n".join(aligned((op, summary(cls)) for op, cls in sources().items()))
+        return "\n".join(line for key in keys_named(match[2]) for line in key_lines(key))
+
+    text = "```".join(part if i % 2 else _filled(_AWAY.sub(r"\1", part)) for i, part in enumerate(source_text(name).split("```")))
+    return _TITLE.sub(lambda m: f"{m[1]}:\n\n```yaml", _MARKER.sub(filled, text))
+
+
+def _filled(prose: str) -> str:
+    """Returns paragraphs and lists, filled to the width of a terminal's page."""
+    paragraphs = []
+    for paragraph in prose.split("\n\n"):
+        items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", paragraph)]
+        lines = [
+            textwrap.fill(item, _WIDTH - 2, subsequent_indent="  " if item.startswith("- ") else "", break_on_hyphens=False)
+            for item in items
+        ]
+        paragraphs.append("\n".join(lines))
+    return "\n\n".join(paragraphs)
+
+
+def key_lines(key: Key) -> list[str]:
+    """Returns a key as lines of text: what it accepts and its default, then what it means, indented."""
+    text = textwrap.wrap(key.text, _WIDTH - 6, break_on_hyphens=False)
+    head = textwrap.wrap(f"{key.path}: {key.accepts}; {key.default}", 120, subsequent_indent="  ", break_on_hyphens=False)
+    return [*head, *(f"    {line}" for line in text)]
+
+
+def find_keys(wanted: str) -> list[tuple[str, Key]]:
+    """Returns the keys of sections that have a name, such as `cache`, or a path, such as `runtime.cache`.
+
+    Returns:
+        Pairs of a page and a key of it; the path of the key begins with the section's name, except on the page of the whole spec.
+    """
+    return [(page, key) for page, full, key in _all_keys() if wanted in (full, key.path, key.path.rpartition(".")[2])]
+
+
+def key_names() -> list[str]:
+    """Returns the paths of all keys, section included, for suggestions."""
+    return list(dict.fromkeys(full for _, full, _ in _all_keys()))
+
+
+def _all_keys() -> Iterator[tuple[str, str, Key]]:
+    for page in PAGES:
+        for match in _MARKER.finditer(source_text(page)):
+            for key in keys_named(match[2]) if match[2] else ():
+                top = page == "spec" or key.path.partition(".")[0] == page
+                yield page, key.path if top else f"{page}.{key.path}", key
+
+
+def _test(op: str) -> str:
+    """Returns a test as Markdown: its title, what it does, worked examples and its own keys."""
+    cls = datatests()[op]
+    examples = " ".join(f"`{example}`" for example in cls.examples)
+    keys = "\n".join(_bullet(key, False) for key in test_keys(cls))
+    text = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+    return f"### {op}\n\n{text}\n\n{examples}\n\n{keys}".rstrip()
+
+
+def _test_lines(op: str) -> list[str]:
+    cls = datatests()[op]
+    title = textwrap.wrap(f"{op}: {summary(cls)}", _WIDTH, break_on_hyphens=False)
+    examples = [f"    - {example}" for example in cls.examples]
+    return [*title, *examples, *(f"    {line}" for key in test_keys(cls) for line in key_lines(key)), ""]
+
+
+def _bullet(key: Key, linked: bool) -> str:
+    name = f"[{key.path}]({key.path}.md)" if linked and key.path in PAGES else key.path
+    return f"- **{name}**: {key.accepts}; {key.default}. {key.text}".rstrip()

@@ -1,1 +1,0 @@
-"""Lists a mix part by part, and counts how many examples of each an epoch has."""

@@ -1,0 +1,251 @@
+"""Counts how many examples of each part of a mix an epoch has: whole numbers by largest remainder, without drift over epochs."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+from typing import TYPE_CHECKING
+
+from pipegen.data.splits import exact
+from pipegen.errors import OpError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+UNIT = 2**31
+"""The largest denominator of a share. A remainder below it times the number of an epoch, up to 2^32, stays below 2^63."""
+COUNTED = 2**10
+"""Settled epochs that are counted one by one, where shares are less than an example an epoch."""
+LONGEST = 2**31
+"""Examples that an epoch has at most, so that a position times a count stays below 2^63."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Says how many examples each part of a mix has in each epoch.
+
+    Up to the end of `epoch` e, a part is owed the sum of its shares times `examples`. What it has had by then is that number rounded
+    by largest remainder over all parts (Hamilton), so that it is never an example away from it, and what rounding leaves is carried over
+    to the next epoch. Two cases differ, since largest remainders alone would take back what was given in an earlier epoch: a part whose
+    share falls to 0 has what it is owed taken over by the others; and where a share comes to less than one example an epoch, no count is
+    rounded below 0, and the settled epochs repeat themselves once all parts have had what they are owed.
+
+    Attributes:
+        examples: Examples of an epoch, N.
+        unit: The denominator of the shares.
+        table: What each part has had before each epoch up to `settled`, which begins with zeros.
+        settled: The first epoch from which on shares do not change.
+        shares: Those shares, as numerators.
+        carried: What is owed to each part at the beginning of `settled`, times `unit`; they sum to 0.
+        period: What each part has had before each of the settled epochs that repeat themselves, with the end; empty where largest remainder
+            alone says it.
+        nested: Whether there are too many of those: the table has the first, and behind it parts are rounded down one after another.
+    """
+
+    examples: int
+    unit: int
+    table: tuple[tuple[int, ...], ...]
+    shares: tuple[int, ...]
+    carried: tuple[int, ...]
+    period: tuple[tuple[int, ...], ...] = ()
+    nested: bool = False
+
+    @property
+    def settled(self) -> int:
+        """The number of the first epoch from which on shares do not change."""
+        return len(self.table) - 1
+
+    def before(self, epoch: int) -> tuple[int, ...]:
+        """Counts the examples of each part in all epochs before one."""
+        if epoch <= self.settled:
+            return self.table[epoch]
+        later = epoch - self.settled
+        if self.period:
+            whole, left = divmod(later, len(self.period) - 1)
+            more = [whole * a + b for a, b in zip(self.period[-1], self.period[left], strict=True)]
+        elif self.nested:
+            more = _nested(later * self.examples, self.shares)
+        else:
+            owed = [carry + later * self.examples * share for carry, share in zip(self.carried, self.shares, strict=True)]
+            more = _rounded(owed, self.unit, later * self.examples)
+        return tuple(a + b for a, b in zip(self.table[-1], more, strict=True))
+
+    def counts(self, epoch: int) -> tuple[int, ...]:
+        """Counts the examples of each part in one epoch; they sum to `examples`."""
+        return tuple(b - a for a, b in zip(self.before(epoch), self.before(epoch + 1), strict=True))
+
+
+def mixture(examples: int, weights: Sequence[Sequence[float]]) -> Mixture:
+    """Works out the counts of a mix.
+
+    Args:
+        examples: Examples of an epoch.
+        weights: For each part its weight in each epoch; the last one stays. In no epoch are all of them 0.
+    """
+    lasts = [exact(own[-1]) for own in weights]
+    unit, shares = _final(lasts)
+    epochs = max(map(len, weights)) - 1
+    done, owed = [0] * len(weights), [0] * len(weights)
+    table = [tuple(done)]
+    for epoch in range(epochs):
+        now = _shares([exact(own[min(epoch, len(own) - 1)]) for own in weights], unit)
+        owed = _handed_on([o + examples * share for o, share in zip(owed, now, strict=True)], now)
+        counts = _apportioned(owed, now, unit, examples)
+        owed = [o - unit * count for o, count in zip(owed, counts, strict=True)]
+        done = [a + b for a, b in zip(done, counts, strict=True)]
+        table.append(tuple(done))
+    owed = _handed_on(owed, shares)
+    if all(not share or examples * share + min(carry, 0) >= unit for share, carry in zip(shares, owed, strict=True)):
+        return Mixture(examples, unit, tuple(table), tuple(shares), tuple(owed))
+    period = _period(examples, unit, shares)
+    if not period:
+        begun = [[a + b for a, b in zip(done, more, strict=True)] for more in _counted(examples, unit, shares, COUNTED)[1:]]
+        table += [tuple(more) for more in begun]
+    return Mixture(examples, unit, tuple(table), tuple(shares), (0,) * len(shares), period, not period)
+
+
+def _period(examples: int, unit: int, shares: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Counts what parts have had before each epoch until all have what they are owed; empty where that takes many epochs."""
+    length = lcm(*(unit // gcd(unit, examples * share) for share in shares))
+    table = _counted(examples, unit, shares, length) if length <= COUNTED else [()]
+    met = [unit * had == length * examples * share for had, share in zip(table[-1], shares, strict=False)]
+    return tuple(table) if met and all(met) else ()
+
+
+def _counted(examples: int, unit: int, shares: Sequence[int], epochs: int) -> list[tuple[int, ...]]:
+    """Counts what parts have had before each of so many epochs, with the end."""
+    owed, done = [0] * len(shares), [0] * len(shares)
+    table = [tuple(done)]
+    for _ in range(epochs):
+        owed = [o + examples * share for o, share in zip(owed, shares, strict=True)]
+        counts = _apportioned(owed, shares, unit, examples)
+        owed = [o - unit * count for o, count in zip(owed, counts, strict=True)]
+        done = [a + b for a, b in zip(done, counts, strict=True)]
+        table.append(tuple(done))
+    return table
+
+
+def _final(weights: Sequence[Fraction]) -> tuple[int, list[int]]:
+    """The denominator of all shares, and those of the settled epochs: as they are where their denominator is small enough."""
+    total = sum(weights, Fraction(0))
+    common = 1
+    for weight in weights:
+        common = lcm(common, (weight / total).denominator)
+        if common > UNIT:
+            return UNIT, _shares(weights, UNIT)
+    unit = UNIT // common * common
+    return unit, [int(weight / total * unit) for weight in weights]
+
+
+def _shares(weights: Sequence[Fraction], unit: int) -> list[int]:
+    """The shares that weights come to, as numerators that sum to `unit`; that of a weight above 0 is never 0 unless it is tiny."""
+    total = sum(weights, Fraction(0))
+    quotas = [weight / total * unit for weight in weights]
+    found = [int(quota) for quota in quotas]
+    order = sorted(range(len(quotas)), key=lambda i: (found[i] - quotas[i], i))
+    for i in order[: unit - sum(found)]:
+        found[i] += 1
+    return found
+
+
+def _rounded(owed: Sequence[int], unit: int, total: int) -> list[int]:
+    """Whole numbers that sum to `total`, each `owed / unit` rounded down or up: up where the remainder is largest, the first on a tie."""
+    found = [o // unit for o in owed]
+    order = sorted(range(len(owed)), key=lambda i: (-(owed[i] % unit), i))
+    for i in order[: total - sum(found)]:
+        found[i] += 1
+    return found
+
+
+def _apportioned(owed: Sequence[int], shares: Sequence[int], unit: int, total: int) -> list[int]:
+    """The counts of one epoch: as `_rounded`, but never below 0, and 0 for a part without a share."""
+    active = [i for i, share in enumerate(shares) if share]
+    found = [0] * len(owed)
+    for i in active:
+        found[i] = max(0, owed[i] // unit)
+    left = total - sum(found)
+    for i in sorted(active, key=lambda i: (found[i] * unit - owed[i], i))[: max(0, left)]:
+        found[i] += 1
+    for _ in range(-left):
+        i = min((i for i in active if found[i]), key=lambda i: (owed[i] - found[i] * unit, i))
+        found[i] -= 1
+    return found
+
+
+def _handed_on(owed: Sequence[int], shares: Sequence[int]) -> list[int]:
+    """Hands what parts without a share are owed on to the others, in proportion to their shares."""
+    idle = sum(o for o, share in zip(owed, shares, strict=True) if not share)
+    if not idle:
+        return [o if share else 0 for o, share in zip(owed, shares, strict=True)]
+    given, left = [], sum(shares)
+    for o, share in zip(owed, shares, strict=True):
+        part = idle * share // left if left else 0
+        idle, left = idle - part, left - share
+        given.append(o + part if share else 0)
+    return given
+
+
+def _nested(total: int, shares: Sequence[int]) -> list[int]:
+    """Whole numbers in the proportion of shares that sum to `total` and never fall as it grows: each the floor of what is left."""
+    found, left = [], sum(shares)
+    for share in shares:
+        count = total * share // left if left else 0
+        found.append(count)
+        total, left = total - count, left - share
+    return found
+
+
+def epoch_examples(epoch: int | str, sizes: Mapping[str, int], weights: Mapping[str, float]) -> int:
+    """Counts the examples of an epoch.
+
+    Args:
+        epoch: A count; or `shortest`, `longest` or the name of a part: the epoch is then as long as takes that part once through its
+            examples, at the final weights.
+        sizes: Examples of each part.
+        weights: The final weight of each.
+
+    Raises:
+        OpError: `PG464` where the epoch would have no example, or too many.
+    """
+    if isinstance(epoch, int):
+        return epoch
+    total = sum(map(exact, weights.values()), Fraction(0))
+    once = {name: sizes[name] * total / exact(weight) for name, weight in weights.items() if weight}
+    if epoch == "shortest":
+        found = min(int(n) for n in once.values())
+    elif epoch == "longest":
+        found = max(-int(-n // 1) for n in once.values())
+    else:
+        found = int(once[epoch] + Fraction(1, 2))
+    if not 0 < found <= LONGEST:
+        message = f"by `epoch: {epoch}` an epoch has {found:,} examples" + (f", more than {LONGEST:,}" if found else "")
+        raise OpError("PG464", message, field="epoch", help="give it a count of examples, such as `epoch: 10000`")
+    return found
+
+
+def part_seed(seed: int, name: str) -> int:
+    """The seed of a part's own permutations: parts of one size would else go through their records in one order."""
+    digest = hashlib.blake2b(name.encode(), digest_size=8, person=b"pipegen.part", salt=seed.to_bytes(8, "big"))
+    return int.from_bytes(digest.digest(), "big") >> 1
+
+
+def interleave(position: int, counts: Sequence[int]) -> tuple[int, int]:
+    """Tells which part stands at a position of an epoch, and how many of its examples stand before, in the time of one look at each part.
+
+    Args:
+        position: From 0 up to the sum of the counts.
+        counts: Examples of each part in the epoch.
+
+    Returns:
+        The number of the part, and its rank.
+    """
+    left = sum(counts)
+    for part, count in enumerate(counts):
+        low, high = position * count // left if left else 0, (position + 1) * count // left if left else 0
+        if high > low:
+            return part, low
+        position, left = position - low, left - count
+    raise ValueError(f"there is no position {position} in an epoch of {sum(counts)} examples")

@@ -1,0 +1,312 @@
+"""Which examples an epoch of the training split has: how often each is seen, and in which order."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from pipegen.data.epochs import BITS, UNIT, Easiest, Paced, Repeats, settled
+from pipegen.data.fingerprint import split_hashes
+from pipegen.data.shards import mix64
+from pipegen.data.splits import Ranked, deal_by_class, exact
+from pipegen.errors import InternalError, OpError
+from pipegen.ops.sources.listing.strings import as_places, shareable
+from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.data.epochs import Epochs
+    from pipegen.data.manifest import Manifest
+    from pipegen.ops.sampling import Sampling, Subset
+    from pipegen.spec.models import PipelineSpec
+
+
+Array = np.ndarray[Any, Any]
+
+_SLACK = 1e-9
+"""How far above a whole number of examples a share still counts as it, so that 0.1 of 30 is 3."""
+
+
+def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: int, seed: int) -> Easiest:
+    """Lets epoch e draw from the ⌈share · n⌉ easiest of n examples, with the share of that epoch (Bengio et al. 2009).
+
+    Args:
+        difficulty: Numbers `(n,)`: the lowest is the easiest. Examples of one difficulty stand in the order of their ids, which is random.
+        ids: The example ids, uint64 `(n,)`.
+        shares: The share of each epoch from 0 on, above 0 and at most 1; the last one stays.
+        size: The examples of an epoch.
+        seed: The spec's seed.
+    """
+    n = len(difficulty)
+    members = shareable(as_places(np.lexsort((ids, difficulty)), n))
+    counts = [min(max(math.ceil(share * n - _SLACK * n), 1), n) for share in shares]
+    return Easiest(size, members, np.array(counts, np.int64), seed)
+
+
+def paced(easiest: Easiest, before: Callable[[int], int]) -> Paced:
+    """Lets a part of a mix go through its easiest records.
+
+    Args:
+        easiest: Of how many records each epoch draws.
+        before: Counts the examples of the part in all epochs before one.
+    """
+    firsts = np.flatnonzero(np.diff(easiest.counts, prepend=0))
+    begins = np.array([before(int(epoch)) for epoch in firsts], np.int64)
+    counts = easiest.counts[firsts]
+    passes = np.cumsum([0, *(-(-np.diff(begins) // counts[:-1]))], dtype=np.int64)
+    return Paced(len(easiest.members), easiest.members, begins, counts, passes, easiest.seed)
+
+
+def repeated(labels: Array, threshold: float, seed: int) -> Repeats:
+    """Repeats examples of rare classes (Gupta, Dollár and Girshick 2019, LVIS, section 3.5).
+
+    A class that a share f of the examples has is repeated r = max(1, √(threshold / f)) times, rounded to 2⁻¹⁶, and an example as its
+    class with the largest r. An epoch has the rounded sum of all r.
+
+    Args:
+        labels: Class indices `(n,)`; or `(n, classes)`, 1 for each class that an example has.
+        threshold: The share below which a class is rare.
+        seed: The spec's seed.
+    """
+    n = len(labels)
+
+    def factors(counts: Array) -> Array:
+        most = np.sqrt(threshold * n / np.maximum(counts, 1))
+        return np.rint(np.maximum(most, 1.0) * UNIT).astype(np.int64)
+
+    if labels.ndim == 1:
+        return _by_group(labels, lambda sizes: sizes * factors(sizes), None, seed)
+    counts = labels.sum(0, dtype=np.int64)
+    rarest = np.argsort(np.where(counts > 0, counts, n + 1), kind="stable")
+    # The rarest class of an example comes first; one that has none is in a group of its own, behind all others.
+    has: Array = labels[:, rarest].astype(bool)
+    group = np.where(has.any(1), rarest[has.argmax(1)], len(counts))
+    each: Array = np.append(factors(counts), UNIT)
+    return _by_group(group, lambda sizes: sizes * each[: len(sizes)], None, seed)
+
+
+def balanced(labels: Array, power: float, seed: int) -> Repeats:
+    """Gives classes shares of an epoch in proportion to their sizes to the power of 1 - `power`; an epoch stays as long as it is.
+
+    Args:
+        labels: Class indices `(n,)`.
+        power: From 0, which changes nothing, to 1, which makes the classes equal.
+        seed: The spec's seed.
+    """
+
+    def units(sizes: Array) -> Array:
+        shares = np.where(sizes > 0, np.maximum(sizes, 1) ** (1.0 - power), 0.0)
+        return np.rint(shares * (len(labels) / math.fsum(shares)) * UNIT).astype(np.int64)
+
+    return _by_group(labels, units, len(labels), seed)
+
+
+def weighted(weights: Array, seed: int) -> Repeats:
+    """Lets examples be seen in proportion to their weights; an epoch has as many as there are.
+
+    Args:
+        weights: Numbers of 0 or more `(n,)`, not all 0.
+        seed: The spec's seed.
+    """
+    n = len(weights)
+    values: Array = weights.astype(np.float64)
+    units = np.rint(values * (n / math.fsum(values)) * UNIT).astype(np.int64)
+    return Repeats(_bounds(settled(units, n)), None, None, seed)
+
+
+def _by_group(group: Array, units: Callable[[Array], Array], examples: int | None, seed: int) -> Repeats:
+    """Repeats the records of numbered groups, of which `units` says from their sizes how long they are."""
+    sizes = np.bincount(group).astype(np.int64)
+    wanted = units(sizes)
+    count = (int(wanted.sum()) + UNIT // 2) >> BITS if examples is None else examples
+    stored = bool((group[1:] >= group[:-1]).all())
+    members = None if stored else shareable(as_places(_by_value(group, len(sizes)), len(group)))
+    return Repeats(_bounds(settled(wanted, count)), sizes, members, seed)
+
+
+def _by_value(group: Array, groups: int) -> Array:
+    """The records of one group behind those of another; small numbers are sorted in linear time."""
+    return np.argsort(group.astype(np.uint16) if groups <= UNIT else group, kind="stable")
+
+
+def _bounds(units: Array) -> Array:
+    return shareable(np.concatenate([np.zeros(1, np.int64), np.cumsum(units)]))
+
+
+_found: WeakKeyDictionary[Manifest, dict[str, Epochs]] = WeakKeyDictionary()
+_TRAIN = "train"
+
+
+def examples_of_epoch(spec: PipelineSpec, manifest: Manifest, split: str) -> int:
+    """Counts the examples in one pass over a split, or in an epoch where it is sampled.
+
+    Raises:
+        OpError: As `epochs_of`.
+    """
+    return epochs_of(spec, manifest).size if spec.samples and split == _TRAIN else manifest.epoch_examples(split)
+
+
+def epochs_of(spec: PipelineSpec, manifest: Manifest) -> Epochs:
+    """Returns the epochs of the training split of a spec that samples; for one manifest they are worked out once.
+
+    Raises:
+        OpError: `PG472` where the data does not have the feature, or its numbers cannot be used. `field` is the whole path.
+    """
+    known = _found.setdefault(manifest, {})
+    # A new size of the batch makes an epoch of so many steps longer.
+    size = manifest.num_examples(_TRAIN) if spec.epoch == "pass" else spec.epoch.steps * spec.batch.size
+    key = repr((spec.seed, spec.sampling and spec.sampling.meaning(), spec.order and (spec.order.meaning(), size)))
+    if key not in known:
+        known[key] = _ordered(spec.order, manifest, size, spec.seed) if spec.order is not None else _repeated(spec, manifest)
+    return known[key]
+
+
+def class_weights(spec: PipelineSpec, manifest: Manifest) -> dict[int, float] | None:
+    """Balanced weights of the training classes, whose examples count as often as they are seen; `None` without labels.
+
+    Raises:
+        OpError: As `epochs_of`.
+    """
+    epochs = epochs_of(spec, manifest) if spec.samples else None
+    labels = manifest.labels(_TRAIN)
+    if labels is None or not isinstance(epochs, Repeats):
+        return manifest.class_weights(_TRAIN)
+    counts = np.bincount(labels, weights=epochs.each(len(labels)), minlength=len(manifest.class_names))
+    total, present = float(counts.sum()), int((counts > 0).sum())
+    return {c: total / (present * n) if n else 0.0 for c, n in enumerate(counts.tolist())}
+
+
+def _repeated(spec: PipelineSpec, manifest: Manifest) -> Epochs:
+    sampling = spec.sampling
+    if sampling is None:
+        raise InternalError("a spec that samples nothing was asked for its epochs")
+    if sampling.repeat_factor is not None:
+        return repeated(_labels(spec, manifest, sampling), sampling.repeat_factor.threshold, spec.seed)
+    if sampling.balanced is not None:
+        return balanced(_labels(spec, manifest, sampling), sampling.balanced[1], spec.seed)
+    path = ("sampling", *sampling.feature_path())
+    weights = _numbers(manifest, str(sampling.weights), path)
+    wrong = int((~(weights >= 0) | np.isinf(weights)).sum())
+    if wrong or not weights.any():
+        said = f"{count(wrong, 'example')} of split `train` have no number of 0 or more" if wrong else "all numbers of split `train` are 0"
+        raise OpError(
+            "PG472", f"`weights: {sampling.weights}`: {said}", field=".".join(path), help="an example of weight 2 is seen twice as often"
+        )
+    return weighted(weights, spec.seed)
+
+
+def _ordered(order: Any, manifest: Manifest, size: int, seed: int) -> Epochs:
+    by = order.by
+    difficulty = _numbers(manifest, by, ("order", "by"))
+    wrong = int((~np.isfinite(difficulty)).sum())
+    if wrong:
+        message = f"`by: {by}`: {count(wrong, 'example')} of split `train` have no finite number"
+        raise OpError("PG472", message, field="order.by", help="give each example a number, or leave such examples out")
+    ids = manifest.ids(_TRAIN)
+    return easiest_first(difficulty if order.rising else -difficulty, ids, order.shares(), size, seed)
+
+
+def _labels(spec: PipelineSpec, manifest: Manifest, sampling: Sampling) -> Array:
+    """The classes of the training split's examples: `(n,)`, or `(n, classes)` where an example can have several."""
+    name = str(sampling.feature)
+    labels = manifest.labels(_TRAIN) if name == spec.source.class_feature() else manifest.columns(_TRAIN).get(name)
+    if labels is None:
+        raise _unknown(manifest, name, ("sampling", *sampling.feature_path()))
+    return np.asarray(labels)
+
+
+def _numbers(manifest: Manifest, name: str, path: tuple[str, ...]) -> Array:
+    """The number of each example of the training split: float64 `(n,)`."""
+    values = manifest.columns(_TRAIN).get(name)
+    if values is None:
+        raise _unknown(manifest, name, path)
+    return np.asarray(values, np.float64).reshape(len(values))
+
+
+def _unknown(manifest: Manifest, name: str, path: tuple[str, ...]) -> OpError:
+    """Says that a feature is not known before records are read."""
+    message = f"`{name}` of `{manifest.source_name}` is not known before a record is read, and would decide which one is"
+    return OpError("PG472", message, field=".".join(path), help="put it into a column of a table, and read that with `csv` or `parquet`")
+
+
+def with_subset(manifest: Manifest, subset: Subset | None) -> Manifest:
+    """Keeps the examples of the training split that a predicate selects, and of those the ones whose hashed ids rank first, or first
+    within their classes.
+
+    So a smaller subset of one seed is a part of a larger one, which holds within each class to one example where it is stratified.
+
+    Raises:
+        OpError: `PG409` where there are fewer examples than the subset asks for, `PG404` where it has none, `PG421` and `PG452` for columns
+            that are not there, or cannot be compared. `field` is relative to `sampling.subset`.
+    """
+    n = manifest.num_examples(_TRAIN) if _TRAIN in manifest.splits else 0
+    if subset is None or not n:
+        return manifest
+    if subset.where is not None:
+        manifest = manifest.narrowed(_TRAIN, _selected(manifest, subset.where))
+        n = manifest.num_examples(_TRAIN)
+    if subset.count is None and subset.fraction is None:
+        return manifest
+    wanted = subset.count if subset.count is not None else int(exact(subset.fraction or 0.0) * n + exact(0.5))
+    if wanted > n:
+        message = f"the subset asks for {count(wanted, 'example')} of split `train`, which has {n:,}"
+        raise OpError("PG409", message, field="count", help=f"ask for {n} at most, or for a `fraction`")
+    if not wanted:
+        message = f"the subset of {subset.fraction:g} of {count(n, 'example')} is less than one"
+        raise OpError("PG404", message, field="fraction", help="ask for a larger fraction")
+    chosen = np.sort(_first(manifest, wanted, subset))
+    return manifest.narrowed(_TRAIN, chosen)
+
+
+def _selected(manifest: Manifest, where: str) -> Array:
+    """The places in the training split of the examples that a predicate selects, rising."""
+    columns = _Columns(manifest)
+    try:
+        chosen = parse_predicate(where).select(columns, range(manifest.num_examples(_TRAIN)))
+    except OpError as error:
+        raise OpError(error.code, error.message, field="where", help=error.help) from None
+    if not chosen:
+        raise OpError("PG404", f"no example of split `train` is as `where: {where}` says", field="where")
+    return np.array(chosen, np.int64)
+
+
+class _Columns:
+    """The columns of a table, as predicates read them: a row is an example's place in the training split."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._keys = manifest.keys(_TRAIN)
+        self._numbers = manifest.numbers(_TRAIN)
+        self._read: dict[str, Sequence[str]] = {}
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[list[str], Callable[[int], str]]:
+        """Returns the texts of these rows, in their order, and from a row to what its example is called."""
+        if column not in self._read:
+            read = self._manifest.listing.cells
+            if read is None:
+                raise OpError("PG472", "`where` compares columns of a table, and the source has none", field="where")
+            self._read[column] = read(column, "where")
+        cells = self._read[column]
+        return [cells[number] for number in self._numbers[list(rows)].tolist()], lambda row: f"the example {self._keys[row]!r}"
+
+
+def _salt(seed: int) -> np.uint64:
+    digest = hashlib.blake2b(seed.to_bytes(8, "big"), digest_size=8, person=b"pipegen.subset")
+    return np.uint64(int.from_bytes(digest.digest(), "big"))
+
+
+def _first(manifest: Manifest, wanted: int, subset: Subset) -> Array:
+    """The places in the training split of so many examples."""
+    hashes = mix64(manifest.ids(_TRAIN) ^ _salt(subset.seed))
+    labels = manifest.labels(_TRAIN) if subset.stratify is not None else None
+    if labels is None:
+        return np.argpartition(hashes, wanted - 1)[:wanted]
+    ranked = np.argsort(hashes, kind="stable")
+    classes = split_hashes(manifest.class_names, subset.seed).argsort(kind="stable")
+    return deal_by_class(Ranked(ranked, labels, classes), [wanted, len(ranked) - wanted])[0]

@@ -1,0 +1,422 @@
+"""Manifests of files that hold many records each. It is imported where a source lists such, and NumPy with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipegen.data.fingerprint import example_ids, fingerprint
+from pipegen.data.splits import assign, intervals, shares
+from pipegen.diagnostics.diagnostic import write
+from pipegen.errors import InternalError, OpError
+from pipegen.kept import SPLITS, keep, open_kept
+from pipegen.ops.sources.listing.base import Parts
+from pipegen.ops.sources.listing.shards import listed_labels, shards_of
+from pipegen.ops.sources.listing.strings import Strings
+from pipegen.terminal import log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.spec.models import Splits
+
+
+Array = np.ndarray[Any, Any]
+
+BLOCK = 4096
+"""Records that one entry of the directory counts; its 8 bytes add 1.6 % to the bits."""
+_BYTES = BLOCK // 8
+_ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1).astype(np.uint8)
+
+
+class Bitmap:
+    """A set of records.
+
+    Attributes:
+        bits: uint8 `(blocks, 512)`, the first record in the lowest bit.
+        before: int64 `(blocks + 1,)`: members before each block, and of all at the end.
+    """
+
+    def __init__(self, bits: Array, before: Array) -> None:
+        self.bits = bits
+        self.before = before
+
+    def __len__(self) -> int:
+        return int(self.before[-1])
+
+    def select(self, member: Array) -> Array:
+        """Finds the records that are the given members, counted from 0: int64 `(n,)` each."""
+        block = np.searchsorted(self.before, member, side="right") - 1
+        counted = np.cumsum(self._unpacked(block), axis=1, dtype=np.int16)
+        found: Array = block * BLOCK + (counted <= (member - self.before[block])[:, None]).sum(1)
+        return found
+
+    def rank(self, record: Array) -> Array:
+        """Counts the members before each record: int64 `(n,)` each; a record may be one past the last."""
+        block = np.minimum(record // BLOCK, len(self.bits) - 1)
+        earlier = np.arange(BLOCK) < (record - block * BLOCK)[:, None]
+        found: Array = self.before[block] + (self._unpacked(block) & earlier).sum(1, dtype=np.int64)
+        return found
+
+    def _unpacked(self, block: Array) -> Array:
+        return np.unpackbits(self.bits[block], axis=1, bitorder="little")
+
+
+class BitmapWriter:
+    """Makes the bitmap of `size` records out of consecutive masks, of which all but the last hold whole blocks."""
+
+    def __init__(self, size: int) -> None:
+        blocks = max(1, -(-size // BLOCK))
+        self._bits: Array = np.zeros((blocks, _BYTES), np.uint8)
+        self._before: Array = np.zeros(blocks + 1, np.int64)
+        self._block = 0
+
+    def add(self, mask: Array) -> None:
+        """Append the next records: bool `(n,)`, whether each is a member."""
+        count = -(-len(mask) // BLOCK)
+        here = slice(self._block, self._block + count)
+        packed = np.packbits(mask, bitorder="little")
+        self._bits[here].reshape(-1)[: len(packed)] = packed
+        self._before[1:][here] = _ONES[self._bits[here]].sum(1, dtype=np.int64)
+        self._block += count
+
+    def done(self) -> Bitmap:
+        """Returns the bitmap, all counted."""
+        return Bitmap(self._bits, np.cumsum(self._before))
+
+
+def bitmap_of(mask: Array) -> Bitmap:
+    """Makes the bitmap of a whole mask: bool `(n,)`."""
+    writer = BitmapWriter(len(mask))
+    writer.add(mask)
+    return writer.done()
+
+
+ROW_BITS = 24
+"""Bits of an id's origin that number the row; the other 40 are the shard's."""
+MIX_SHIFTS = (30, 27, 31)
+MIX_FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+def mix64(value: Array) -> Array:
+    """Mixes 64 bits, a bijection in which every bit of the result depends on every bit given: uint64 of any shape."""
+    for shift, factor in zip(MIX_SHIFTS, MIX_FACTORS, strict=False):
+        value = (value ^ (value >> np.uint64(shift))) * np.uint64(factor)
+    return value ^ (value >> np.uint64(MIX_SHIFTS[-1]))
+
+
+def shard_bases(source_name: str, listing: Listing, rows: Array) -> Array:
+    """Computes what the rows of each shard are numbered from: 40 bits of its key's hash in front of 24 zeros, uint64 `(n,)`.
+
+    Raises:
+        OpError: `PG414` for a shard with more than 2^24 records.
+        InternalError: If two shards share those bits, which only chance could bring about.
+    """
+    largest = int(np.argmax(rows)) if len(rows) else 0
+    if len(rows) and rows[largest] > 1 << ROW_BITS:
+        message = f"{listing.keys[largest]!r} holds {int(rows[largest]):,} records, and a file may hold {1 << ROW_BITS:,}"
+        raise OpError("PG414", message, help="write the data as several files")
+    bases = example_ids(source_name, listing.keys) >> np.uint64(ROW_BITS) << np.uint64(ROW_BITS)
+    order = np.argsort(bases, kind="stable")
+    same = np.flatnonzero(bases[order[1:]] == bases[order[:-1]])
+    pairs = ((listing.keys[int(order[i])], listing.keys[int(order[i + 1])]) for i in same)  # of one file, parts may be listed
+    first, second = next(((a, b) for a, b in pairs if a != b), ("", ""))
+    if first != second:
+        raise InternalError(f"two files of records share 40 bits of their hashes by chance; rename one of them: {first!r} and {second!r}")
+    return bases
+
+
+def split_salt(seed: int) -> np.uint64:
+    """Computes what is mixed into ids that decide on splits, which so depend on the split seed and are independent of all draws."""
+    digest = hashlib.blake2b(seed.to_bytes(8, "big"), digest_size=8, person=b"pipegen.split")
+    return np.uint64(int.from_bytes(digest.digest(), "big"))
+
+
+FORMAT = 1
+_ALIGNED = 64
+LEAST = 10**7
+"""Records of which it is worth while: fewer are counted in a second."""
+
+
+def bitmaps_key(splits: Splits, listing: Listing, source_name: str) -> str:
+    """Makes 32 hexadecimal digits that name the bitmaps: they cover the data, the ids and the section."""
+    covered = {"data": fingerprint(listing), "source": source_name, "splits": splits.model_dump(mode="json"), "format": FORMAT}
+    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, count: Callable[[], dict[str, Bitmap]]) -> dict[str, Bitmap]:
+    """Reads the bitmaps of `size` records from a file, or else counts and keeps them."""
+    name = f"{key}.{SPLITS}"
+    try:
+        return _mapped(folder, name, names, size)
+    except (OSError, ValueError):
+        found = count()
+    try:
+        keep(folder, name, (part for split in names for part in _parts(found[split])))
+    except OSError as error:
+        log.warning("which record is in which split cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
+    return found
+
+
+def _parts(bitmap: Bitmap) -> Iterator[bytes | memoryview]:
+    """Yields the directory, filled up so that the bits lie where memory is aligned, and the bits."""
+    yield bitmap.before.data.cast("B")
+    yield bytes(-bitmap.before.nbytes % _ALIGNED)
+    yield bitmap.bits.data.cast("B")
+
+
+def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[str, Bitmap]:
+    """The bitmaps of a file: for each split, the directory and then the bits.
+
+    Raises:
+        OSError: When there is none.
+        ValueError: When it is not whole.
+    """
+    blocks = max(1, -(-size // BLOCK))
+    directory, bits = -(-8 * (blocks + 1) // _ALIGNED) * _ALIGNED, blocks * BLOCK // 8
+    found = {}
+    with open_kept(folder, name) as stream:
+        if os.fstat(stream.fileno()).st_size != len(names) * (directory + bits):
+            raise ValueError(f"{name} is not whole")
+        for i, split in enumerate(names):
+            at = i * (directory + bits)
+            before: Array = np.fromfile(stream, np.int64, blocks + 1, offset=at - stream.tell())
+            found[split] = Bitmap(np.memmap(stream, np.uint8, "r", at + directory, (blocks, BLOCK // 8)), before)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """The records of a split, in stored order; a member is a record's number among them.
+
+    Attributes:
+        rows: Records in every shard of the source: int64 `(shards,)`.
+        shards: The shards that the split has records of, rising: int64 `(m,)`.
+        bitmap: Which of all records belong to the split; `None` where it has whole shards.
+        offsets: The row that each shard begins with, where that is not 0 for all: int64 `(shards,)`.
+    """
+
+    rows: Array
+    shards: Array
+    bitmap: Bitmap | None = None
+    offsets: Array | None = None
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def first(self) -> Array:
+        """The number of each shard's first record among all: int64 `(shards + 1,)`, with the end."""
+        return _cumulative(self.rows)
+
+    @cached_property
+    def starts(self) -> Array:
+        """The first member of each of `shards`: int64 `(m + 1,)`, with the end."""
+        if self.bitmap is None:
+            return _cumulative(self.rows[self.shards])
+        return np.append(self.bitmap.rank(self.first[self.shards]), len(self.bitmap))
+
+    def locate(self, member: Array) -> tuple[Array, Array]:
+        """Finds the shard and the row in it of members: int64 `(n,)` each."""
+        shard, record = self._find(member)
+        row = record - self.first[shard]
+        return shard, row if self.offsets is None else row + self.offsets[shard]
+
+    def numbers(self, member: Array) -> Array:
+        """Finds the numbers of members among the records of all shards: int64 `(n,)`."""
+        return self._find(member)[1]
+
+    def _find(self, member: Array) -> tuple[Array, Array]:
+        at = np.searchsorted(self.starts, member, side="right") - 1
+        shard = self.shards[at]
+        if self.bitmap is None:
+            return shard, self.first[shard] + member - self.starts[at]
+        return shard, self.bitmap.select(member)
+
+    def among(self, kept: Array) -> Selected:
+        """Returns those of them that are among some of all records, bool `(records,)`."""
+        mine: Array = np.zeros(int(self.first[-1]), bool)
+        mine[self.numbers(np.arange(len(self)))] = True
+        return Selected(self.rows, self.shards, bitmap_of(mine & kept), self.offsets)
+
+    def blocks(self, block_rows: Array | None) -> Array:
+        """Returns the first member of each block, int64 with the end: of each shard, or of `block_rows` records of one."""
+        if block_rows is None:
+            return self.starts
+        each = np.maximum(block_rows[self.shards], 1)
+        before = (
+            np.zeros_like(each) if self.offsets is None else self.offsets[self.shards] % each
+        )  # rows of the first block that are cut off
+        counts = -(-(self.rows[self.shards] + before) // each)
+        number = np.arange(counts.sum()) - np.repeat(_cumulative(counts)[:-1], counts)
+        within = np.maximum(number * np.repeat(each, counts) - np.repeat(before, counts), 0)
+        if self.bitmap is None:
+            return np.append(np.repeat(self.starts[:-1], counts) + within, self.starts[-1])
+        return np.append(self.bitmap.rank(np.repeat(self.first[self.shards], counts) + within), len(self.bitmap))
+
+    def gather(self, column: Array) -> Array:
+        """Takes the split's part of a column with an entry for each record of the source."""
+        if self.bitmap is not None:
+            return column[np.unpackbits(self.bitmap.bits.reshape(-1), count=len(column), bitorder="little").view(bool)]
+        return np.concatenate([column[self.first[s] : self.first[s + 1]] for s in self.shards] or [column[:0]])
+
+
+@dataclass(frozen=True, eq=False)
+class InShards:
+    """Records that lie many in a file.
+
+    Attributes:
+        selected: Those of the split.
+        bases: What the ids in each shard are made from, uint64 `(shards,)`.
+        numbers: What the reader knows each file as, int64 `(shards,)`.
+        files: The absolute paths of all files.
+    """
+
+    selected: Selected
+    bases: Array
+    numbers: Array
+    files: Strings
+
+
+class Names(Sequence[str]):
+    """Names the records of a split when they are asked for: `FILE#ROW`."""
+
+    def __init__(self, selected: Selected, name: Callable[[int], str]) -> None:
+        self._selected = selected
+        self._name = name
+
+    def __len__(self) -> int:
+        return len(self._selected)
+
+    def __getitem__(self, member: int | slice) -> Any:
+        if isinstance(member, slice):
+            return [self[i] for i in range(*member.indices(len(self)))]
+        if not 0 <= member < len(self):
+            raise IndexError(member)
+        shard, row = self._selected.locate(np.array([member]))
+        return f"{self._name(int(shard[0]))}#{int(row[0])}"
+
+
+def _cumulative(rows: Array) -> Array:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(rows, dtype=np.int64)])
+
+
+_AT_ONCE = 256 * BLOCK
+"""Records that are hashed at a time."""
+RANKED = 10**7
+"""The most records that are ranked, each under a name of its own."""
+
+
+def assign_shards(
+    splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None = None
+) -> dict[str, Selected]:
+    """Assigns the records of shards to splits, as `assign` does others; what takes long to count is kept in `folder`.
+
+    Raises:
+        OpError: As `assign`, and `PG302` for a method that has to rank more records than `RANKED`.
+    """
+    members = _assigned(splits, listing, names, source_name, folder)
+    kept = shards_of(listing).kept
+    return members if kept is None else {name: with_any(own.among(kept)) for name, own in members.items()}
+
+
+def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
+    """The records of each split, also those that do not count."""
+    rows, offsets = shards_of(listing).rows, shards_of(listing).offsets
+    if splits.method == "folder" and listing.parts is None:
+        listing = replace(listing, parts=Parts.hold([_part(splits, key) for key in listing.keys]))
+    dealt = bool(splits.parts) or splits.folds is not None
+    if listing.parts is not None or not dealt or (splits.method == "hash" and splits.group is not None):
+        members = assign(splits, listing, names)
+        return {name: Selected(rows, files[rows[files] > 0].astype(np.int64), offsets=offsets) for name, files in members.items()}
+    if splits.method == "hash":
+        bases = shard_bases(source_name, listing, rows)
+        size = int(rows.sum())
+        if folder is None or size < LEAST:
+            bitmaps = by_hash(splits, rows, bases, offsets)
+        else:
+            key = bitmaps_key(splits, listing, source_name)
+            bitmaps = kept_or_counted(folder, key, names, size, lambda: by_hash(splits, rows, bases, offsets))
+    else:
+        bitmaps = _by_rank(splits, listing, names)
+    return {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
+
+
+def _part(splits: Splits, key: str) -> str:
+    """The split whose folder a file lies in; empty where it is none's."""
+    return next((name for name, folder in splits.parts.items() if key.startswith(f"{str(folder).strip('/')}/")), "")
+
+
+def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, Bitmap]:
+    """Ranks every record beside all others, as those of a listing of single files: the records of each part."""
+    shards = shards_of(listing)
+    if shards.total > RANKED:
+        raise _too_many(splits, shards.total)
+    labels = listed_labels(listing) if splits.stratify is not None else None
+    offsets = [0] * len(shards.rows) if shards.offsets is None else shards.offsets.tolist()
+    files = zip(listing.keys, offsets, shards.rows.tolist(), strict=True)
+    every = (f"{key}#{row}" for key, first, n in files for row in range(first, first + n))
+    counted = np.arange(shards.total) if shards.kept is None else np.flatnonzero(shards.kept)
+    keys = Strings.hold(every if shards.kept is None else compress(every, shards.kept.tolist()))
+    labels = labels if labels is None else labels[counted]
+    records = replace(listing, keys=keys, sizes=np.zeros(len(keys), np.uint32), labels=labels, shards=None)
+    found = {}
+    for name, members in assign(splits, records, names).items():
+        mask: Array = np.zeros(shards.total, bool)
+        mask[counted[members]] = True
+        found[name] = bitmap_of(mask)
+    return found
+
+
+def _too_many(splits: Splits, total: int) -> OpError:
+    """Says that records cannot be ranked, and what goes without."""
+    by = "folds" if splits.folds is not None else "stratify" if splits.stratify is not None else "method"
+    what = f"`method: {splits.method}`" if by == "method" else f"`{by}`"
+    message = f"{what} puts all records in one order, and there are {total:,} of them, more than {RANKED:,}"
+    help_ = f"leave `{by}` out: `method: hash` places each record by itself"
+    if by == "method":
+        parts = {name: f"{max(size * 10**6 // total, 1) / 10**6:f}" for name, size in splits.parts.items() if isinstance(size, int)}
+        sized = f", parts: {{{', '.join(f'{name}: {size}' for name, size in parts.items())}}}" if parts else ""
+        help_ = write(f"splits: {{method: hash{sized}}}", "spec", "{} places each record by itself", shown=f"method: hash{sized}")
+    return OpError("PG302", message, field=by, help=help_)
+
+
+def by_hash(splits: Splits, rows: Array, bases: Array, offsets: Array | None = None) -> dict[str, Bitmap]:
+    """Counts the records of each part, by intervals of the hashes of their ids, so that no record ever moves."""
+    share = shares(splits.parts)
+    numbered = {i: (part, BitmapWriter(int(rows.sum()))) for i, part in enumerate(share) if part}  # and not what no part asks for
+    salt = split_salt(splits.seed)
+    # The bases of ids end in zeros, to which the row is added.
+    for ids in _ids(rows, bases if offsets is None else bases + offsets.astype(np.uint64)):
+        own = intervals(mix64(ids ^ salt), share.values())
+        for i, (_, writer) in numbered.items():
+            writer.add(own == i)
+    return {part: writer.done() for part, writer in numbered.values()}
+
+
+def _ids(rows: Array, bases: Array) -> Iterator[Array]:
+    """The ids of all records, some at a time."""
+    ends = np.cumsum(rows, dtype=np.int64)
+    firsts = ends - rows
+    size = int(ends[-1]) if len(ends) else 0
+    for start in range(0, size, _AT_ONCE):
+        stop = min(start + _AT_ONCE, size)
+        here = slice(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(firsts, stop, side="left")))
+        counts = np.minimum(ends[here], stop) - np.maximum(firsts[here], start)
+        origin: Array = np.repeat(bases[here] - firsts[here].astype(np.uint64), counts)  # less its first record, plus the record: the row
+        yield mix64(origin + np.arange(start, stop, dtype=np.uint64))
+
+
+def with_any(everywhere: Selected) -> Selected:
+    """Returns the same records, with those shards alone that hold any."""
+    return replace(everywhere, shards=everywhere.shards[np.diff(everywhere.starts) > 0])

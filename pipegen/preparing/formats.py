@@ -1,0 +1,415 @@
+"""The formats of shards; `named` finds one by the name that `--format` has."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from pipegen.ops.families.decoder import HEAD, format_of
+from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, RECORDS
+from pipegen.ops.sources.prepared_store.messages import ENCODED
+from pipegen.ops.sources.stores.base import MissingLibrary
+from pipegen.types import FLOATING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from typing import TypeAlias
+
+    from pipegen.ops.sources.prepared_store.layout import Pixels
+    from pipegen.types import ElementType
+
+
+if TYPE_CHECKING:
+    Add: TypeAlias = Callable[["Record"], dict[str, tuple[int, int]]]
+    """Writes a record, and returns where its encoded files begin and how long they are: `@place.NAME`."""
+
+
+_ENDINGS = {"JPEG": "jpg", "TIFF": "tif", "PPM, PGM or PBM": "ppm", "JPEG XL": "jxl"}
+"""The endings of files whose format is called otherwise."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Holds what is stored of one example.
+
+    Attributes:
+        number: Its number in its split.
+        name: What it is called in the data that it comes from.
+        values: `NAME` is a row of bytes, an encoded file, or numbers; `@size.NAME` height and width of an image.
+    """
+
+    number: int
+    name: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Described:
+    """Describes the examples of a store.
+
+    Attributes:
+        type: What one is.
+        pixels: How those of each feature are stored.
+        classes: The names of the classes of each label.
+        label: The label that gives the data its classes.
+    """
+
+    type: ElementType
+    pixels: Mapping[str, Pixels]
+    classes: Mapping[str, tuple[str, ...]]
+    label: str | None
+
+    @cached_property
+    def picture(self) -> str | None:
+        """Names the feature that an example is a picture of: the first that is none of class indices."""
+        return next((name for name in self.pixels if kind_of(self.type[name]).levels), None)
+
+    def class_indices(self, name: str, value: Any) -> list[int]:
+        """Returns the classes of an example: of a label that may have several those that are marked, and of items one of each."""
+        if kind_of(self.type[name]).ragged:
+            return [int(i) for i in value]
+        if several_labels(self.type[name]):
+            return [int(i) for i in value.nonzero()[0]]
+        return [int(value)]
+
+    def class_texts(self, name: str, value: Any) -> list[str]:
+        """Returns the names of these classes."""
+        return [self.classes[name][i] for i in self.class_indices(name, value)] if name in self.classes else []
+
+
+class ShardFormat:
+    """Writes shards of one format.
+
+    Class attributes:
+        suffix: How the names of files end that hold whole records; empty where each feature has files of its own.
+    """
+
+    suffix: ClassVar[str] = ""
+
+    def __init__(self, described: Described) -> None:
+        self.described = described
+
+    @classmethod
+    def check(cls) -> None:
+        """Looks whether it can be written here.
+
+        Raises:
+            MissingLibrary: Without the library that writes it.
+        """
+
+    def writer(self, files: Mapping[str, Path]) -> AbstractContextManager[Add]:
+        """Opens the files of a shard; they are whole when the context is left.
+
+        Raises:
+            OSError: When they cannot be written.
+        """
+        raise NotImplementedError
+
+    def num_bytes(self, record: Record) -> int:
+        """Returns the bytes that a record takes in its files."""
+        raise NotImplementedError
+
+    def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
+        """Tells whether a shard begins with these records, bit for bit."""
+        raise NotImplementedError
+
+
+def picture_format(content: bytes) -> str:
+    """Names the format of an encoded image by its first bytes, as the endings of files do."""
+    if content.startswith(b"\x89PNG"):
+        return "png"
+    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
+        return "webp"
+    named = format_of(content[:HEAD]) or "JPEG"
+    return _ENDINGS.get(named, named.lower())
+
+
+_OBJECT = "image/object/"
+_FORMATS = {"jpg": b"jpeg"}
+"""What `image/format` says where it is not the ending of a file."""
+
+
+def message_of(record: Record, described: Described) -> bytes:
+    """Returns the message of a record.
+
+    A picture has `NAME/encoded`, `NAME/format`, `NAME/height`, `NAME/width` and `NAME/channels`; the label `label` beside an `image`
+    `image/class/label` and `image/class/text`, any other `NAME` and `NAME/text`; numbers have `NAME`, and the record's own name is
+    `image/filename`. Items lie one behind the other, `NAME`, in pixels; `boxes` on an `image`, and their `labels` and `crowd`, also have
+    the keys that detectors read.
+    """
+    features: dict[str, tf.train.Feature] = {}
+    for name, t in described.type.items():
+        value = record.values[name]
+        if name in described.pixels:
+            height, width = (int(side) for side in record.values[f"@size.{name}"])
+            form = picture_format(value)
+            features[f"{name}{ENCODED}"] = _texts([value])
+            features[f"{name}/format"] = _texts([_FORMATS.get(form, form.encode())])
+            features |= {f"{name}/height": _integers([height]), f"{name}/width": _integers([width])}
+            features[f"{name}/channels"] = _integers([t.shape[2] if t.shape else t.file_channels])
+        elif kind_of(t).counts:
+            key, text = keys_of_label(name, described)
+            features[key] = _integers(described.class_indices(name, value))
+            features[text] = _texts([one.encode() for one in described.class_texts(name, value)])
+        elif t.dtype in FLOATING:
+            features[name] = _numbers(value.ravel())
+        else:
+            features[name] = _integers(value.ravel().tolist())
+    features |= _of_detectors(record, described)
+    features[f"{'image/' * ('image' in described.pixels)}filename"] = _texts([record.name.encode("utf-8", "surrogateescape")])
+    example = tf.train.Example(features=tf.train.Features(feature=features))
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+def _of_detectors(record: Record, described: Described) -> dict[str, tf.train.Feature]:
+    """Says the boxes of a record as detectors of TensorFlow's models read them: edges in parts of the image, classes counted from 1."""
+    t = described.type.get("boxes")
+    if t is None or (t.kind, t.of) != ("boxes", "image") or "image" not in described.pixels:
+        return {}
+    height, width = (float(side) for side in record.values["@size.image"])
+    edges = record.values["boxes"] / np.array([width, height, width, height], np.float32)
+    found = {f"{_OBJECT}bbox/{name}": _numbers(edges[:, i]) for i, name in enumerate(("xmin", "ymin", "xmax", "ymax"))}
+    riders = [name for name in ("labels", "crowd") if name in described.type and described.type[name].beside == "boxes"]
+    if "labels" in riders and "labels" in described.classes:
+        found[f"{_OBJECT}class/label"] = _integers([1 + i for i in described.class_indices("labels", record.values["labels"])])
+        found[f"{_OBJECT}class/text"] = _texts([one.encode() for one in described.class_texts("labels", record.values["labels"])])
+    if "crowd" in riders and record.values["crowd"].ndim == 1:
+        found[f"{_OBJECT}is_crowd"] = _integers([int(one) for one in record.values["crowd"]])
+    return found
+
+
+def keys_of_label(name: str, described: Described) -> tuple[str, str]:
+    """Returns the keys of a label's class index and of the name of its class."""
+    if name == "label" and "image" in described.pixels:
+        return "image/class/label", "image/class/text"
+    return name, f"{name}/text"
+
+
+def _texts(values: list[bytes]) -> tf.train.Feature:
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+
+
+def _numbers(values: np.ndarray[Any, Any]) -> tf.train.Feature:
+    return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+
+
+def _integers(values: list[Any]) -> tf.train.Feature:
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+
+_OPTIONS = "group_size:1,uncompressed"
+"""A record is found without its neighbours; encoded images do not become smaller."""
+_AROUND = 128
+"""About so many bytes the format adds to a record: the header of its chunk, and its place in the index."""
+
+
+class ArrayRecordFormat(ShardFormat):
+    """Writes messages by the library of the same name."""
+
+    suffix: ClassVar[str] = ARRAY_RECORD
+
+    @classmethod
+    def check(cls) -> None:
+        try:
+            import array_record.python.array_record_module  # noqa: F401
+        except ImportError as error:
+            raise MissingLibrary("`array_record`", "array-record", error) from None
+
+    @contextmanager
+    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
+        """Open a file. Of images in it only the lengths are known, as they are not read by their places."""
+        from array_record.python.array_record_module import ArrayRecordWriter
+
+        try:
+            stream = ArrayRecordWriter(str(files[RECORDS]), _OPTIONS)
+
+            def add(record: Record) -> dict[str, tuple[int, int]]:
+                stream.write(message_of(record, self.described))
+                return {f"@place.{name}": (0, len(record.values[name])) for name in self.described.pixels}
+
+            yield add
+            stream.close()
+        except RuntimeError as error:  # which the library raises for whatever the system refuses
+            raise OSError(str(error).splitlines()[0]) from None
+
+    def num_bytes(self, record: Record) -> int:
+        return len(message_of(record, self.described)) + _AROUND
+
+    def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
+        from pipegen.ops.sources.stores.array_records import ArrayRecords
+
+        stored = ArrayRecords(str(files[RECORDS]))
+        try:
+            return all(
+                row < stored.rows and stored.read(("",), np.array([row]))[0][0] == message_of(record, self.described)
+                for row, record in enumerate(records)
+            )
+        finally:
+            stored.close()
+
+
+class PixelFilesFormat(ShardFormat):
+    """Writes pixels into files that are mapped into memory."""
+
+    @contextmanager
+    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
+        """Open a file for each feature."""
+        with ExitStack() as stack:
+            streams = {name: stack.enter_context(open(file, "wb")) for name, file in files.items()}
+
+            def add(record: Record) -> dict[str, tuple[int, int]]:
+                places = {}
+                for name, stream in streams.items():
+                    content = _bytes(record.values[name])
+                    if self.described.pixels[name].form == "files":
+                        places[f"@place.{name}"] = (stream.tell(), content.nbytes)
+                    stream.write(content)
+                return places
+
+            yield add
+
+    def num_bytes(self, record: Record) -> int:
+        return sum(_bytes(record.values[name]).nbytes for name in self.described.pixels)
+
+    def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
+        with ExitStack() as stack:
+            streams = {name: stack.enter_context(open(file, "rb")) for name, file in files.items()}
+            for record in records:
+                for name, stream in streams.items():
+                    content = _bytes(record.values[name])
+                    if stream.read(content.nbytes) != content:
+                        return False
+        return True
+
+
+def _bytes(content: Any) -> memoryview:
+    return memoryview(content) if isinstance(content, bytes) else np.ascontiguousarray(content).data
+
+
+_HEAD, _TAIL = 12, 4
+"""Bytes before a message, its length and the checksum of that, and behind it, its own checksum."""
+
+
+class TFRecordFormat(ShardFormat):
+    """Writes messages by TensorFlow, with its checksums."""
+
+    suffix: ClassVar[str] = ".tfrecord"
+
+    @contextmanager
+    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
+        """Open a file; where an encoded image lies in it follows from the lengths of what is written before."""
+        at = 0
+        try:
+            with tf.io.TFRecordWriter(str(files[RECORDS])) as stream:
+
+                def add(record: Record) -> dict[str, tuple[int, int]]:
+                    nonlocal at
+                    message = message_of(record, self.described)
+                    stream.write(message)
+                    places = {}
+                    for name in self.described.pixels:
+                        content = record.values[name]
+                        places[f"@place.{name}"] = (at + _HEAD + message.index(content), len(content))
+                    at += _HEAD + len(message) + _TAIL
+                    return places
+
+                yield add
+        except tf.errors.OpError as error:  # whatever the system refuses
+            raise OSError(error.message) from None
+
+    def num_bytes(self, record: Record) -> int:
+        return _HEAD + len(message_of(record, self.described)) + _TAIL
+
+    def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
+        stored = tf.data.TFRecordDataset(str(files[RECORDS])).as_numpy_iterator()
+        return all(next(stored, None) == message_of(record, self.described) for record in records)
+
+
+_BLOCK = tarfile.BLOCKSIZE
+
+
+class WebDatasetFormat(ShardFormat):
+    """Writes the members of each record one behind the other, with nothing in their headers that changes from run to run."""
+
+    suffix: ClassVar[str] = ".tar"
+
+    @contextmanager
+    def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
+        """Open an archive; what a member holds lies behind its header."""
+        with tarfile.open(files[RECORDS], "w", format=tarfile.USTAR_FORMAT) as archive:
+
+            def add(record: Record) -> dict[str, tuple[int, int]]:
+                places = {}
+                for name, member, content in self._members(record):
+                    about = tarfile.TarInfo(member)
+                    about.size, about.mode = len(content), 0o644
+                    if name is not None:
+                        places[f"@place.{name}"] = (archive.offset + _BLOCK, len(content))
+                    archive.addfile(about, io.BytesIO(content))
+                return places
+
+            yield add
+
+    def num_bytes(self, record: Record) -> int:
+        return sum(_BLOCK + -(-len(content) // _BLOCK) * _BLOCK for _, _, content in self._members(record))
+
+    def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
+        with tarfile.open(files[RECORDS]) as archive:
+            for record in records:
+                for _, member, content in self._members(record):
+                    about = archive.next()
+                    stream = archive.extractfile(about) if about is not None and about.name == member else None
+                    if stream is None or stream.read() != content:
+                        return False
+        return True
+
+    def _members(self, record: Record) -> Iterator[tuple[str | None, str, bytes]]:
+        """Yields the feature that a member is the encoded file of, the member's name, and what it holds."""
+        described, stem = self.described, f"{record.number:08d}"
+        texts: dict[str, Any] = {"filename": record.name}
+        for name, t in described.type.items():
+            value = record.values[name]
+            if name in described.pixels:
+                ending = picture_format(value)
+                yield name, f"{stem}.{ending}" if name == described.picture else f"{stem}.{name}.{ending}", value
+                sizes = dict(zip(("height", "width"), (int(side) for side in record.values[f"@size.{name}"]), strict=True))
+                texts |= sizes if name == described.picture else {}
+            elif kind_of(t).labels:
+                indices, names = described.class_indices(name, value), described.class_texts(name, value)
+                if several_labels(t):
+                    texts |= {name: indices, f"{name}_text": names}
+                    continue
+                yield None, f"{stem}.cls" if name == described.label else f"{stem}.{name}.cls", str(indices[0]).encode()
+                texts |= {name: indices[0]} | ({f"{name}_text": names[0]} if names else {})
+            else:
+                names = described.class_texts(name, value)
+                texts |= {f"{name}_text": names} if name in described.classes else {}
+                content = io.BytesIO()
+                np.save(content, value, allow_pickle=False)
+                yield None, f"{stem}.{name}.npy", content.getvalue()
+        yield None, f"{stem}.json", json.dumps(texts, sort_keys=True).encode()
+
+
+_NAMED: dict[str, type[ShardFormat]] = {
+    "raw": PixelFilesFormat,
+    "jpeg": PixelFilesFormat,
+    "tfrecord": TFRecordFormat,
+    "webdataset": WebDatasetFormat,
+    "array_record": ArrayRecordFormat,
+}
+
+
+def named(name: str) -> type[ShardFormat]:
+    """Returns a format by its name."""
+    return _NAMED[name]

@@ -1,0 +1,350 @@
+"""A spec as a view, a bucket or a part of a mix has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pipegen.diagnostics.diagnostic import Label
+from pipegen.ops.acting import named_by, runs_on
+from pipegen.ops.base import Transform
+from pipegen.ops.buckets import says_bucket, sized
+from pipegen.ops.sources.listing.base import Listing, Source
+from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
+from pipegen.spec.locate import Locate
+from pipegen.spec.models import Features, Output, PipelineSpec
+from pipegen.spec.source_map import KeyPath
+from pipegen.spec.views import View
+from pipegen.types import ElementType, FeatureType, valid_name
+
+_VALID = valid_name("")
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One view of an example on one split.
+
+    Attributes:
+        suffix: What stands behind the name of a feature, after an underscore; empty for the only view.
+        branch: The branch of `views` whose steps it has; `None` where there are no branches.
+        images: The images that have it; `None` where all have.
+    """
+
+    suffix: str
+    branch: str | None
+    images: tuple[str, ...] | None = None
+
+    def shows(self, image: str) -> bool:
+        """Returns whether an image, and what is aligned with it, has this view."""
+        return self.images is None or image in self.images
+
+    def name(self, feature: str) -> str:
+        """Returns the name of a feature in this view."""
+        return f"{feature}_{self.suffix}" if self.suffix else feature
+
+
+def branches(spec: PipelineSpec) -> dict[str | None, View]:
+    """The branches of a spec by name; `views: 2` is one without a name."""
+    return dict(spec.views.items()) if isinstance(spec.views, dict) else {None: View(count=spec.views)}
+
+
+def lanes(spec: PipelineSpec, split: str) -> tuple[Lane, ...]:
+    """The views of an example of a split, the first one first. A split that no branch runs on has one view, that of the first branch."""
+    found = [lane for name, view in branches(spec).items() if named_by(view.when, split) for lane in _numbered(name, view)]
+    return tuple(found) or (_first(spec),)
+
+
+def _first(spec: PipelineSpec) -> Lane:
+    """The view of a split that has no others."""
+    name, view = next(iter(branches(spec).items()))
+    return Lane("", name, view.images())
+
+
+def every_lane(spec: PipelineSpec) -> tuple[Lane, ...]:
+    """The views that a spec names, whichever splits have them."""
+    return tuple(lane for name, view in branches(spec).items() for lane in _numbered(name, view))
+
+
+def _numbered(name: str | None, view: View) -> list[Lane]:
+    numbers = [str(i + 1) for i in range(view.count)] if view.count > 1 else [""]
+    return [Lane("_".join(part for part in (name, number) if part), name, view.images()) for number in numbers]
+
+
+def of_branch(spec: PipelineSpec, name: str | None) -> PipelineSpec:
+    """The spec of one view of a branch: its steps stand behind the common ones."""
+    own = () if name is None else branches(spec)[name].transforms
+    return spec.model_copy(update={"views": 1, "transforms": (*spec.transforms, *own)})
+
+
+def single(spec: PipelineSpec, features: Mapping[str, str] | None = None) -> PipelineSpec:
+    """The spec of an example's first view alone, without `views`.
+
+    Args:
+        spec: The spec.
+        features: Those that may have views, each with its image, where the output is to be that of one view.
+    """
+    if spec.views == 1:
+        return spec
+    first = _first(spec)
+    return of_branch(spec, first.branch).model_copy(update={"output": arranged(spec, (first,), features or {})})
+
+
+def relocated(locate: Locate, spec: PipelineSpec, name: str | None) -> Locate:
+    """Finds places of the spec of a branch's view in the spec itself."""
+    if name is None:
+        return locate
+
+    def label(path: KeyPath, text: str = "", *, key: bool = False) -> Label:
+        return locate(relocate(path, spec, name), text, key=key)
+
+    return label
+
+
+def relocate(path: Sequence[str | int], spec: PipelineSpec, name: str | None) -> KeyPath:
+    """The key path in a spec of one in the spec of a branch's view."""
+    path, common = tuple(path), len(spec.transforms)
+    if name is not None and path[:1] == ("transforms",) and len(path) > 1 and isinstance(path[1], int) and path[1] >= common:
+        return ("views", name, "transforms", path[1] - common, *path[2:])
+    return path
+
+
+def arranged(spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str, str]) -> Output:
+    """The output of a split, in which a feature, or a branch of it, stands for its views there, and views that are not there are left out.
+
+    Args:
+        spec: The spec.
+        present: The views of the split.
+        features: Those that may have views, each with the image that it is aligned with, or that it is.
+    """
+    names = _Names(spec, present, features)
+    output = spec.output
+    encode = {own: how for name, how in output.encode.items() for own in names.of(name)}
+    changes = {"x": names.arrange(output.x), "y": None if output.y is None else names.arrange(output.y), "encode": encode}
+    given = {key: value for key, value in changes.items() if key in output.model_fields_set or key == "x" or value != getattr(output, key)}
+    return output.model_copy(update=given)
+
+
+class _Names:
+    """Maps what an output names to the features of one split."""
+
+    def __init__(self, spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str, str]) -> None:
+        self._known: dict[str, tuple[str, ...]] = {}
+        self._features = features
+        here = {lane.suffix for lane in present}
+        every = every_lane(spec)
+        first = next(lane for lane in every if lane.branch == present[0].branch)
+        for feature, image in features.items():
+            if not any(lane.shows(image) for lane in every):
+                continue
+            for lane in (lane for lane in every if lane.shows(image)):
+                only = here == {""} and lane == first  # the only view of a split is the first one of its branch
+                name = self._view(feature, lane.suffix)
+                own = (name,) if lane.suffix in here else (feature,) if only else ()
+                self._known[name] = own
+                if lane.branch is not None:
+                    group = self._view(feature, lane.branch)
+                    self._known[group] = own if group == name else (*self._known.get(group, ()), *own)
+            self._known[feature] = tuple(self._view(feature, lane.suffix) for lane in present if lane.shows(image)) or (feature,)
+
+    def _view(self, feature: str, suffix: str) -> str:
+        """The name of a feature in a view; what says which items are there is called by the view of these."""
+        of = feature.removesuffix(_VALID)
+        if of != feature and of in self._features:
+            return valid_name(f"{of}_{suffix}") if suffix else feature
+        return f"{feature}_{suffix}" if suffix else feature
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """The features that a name stands for; itself where it has no views."""
+        return self._known.get(name, (name,))
+
+    def arrange(self, wanted: Features) -> Features:
+        """An `x` or a `y` with the features of the split."""
+        if isinstance(wanted, str):
+            found = self.of(wanted)
+            return found[0] if len(found) == 1 else {name: name for name in found}
+        if isinstance(wanted, list):
+            return [own for name in wanted for own in self.of(name)]
+        made: dict[str, str] = {}
+        for key, name in wanted.items():
+            found = self.of(name)
+            made |= {key: found[0]} if len(found) == 1 else {f"{key}{_behind(name, own)}": own for own in found}
+        return made
+
+
+def _behind(name: str, view: str) -> str:
+    """Returns what the name of a view has behind that of its feature."""
+    if not view.startswith(name):
+        name, view = name.removesuffix(_VALID), view.removesuffix(_VALID)
+    return view.removeprefix(name)
+
+
+_NOWHERE = (224, 224)
+"""Stands in for the size of a bucket where there are none, which is an error that is found elsewhere."""
+
+
+def of_bucket(spec: PipelineSpec, number: int = 0) -> PipelineSpec:
+    """The spec of one bucket's images."""
+    buckets = spec.batch.buckets
+    size = _NOWHERE if buckets is None else buckets.sizes[number]
+    if not says_bucket(spec.transforms) and not isinstance(spec.views, dict):
+        return spec
+    changes: dict[str, object] = {"transforms": tuple(sized(step, size) for step in spec.transforms)}
+    if isinstance(spec.views, dict):
+        changes["views"] = {name: _view(view, size) for name, view in spec.views.items()}
+    return spec.model_copy(update=changes)
+
+
+def _view(view: View, size: tuple[int, int]) -> View:
+    return view.model_copy(update={"transforms": tuple(sized(step, size) for step in view.transforms)})
+
+
+def bucketed(spec: PipelineSpec, split: str) -> bool:
+    """Returns whether batches of a split have the sizes of buckets: a step that runs there says so."""
+    if spec.batch.buckets is None:
+        return False
+    own = branches(spec)
+    views = [own[name].transforms for name in dict.fromkeys(lane.branch for lane in lanes(spec, split)) if name is not None]
+    steps = [step for steps in (spec.transforms, *views) for step in steps]
+    there = [step for step in steps if runs_on(step, split)]
+    stand_ins = [
+        form for step in steps if not runs_on(step, split) and step.random and step.when is None for form in step.evaluation_form()
+    ]
+    return says_bucket((*there, *stand_ins))
+
+
+class PartSource(Source):
+    """The source of a part, whose features have the names that they have in the mix, with those that are filled."""
+
+    inner: Any
+    """The part's own source."""
+    adapting: Any
+    """An `Adapting`: how its features become those of the mix."""
+
+    @property
+    def op(self) -> str:  # type: ignore[override]
+        """The name of the part's own source."""
+        return self.inner.op
+
+    def infer(self) -> ElementType:
+        return self.adapting.type_of(self.inner.infer())
+
+    def possible(self) -> tuple[ElementType, ...]:
+        return tuple(map(self.adapting.type_of, self.inner.possible()))
+
+    def decoders(self) -> Mapping[str, Transform]:
+        return {self.adapting.name(name): step for name, step in self.inner.decoders().items()}
+
+    def described(self) -> Mapping[str, tuple[str, ...]]:
+        return {self.adapting.name(name): path for name, path in self.inner.described().items()}
+
+    def has_rows(self) -> bool:
+        return self.inner.has_rows()
+
+    def has_folders(self) -> bool:
+        return self.inner.has_folders()
+
+    def by_class(self) -> bool:
+        return self.inner.by_class()
+
+    def needs_data(self) -> bool:
+        return self.inner.needs_data()
+
+    def unpacked(self, base: Path) -> int:
+        return self.inner.unpacked(base)
+
+    def has_columns(self) -> bool:
+        return self.inner.has_columns()
+
+    def split_names(self) -> tuple[str, ...] | None:
+        return self.inner.split_names()
+
+    def split_method(self) -> Literal["random", "hash"]:
+        return self.inner.split_method()
+
+    def keep_index_in(self, folder: Path | None) -> None:
+        self.inner.keep_index_in(folder)
+
+    def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
+        return adapted(self.inner.list(base, progress, data), self.adapting)
+
+    def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
+        return adapted(self.inner.list_parts(base, folders, progress), self.adapting)
+
+
+def joined(spec: PipelineSpec, name: str) -> PipelineSpec:
+    """The spec of one part of a mix run alone: its data, and its own steps in front of the common ones."""
+    part = spec.source.mixed()[name]
+    changes = {
+        "source": _source(spec, name),
+        "splits": part.splits.by_default(part.source.split_method()),
+        "transforms": (*part.transforms, *spec.transforms),
+        "errors": spec.errors.model_copy(update={"exclude": None}),
+        "tests": (),
+        "epoch": "pass",
+        "sampling": part.sampling,
+        "stages": (),
+        "order": part.order,
+    }
+    return spec.model_copy(update=changes)
+
+
+def _source(spec: PipelineSpec, name: str) -> Source:
+    part, names = spec.source.mixed()[name], tuple(spec.source.mixed())
+    others = [other for other in spec.source.mixed().values() if other is not part]
+    wanted = PART in _outputs(spec.output) and not any(PART in other.names() for other in (part, *others))
+    fill: dict[str, tuple[FeatureType, Any]] = {}
+    for feature, value in part.fill.items():
+        known = next((t for other in others for t in [_type_of(other, feature)] if t is not None), None)
+        if known is not None:
+            fill[feature] = known, value
+    if wanted:
+        fill[PART] = FeatureType("label", "int64", (), classes=len(names)), names.index(name)
+    if not part.features and not fill:
+        source: Source = part.source
+        return source
+    order = tuple(dict.fromkeys((*spec.source.infer(), *part.names(), *fill)))
+    return PartSource(
+        inner=part.source, adapting=Adapting({own: new for new, own in part.features.items()}, fill, order, names if wanted else ())
+    )
+
+
+def _type_of(part: Any, feature: str) -> FeatureType | None:
+    """The type of a feature of another part, under the name that it has in the mix."""
+    own = part.features.get(feature, feature)
+    found: FeatureType | None = part.source.infer().get(own) if feature in part.names() else None
+    return found
+
+
+def _outputs(output: Output) -> Iterator[str]:
+    """Yields every feature that an output names."""
+    for value in (output.x, output.y, output.sample_weight):
+        if isinstance(value, str):
+            yield value
+        elif value is not None:
+            yield from value.values() if isinstance(value, dict) else value
+
+
+def part_path(name: str) -> KeyPath:
+    """The key path of a part."""
+    return ("source", "mix", "parts", name)
+
+
+def relocated_part(locate: Locate, spec: PipelineSpec, name: str) -> Locate:
+    """Finds places of a part's joined spec in the spec of the mix."""
+    own = len(spec.source.mixed()[name].transforms)
+
+    def label(path: KeyPath, text: str = "", *, key: bool = False) -> Label:
+        return locate(relocate_part(path, name, own), text, key=key)
+
+    return label
+
+
+def relocate_part(path: Sequence[str | int], name: str, own: int) -> KeyPath:
+    """The key path in the spec of a mix of one in the joined spec of a part that has `own` steps of its own."""
+    path = tuple(path)
+    if path[:1] == ("transforms",) and len(path) > 1 and isinstance(path[1], int):
+        index = path[1]
+        return (*part_path(name), *path) if index < own else ("transforms", index - own, *path[2:])
+    return (*part_path(name), *path) if path[:1] in (("source",), ("splits",), ("sampling",), ("order",)) else path
