@@ -20,8 +20,7 @@ from pipegen.phases.compilation import bind, collect_data, compile_spec, load
 from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.hosts import share_line
 from pipegen.phases.memory import memory_findings
-from pipegen.phases.specs import CompiledSpec, Spec
-from pipegen.phases.tuning import untuned, with_tuned
+from pipegen.phases.specs import CompiledSpec, Spec, untuned, with_tuned
 from pipegen.terminal import log
 
 if TYPE_CHECKING:

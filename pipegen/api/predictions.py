@@ -41,9 +41,9 @@ from pipegen.phases.hosts import resolve_share
 from pipegen.physical.extent import Position
 from pipegen.plan import stages as s
 from pipegen.plan.check import build_split, possible_types
+from pipegen.plan.fitting_plans import unlabelled_plan
 from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Read
-from pipegen.plan.unlabelled import unlabelled_plan
 from pipegen.spec.load import load
 from pipegen.spec.steps import ids_of
 from pipegen.types import ElementType

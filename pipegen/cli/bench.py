@@ -242,8 +242,8 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
 def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:
     """Returns in how many batches a cache of the split is filled, and where it is; on a disk an earlier run may have filled it."""
     from pipegen.backend.reading.caches import MemoryCache
+    from pipegen.observe.measured import filling_steps
     from pipegen.plan.nodes import Cache
-    from pipegen.profiling.record import filling_steps
 
     executor = pipe._engine.executor(split)
     node = next((n for n in executor.plan.nodes if isinstance(n, Cache)), None)

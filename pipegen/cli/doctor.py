@@ -14,7 +14,7 @@ from pipegen.cli.common import Sets, bold, is_terminal, json_text, load_spec, pr
 from pipegen.cli.failures import FOUND, OK, CannotRun
 
 if TYPE_CHECKING:
-    from pipegen.doctor.line import Line
+    from pipegen.observe.examination import Line
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "WARNING", "error": "ERROR"}
 
@@ -43,9 +43,8 @@ def doctor(
       pipegen doctor flowers.pipegen.yaml
       pipegen doctor /data/flowers --format json
     """
-    from pipegen.doctor.checks import CHECKS
-    from pipegen.doctor.examination import Examination, examine
-    from pipegen.doctor.line import worst
+    from pipegen.observe.doctor import CHECKS
+    from pipegen.observe.examination import Examination, examine, worst
 
     examination = Examination()
     if target is not None and os.path.isdir(target):
@@ -53,7 +52,7 @@ def doctor(
     elif target is not None:
         if not os.path.exists(target) and target != "-":
             raise CannotRun(f"there is no spec and no folder {target}")
-        from pipegen.doctor.needs import Needs
+        from pipegen.observe.storage import Needs
 
         examination.needs = Needs(load_spec(target, sets), images_per_s)
     with progress("examining") as done:

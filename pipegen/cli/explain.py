@@ -120,7 +120,7 @@ def _hand_over(text: str, output: str | None) -> None:
 def _tuned(loaded: Spec) -> str:
     """Says what `build` will take from `pipegen tune`, if the data is still of that size."""
     from pipegen.phases.machine import machine
-    from pipegen.phases.tuning import tuned_key
+    from pipegen.phases.specs import tuned_key
 
     found = machine().tuned.get(tuned_key(loaded))
     if found is None or not found.settings:

@@ -14,7 +14,7 @@ from pipegen.cli.failures import CannotRun, keep_silent, refused
 from pipegen.terminal import aligned, note_between
 
 if TYPE_CHECKING:
-    from pipegen.monitor.summary import Summary
+    from pipegen.observe.records import Summary
 
 _LIVE = 10.0
 """Seconds between two lines on a terminal."""
@@ -46,8 +46,8 @@ def monitor(
       pipegen monitor --out run.jsonl --picture run.html -- python train.py
       pipegen monitor --read run.jsonl --picture run.svg
     """
-    from pipegen.monitor.picture import form_of
-    from pipegen.monitor.watch import MissingLibrary, require
+    from pipegen.observe.picture import form_of
+    from pipegen.observe.watch import MissingLibrary, require
 
     drawn = [Path(name) for name in pictures or ()]
     try:
@@ -69,8 +69,7 @@ def monitor(
 
 
 def _run(command: list[str], out: str | None, drawn: list[Path], every: float, live: float, quiet: bool) -> None:
-    from pipegen.monitor.supervise import NotStarted
-    from pipegen.monitor.watch import MissingLibrary, Watch, temporary_record
+    from pipegen.observe.watch import MissingLibrary, NotStarted, Watch, temporary_record
 
     for path in [*drawn, *([Path(out)] if out else [])]:
         if not path.parent.is_dir():
@@ -107,8 +106,7 @@ def _tell(summary: Summary) -> None:
 
 
 def _show(record: Path, drawn: list[Path], output_format: str) -> None:
-    from pipegen.monitor.record import read_record
-    from pipegen.monitor.summary import Summary
+    from pipegen.observe.records import Summary, read_record
 
     summary = Summary()
     try:
@@ -132,9 +130,8 @@ def _show(record: Path, drawn: list[Path], output_format: str) -> None:
 def _draw(record: Path, drawn: list[Path]) -> None:
     if not drawn:
         return
-    from pipegen.monitor.page import write_picture
-    from pipegen.monitor.record import read_record
-    from pipegen.monitor.series import curves
+    from pipegen.observe.picture import write_picture
+    from pipegen.observe.records import curves, read_record
 
     found = curves(read_record(record))
     for path in drawn:

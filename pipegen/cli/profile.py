@@ -24,7 +24,7 @@ from pipegen.cli.common import (
 from pipegen.cli.failures import CannotRun, refused
 
 if TYPE_CHECKING:
-    from pipegen.profiling.report import Profile
+    from pipegen.observe.profile import Profile
 
 
 def profile(
@@ -70,8 +70,8 @@ def profile(
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
     pipe = open_pipeline(loaded, allowed)
-    from pipegen.profiling.record import record
-    from pipegen.profiling.report import analyse
+    from pipegen.observe.measured import record
+    from pipegen.observe.profile import analyse
 
     with progress("batches") as tick:
         found = record(pipe, chosen, model_ms=model_ms, steps=steps, tick=tick)
@@ -90,8 +90,8 @@ def _print(made: Profile, output_format: str, out: str | None) -> None:
 
 
 def _save(made: Profile) -> None:
+    from pipegen.observe.tune import fitted_factors, today
     from pipegen.phases.machine import keep_machine, machine
-    from pipegen.profiling.fitting import fitted_factors, today
 
     factors = fitted_factors(made)
     with refused("keep what was measured:", "the user's cache folder"):
@@ -101,7 +101,7 @@ def _save(made: Profile) -> None:
 
 def _trained(spec: str, split: str | None, script: str, given: list[str], form: tuple[str, str | None], sets: list[str]) -> int:
     """Runs the script; the result is its exit code."""
-    from pipegen.profiling.training import profile_script
+    from pipegen.observe.training import profile_script
 
     if not os.path.isfile(script):
         raise CannotRun(f"there is no script {script}")

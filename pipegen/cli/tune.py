@@ -26,8 +26,8 @@ from pipegen.cli.failures import CannotRun, refused
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipegen.observe.tune import Tuning
     from pipegen.phases.specs import Spec
-    from pipegen.profiling.tune import Tuning
 
 
 def tune(
@@ -68,7 +68,7 @@ def tune(
         raise CannotRun("`--write` changes a file, and standard input is none")
     start_tensorflow()
     from pipegen.api.building import build
-    from pipegen.profiling.tune import tune as tune_pipeline
+    from pipegen.observe.tune import tune as tune_pipeline
 
     def built(settings: Mapping[str, Any]) -> Any:
         changed = loaded.model.model_copy(update={"runtime": type(loaded.model.runtime)(**{**dict(loaded.model.runtime), **settings})})
@@ -93,9 +93,9 @@ def _with_model(spec: Spec, model: Any) -> Spec:
 
 def _keep(spec: Spec, found: Tuning) -> None:
     """Keeps the answer for this machine: also that nothing is better, in place of an earlier one."""
+    from pipegen.observe.tune import written
     from pipegen.phases.machine import keep_machine, machine
-    from pipegen.phases.tuning import tuned_key
-    from pipegen.profiling.tune import written
+    from pipegen.phases.specs import tuned_key
 
     if not found.best and found.undecided:
         note("nothing is kept")
@@ -113,7 +113,7 @@ def _keep(spec: Spec, found: Tuning) -> None:
 def _write(file: str, spec: Spec, found: Tuning, sets: list[str]) -> None:
     """Writes the answer into the spec, and takes it back where the spec would not say it."""
     from pipegen.diagnostics.fixes import apply_fixes
-    from pipegen.profiling.tune import written
+    from pipegen.observe.tune import written
     from pipegen.spec.runtime_fix import runtime_fix
 
     if not found.best:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipegen.comparing.changes import KINDS, Change, Comparison, Draws, fold_runs, path_changes, runtime_changes, word_changes
-from pipegen.comparing.locks import lock_changes, meaning_changes
-from pipegen.comparing.sides import LockSide, RevisionError, Side, read_side
+from pipegen.comparing.sides import LockSide, RevisionError, Side, lock_changes, meaning_changes, read_side
 from pipegen.ops.sources.prepared import Prepared
 from pipegen.spec.expect import one_of
 from pipegen.spec.source_map import KeyPath

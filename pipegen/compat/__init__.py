@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.compat.checks import UnsupportedArgument
 from pipegen.compat.frames import list_pictures, validate_filename
 from pipegen.compat.generator import ImageDataGenerator
 from pipegen.compat.geometry import (
@@ -58,7 +59,6 @@ from pipegen.compat.geometry import (
     transform_matrix_offset_center,
 )
 from pipegen.compat.images import array_to_img, img_to_array, load_img, save_img, smart_resize
-from pipegen.compat.refusals import UnsupportedArgument
 
 if TYPE_CHECKING:
     from pipegen.compat.base_iterator import Iterator

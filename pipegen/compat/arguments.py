@@ -7,9 +7,9 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
+from pipegen.compat.checks import UnsupportedArgument, warn
 from pipegen.compat.defaults import floatx, image_data_format
 from pipegen.compat.geometry import Geometry, check_geometry
-from pipegen.compat.refusals import UnsupportedArgument, warn
 
 if TYPE_CHECKING:
     from pipegen.compat.images import Array

@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.arguments import name_of
+from pipegen.compat.checks import warn
 from pipegen.compat.frames import Frame, read_frame
 from pipegen.compat.iterator import CompiledIterator
-from pipegen.compat.refusals import warn
 from pipegen.compat.specs import channels_of, reading_steps, rows_spec
 from pipegen.compat.subsets import rows_of, seed_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compat.refusals import warn
+from pipegen.compat.checks import warn
 
 if TYPE_CHECKING:
     from pipegen.compat.images import Array

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pipegen
-from pipegen.compat.refusals import UnsupportedArgument
+from pipegen.compat.checks import UnsupportedArgument
 from pipegen.ops.arguments.arithmetic import PRESETS
 from pipegen.ops.families.custom import CustomTransform
 

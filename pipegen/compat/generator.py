@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.arguments import check_flows
+from pipegen.compat.checks import warn
 from pipegen.compat.draws import draw, stream
 from pipegen.compat.flows import Flows
 from pipegen.compat.geometry import apply_affine_transform, apply_brightness_shift, apply_channel_shift, flip_axis
 from pipegen.compat.images import moments, whitening
-from pipegen.compat.refusals import warn
 from pipegen.compat.specs import Described
 
 if TYPE_CHECKING:

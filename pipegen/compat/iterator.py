@@ -12,9 +12,9 @@ from pipegen.api.building import build_by_place
 from pipegen.backend.datasets.arrays import owned_arrays
 from pipegen.compat.arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
 from pipegen.compat.base_iterator import Iterator
+from pipegen.compat.checks import UnsupportedArgument
 from pipegen.compat.functions import with_function, with_matrix
 from pipegen.compat.images import Saving
-from pipegen.compat.refusals import UnsupportedArgument
 from pipegen.compat.specs import Described
 from pipegen.compat.subsets import check_subset
 from pipegen.waiting import Waiting

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.compat.checks import warn
 from pipegen.compat.iterator import CompiledIterator
-from pipegen.compat.refusals import warn
 from pipegen.compat.specs import rows_spec
 from pipegen.compat.subsets import rows_of, seed_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipegen.compat.refusals import warn
+from pipegen.compat.checks import warn
 from pipegen.compat.specs import augments
 
 if TYPE_CHECKING:

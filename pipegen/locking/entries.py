@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.cache.key import tensorflow_version
-from pipegen.comparing.locks import meaning_changes
+from pipegen.comparing.sides import meaning_changes
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import is_address
 from pipegen.locking.functions import distribution_of, function_source, python_functions

@@ -21,9 +21,9 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import step_kwargs
 from pipegen.passes.base import Placed, pack, unpack
 from pipegen.plan import stages as s
+from pipegen.plan.fitting_plans import evaluation_plan
 from pipegen.plan.nodes import Cache
 from pipegen.plan.outputs import names
-from pipegen.plan.unlabelled import evaluation_plan
 from pipegen.spec.load import load
 from pipegen.spec.variants import part_path
 from pipegen.types import ElementType, FeatureType, Interval

@@ -87,7 +87,7 @@ class Machine:
     Attributes:
         factors: How many times the model's costs each kind of work takes; see `plan/cost.py`.
         fitted: When these were measured; empty without any.
-        tuned: What `pipegen tune` found, by `phases/tuning.py::tuned_key` of the spec.
+        tuned: What `pipegen tune` found, by `phases/specs.py::tuned_key` of the spec.
     """
 
     factors: Mapping[str, float] = field(default_factory=dict)

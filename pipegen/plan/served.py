@@ -11,10 +11,10 @@ from pipegen.errors import SpecError
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import default_decoder
+from pipegen.plan.fitting_plans import evaluation_plan
 from pipegen.plan.lanes import first_view
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
-from pipegen.plan.unlabelled import evaluation_plan
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType, FeatureType

@@ -31,8 +31,7 @@ from pipegen.phases.specs import FittedSpec
 from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
 from pipegen.preparing.formats import Described, Record, named
-from pipegen.preparing.shrinking import check_shrinking
-from pipegen.preparing.sizes import ChangedFilesError, are_needed, largest, refusal, stored_pixels, with_encoding
+from pipegen.preparing.sizes import ChangedFilesError, are_needed, check_shrinking, largest, refusal, stored_pixels, with_encoding
 from pipegen.terminal import log
 
 if TYPE_CHECKING:

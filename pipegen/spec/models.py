@@ -14,19 +14,47 @@ from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_s
 
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.item_rules import BoxFormat
-from pipegen.ops.base import Model, SplitName, Transform
+from pipegen.ops.base import SplitName, Transform
 from pipegen.ops.buckets import Buckets
-from pipegen.ops.sampling import Curriculum
+from pipegen.ops.families.selections import InnerStep
+from pipegen.ops.model import Model
+from pipegen.ops.sampling import ColumnMethod as ColumnMethod
+from pipegen.ops.sampling import Curriculum, FeatureName
+from pipegen.ops.sampling import Folds as Folds
+from pipegen.ops.sampling import PathGroup as PathGroup
 from pipegen.ops.sampling import Sampling as Sampling
+from pipegen.ops.sampling import Seed as Seed
+from pipegen.ops.sampling import Splits as Splits
 from pipegen.ops.sources.listing.base import Source
-from pipegen.ops.splitting import ColumnMethod as ColumnMethod
-from pipegen.ops.splitting import Folds as Folds
-from pipegen.ops.splitting import PathGroup as PathGroup
-from pipegen.ops.splitting import Seed as Seed
-from pipegen.ops.splitting import Splits as Splits
 from pipegen.ops.testing.base import DataTest
+from pipegen.ops.transform import When
 from pipegen.spec.units import ByteSize, Seconds
-from pipegen.spec.views import Views
+
+Count = Annotated[int, Field(ge=1, le=64)]
+ViewName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class View(Model):
+    """Views of one kind: so many of them, and what is done to each behind the steps that all views have."""
+
+    count: Count = 1
+    """How many views of this kind an example has; each draws for itself. Several are numbered from 1: `image_local_1`, `image_local_2`."""
+    transforms: tuple[InnerStep, ...] = ()
+    """The steps of these views, behind those in `transforms`."""
+    of: FeatureName | Annotated[list[FeatureName], Field(min_length=1)] | None = None
+    """The image that has these views, or several; by default all have. What is aligned with an image goes with it. An image that has no
+    views is there once, under its own name, and goes through the steps of the first branch as on other splits."""
+    when: When = "train"
+    """The splits that have these views: `train`, `eval` (every split but train), `all`, or a list of names. A split without any has one
+    view of each example, the first, under the name of the feature."""
+
+    def images(self) -> tuple[str, ...] | None:
+        """Returns the images that the branch names, in one order; `None` where it is of all."""
+        return None if self.of is None else tuple(sorted({self.of} if isinstance(self.of, str) else {*self.of}))
+
+
+Views = Count | Annotated[dict[ViewName, View], Field(min_length=1)]
+
 
 DType = Literal["float32", "float16", "bfloat16", "uint8"]
 Remainder = Literal["drop", "keep", "pad"]

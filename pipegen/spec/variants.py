@@ -14,9 +14,8 @@ from pipegen.ops.buckets import says_bucket, sized
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
 from pipegen.spec.locate import Locate
-from pipegen.spec.models import Features, Output, PipelineSpec
+from pipegen.spec.models import Features, Output, PipelineSpec, View
 from pipegen.spec.source_map import KeyPath
-from pipegen.spec.views import View
 from pipegen.types import ElementType, FeatureType, valid_name
 
 _VALID = valid_name("")

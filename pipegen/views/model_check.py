@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
-from pipegen.ops.inputs import centred_values
+from pipegen.ops.base import centred_values
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import log, visible

@@ -129,7 +129,7 @@ def test_the_shuffle_op_reads_only_low_bytes_on_small_sets() -> None:
 def test_low_bytes_of_keys_never_repeat() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.permuted import keys
+    from pipegen.backend.index.draws import keys
 
     cycles = tf.range(200_000, dtype=tf.int64)
     low = keys(99)(cycles, tf.zeros_like(cycles)).numpy() & 0xFF
@@ -141,7 +141,7 @@ def test_low_bytes_of_keys_never_repeat() -> None:
 def test_low_bytes_are_mixed_by_a_bijection() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.permuted import _mix24
+    from pipegen.backend.index.draws import _mix24
 
     every = _mix24(tf.cast(tf.range(1 << 24), tf.uint32), tf.constant(12345, tf.uint32)).numpy()
     assert np.bincount(every, minlength=1 << 24).max() == 1, "a bijection of 24 bits"

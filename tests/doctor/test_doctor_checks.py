@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from pipegen.doctor import checks
-from pipegen.doctor.checks import cores, cuda, extras, keras, shared_memory, storage, tensorflow, tensorflow_io
-from pipegen.doctor.checks import memory as memory_check
-from pipegen.doctor.examination import Examination, examine
-from pipegen.doctor.line import Line, worst
-from pipegen.doctor.machine import Machine
+from pipegen.observe import hardware, software
+from pipegen.observe.doctor import CHECKS
+from pipegen.observe.examination import Examination, Line, examine, worst
+from pipegen.observe.machine import Machine
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 2**30
@@ -58,7 +56,7 @@ def machine(root: Path, *files: dict[str, str], **environment: str) -> Machine:
 
 def lines(root: Path, *files: dict[str, str], answers: dict[str, Any] | None = None, **environment: str) -> dict[str, Line]:
     found = Examination(machine(root, *files, **environment), answered=ANSWERS if answers is None else answers)
-    without = tuple(check for check in checks.CHECKS if check not in (tensorflow_io.check, extras.check))
+    without = tuple(check for check in CHECKS if check not in (software.check_tensorflow_io, software.check_extras))
     return {line.about: line for line in examine(found, without)}
 
 
@@ -111,7 +109,7 @@ def test_groups_of_version_1(tmp_path: Path) -> None:
     }
     made = machine(tmp_path, groups)
     (tmp_path / "sys/fs/cgroup/cgroup.controllers").unlink()
-    found = {line.about: line for line in examine(Examination(made, answered=ANSWERS), (cores.check, memory_check.check))}
+    found = {line.about: line for line in examine(Examination(made, answered=ANSWERS), (hardware.check_cores, hardware.check_memory))}
     assert "control groups v1 grant 3: the pipeline takes 3" in found["cores"].fact
     assert "control groups grant 8 GiB, of which 7 GiB are left" in found["memory"].fact
 
@@ -120,7 +118,7 @@ def test_no_shared_memory_is_a_note(tmp_path: Path) -> None:
     made = machine(tmp_path)
     (tmp_path / "dev/shm/x").unlink()
     (tmp_path / "dev/shm").rmdir()
-    (line,) = examine(Examination(made, answered=ANSWERS), (shared_memory.check,))
+    (line,) = examine(Examination(made, answered=ANSWERS), (hardware.check_shared_memory,))
     assert (line.fact, line.verdict) == ("there is no /dev/shm", "note")
 
 
@@ -136,7 +134,7 @@ def test_no_shared_memory_is_a_note(tmp_path: Path) -> None:
     ([CARD, DRIVER, NODE], {}, {"gpus": ["NVIDIA H200"], "driver_cuda": 11080}, "up to 11.8", "warning", "CUDA 12"),
 ])  # fmt: skip
 def test_gpus(tmp_path: Path, files: Any, environment: Any, answers: Any, fact: str, verdict: str, remedy: str) -> None:
-    (line,) = cuda.check(Examination(machine(tmp_path, *files, **environment), answered={**ANSWERS, **answers}))
+    (line,) = hardware.check_cuda(Examination(machine(tmp_path, *files, **environment), answered={**ANSWERS, **answers}))
     assert fact in line.fact
     assert line.verdict == verdict
     assert remedy in line.remedy
@@ -180,9 +178,9 @@ def test_versions(tmp_path: Path, change: dict[str, Any], about: str, verdict: s
 
 def test_the_versions_are_those_of_the_project_file() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    first, last = tensorflow.FIRST, tensorflow.LAST
+    first, last = software.FIRST, software.LAST
     assert f'"tensorflow>={first[0]}.{first[1]},<{last[0]}.{last[1] + 1}"' in text
-    assert f'"keras>={keras.FIRST[0]}.{keras.FIRST[1]}"' in text
+    assert f'"keras>={software.FIRST_KERAS[0]}.{software.FIRST_KERAS[1]}"' in text
 
 
 MOUNTS = (
@@ -204,7 +202,7 @@ def test_storage_is_named_and_nothing_is_concluded_from_rotational(tmp_path: Pat
         (data / name / "b").write_bytes(os.urandom(3000))
 
     def facts(name: str) -> list[Line]:
-        return list(storage.check(Examination(made, folder=str(data / name), answered=ANSWERS)))
+        return list(hardware.check_storage(Examination(made, folder=str(data / name), answered=ANSWERS)))
 
     assert [line.fact.partition(": ")[2] for name in ("net", "with space", "memory", "plain") for line in facts(name)[:1]] == [
         "2 files, nfs4 on server:/export; over a network",
@@ -221,10 +219,10 @@ def test_storage_is_named_and_nothing_is_concluded_from_rotational(tmp_path: Pat
 def test_data_that_is_not_there(tmp_path: Path) -> None:
     made = machine(tmp_path / "root")
     (tmp_path / "empty").mkdir()
-    (line,) = storage.check(Examination(made, folder=str(tmp_path / "empty"), answered=ANSWERS))
+    (line,) = hardware.check_storage(Examination(made, folder=str(tmp_path / "empty"), answered=ANSWERS))
     assert (line.verdict, "there is no file in" in line.fact) == ("error", True)
     (tmp_path / "empty" / "zero").touch()
-    found = list(storage.check(Examination(made, folder=str(tmp_path / "empty"), answered=ANSWERS)))
+    found = list(hardware.check_storage(Examination(made, folder=str(tmp_path / "empty"), answered=ANSWERS)))
     assert found[-1].fact == "the files are empty"
 
 
@@ -237,29 +235,28 @@ def test_a_check_that_fails_is_a_line(tmp_path: Path) -> None:
     assert "cannot be examined here: ValueError: odd" in line.fact
 
 
-def test_every_check_has_a_file_and_a_place() -> None:
-    files = {path.stem for path in Path(checks.__file__).parent.glob("*.py")} - {"__init__"}
-    assert {check.__module__.rpartition(".")[2] for check in checks.CHECKS} == files
+def test_every_check_has_a_place() -> None:
+    assert set(CHECKS) == {check for module in (hardware, software) for name, check in vars(module).items() if name.startswith("check_")}
 
 
 def test_extras_are_those_of_the_project_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "do_not_load", lambda *_: {})
+    monkeypatch.setattr(software, "do_not_load", lambda *_: {})
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2].partition("\n[")[0]
-    (line,) = extras.check(Examination(answered=ANSWERS))
+    (line,) = software.check_extras(Examination(answered=ANSWERS))
     written = {name.replace("_", "-") for name in re.findall(r"^([\w-]+) = \[", text, re.MULTILINE)}
     assert {name.replace("_", "-") for name in line.figures["missing"]} == written - {"test", "dev", "docs", "benchmark", "peers", "io"}
     marked = ['pyarrow>=14; extra == "parquet"', "no-such-thing>=1 ; extra == 'odd'", "tensorflow>=2.16"]
-    monkeypatch.setattr(extras, "requires", lambda _: marked)
-    monkeypatch.setattr(extras, "_installed", lambda name: name == "pyarrow")
-    (line,) = extras.check(Examination(answered=ANSWERS))
+    monkeypatch.setattr(software, "requires", lambda _: marked)
+    monkeypatch.setattr(software, "_installed", lambda name: name == "pyarrow")
+    (line,) = software.check_extras(Examination(answered=ANSWERS))
     assert line.fact == "parquet installed; not odd (no-such-thing)"
     assert "pip install 'pipegen[odd]'" in line.remedy
 
 
 def test_each_library_of_an_extra_is_imported_by_its_name() -> None:
-    declared = {name for names in extras._declared().values() for name in names if extras._installed(name)}
+    declared = {name for names in software._declared().values() for name in names if software._installed(name)}
     assert declared >= {"pyarrow", "pillow", "lmdb"}
-    assert {name for name in declared if find_spec(extras.module_of(name)) is None} == set()
+    assert {name for name in declared if find_spec(software.module_of(name)) is None} == set()
 
 
 def test_a_library_that_is_installed_and_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,8 +277,8 @@ def test_a_library_that_is_installed_and_does_not_load(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path / "scripts")
     monkeypatch.syspath_prepend(str(tmp_path))
     marked = [f'{name}>=1; extra == "{name}"' for name in codes] + ['too-new>=1; extra == "other"', 'absent; extra == "other"']
-    monkeypatch.setattr(extras, "requires", lambda _: marked)
-    found = list(extras.check(Examination(machine(tmp_path / "root", PYTHONPATH=str(tmp_path)))))
+    monkeypatch.setattr(software, "requires", lambda _: marked)
+    found = list(software.check_extras(Examination(machine(tmp_path / "root", PYTHONPATH=str(tmp_path)))))
     assert found[0].fact == "whole installed; not other (absent)"
     assert found[0].figures["do_not_load"] == {name: [name] for name in codes if name != "whole"} | {"other": ["too-new"]}
     said = {line.about: line for line in found[1:]}
@@ -295,10 +292,10 @@ def test_a_library_that_is_installed_and_does_not_load(tmp_path: Path, monkeypat
 
 
 def test_a_library_that_takes_long_to_import_is_not_called_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "requires", lambda _: ['numpy; extra == "one"', 'pyyaml; extra == "two"'])
+    monkeypatch.setattr(software, "requires", lambda _: ['numpy; extra == "one"', 'pyyaml; extra == "two"'])
     runs = iter([(None, '{"doing": "numpy"}\n', ""), (0, '{"doing": "pyyaml"}\n{"doing": null}\n', "")])
-    monkeypatch.setattr(extras, "run_python", lambda *_: next(runs))
-    first, late = extras.check(Examination(machine(tmp_path)))
+    monkeypatch.setattr(software, "run_python", lambda *_: next(runs))
+    first, late = software.check_extras(Examination(machine(tmp_path)))
     assert first.fact == "one, two installed"
     assert re.fullmatch(r"[\d.]+, of the extra one, is installed, and importing it was not done after 60 s", late.fact)
     assert (late.verdict, late.remedy, late.figures["loads"]) == ("note", "", None)
@@ -309,6 +306,6 @@ def test_memory_that_a_spec_does_not_fit_into(tmp_path: Path) -> None:
         def memory(self, *_: object) -> int:
             return 20 * GIB
 
-    (line,) = memory_check.check(Examination(machine(tmp_path), needs=Wants(), answered=ANSWERS))  # type: ignore[arg-type]
+    (line,) = hardware.check_memory(Examination(machine(tmp_path), needs=Wants(), answered=ANSWERS))  # type: ignore[arg-type]
     assert (line.verdict, line.figures["needed"]) == ("error", 20 * GIB)
     assert "cache: {disk: FOLDER}" in line.remedy

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from pipegen.cli.commands import app
-from pipegen.doctor import asking, storage
-from pipegen.doctor.asking import ask, reason, run_python
-from pipegen.doctor.checks import extras, tensorflow_io
-from pipegen.doctor.examination import Examination
+from pipegen.observe import asking, software, storage
+from pipegen.observe.asking import ask, reason, run_python
+from pipegen.observe.examination import Examination
 
 SPEC = """\
 pipegen: 1
@@ -36,11 +35,11 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the command without asking TensorFlow, on a folder of a few files."""
     from typer.testing import CliRunner
 
-    from pipegen.doctor import examination
+    from pipegen.observe import examination
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(examination, "ask", lambda _environment: dict(ANSWERS))
-    monkeypatch.setattr(extras, "do_not_load", lambda *_: {"pyarrow": extras.Failure("it requires NumPy 2.0")})
+    monkeypatch.setattr(software, "do_not_load", lambda *_: {"pyarrow": software.Failure("it requires NumPy 2.0")})
     monkeypatch.setattr(storage, "_SECONDS", 0.1)
     for name in ("rose", "tulip"):
         (tmp_path / "photos" / name).mkdir(parents=True)
@@ -179,10 +178,10 @@ def test_a_broken_tensorflow_is_an_answer(tmp_path: Path) -> None:
 
 
 def test_a_library_that_does_not_load_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensorflow_io, "version", lambda _: "0.37.1")
+    monkeypatch.setattr(software, "version", lambda _: "0.37.1")
     for code, err, loads in ((0, "", True), (1, "x.so: undefined symbol: _ZN\nNotImplementedError: y", False), (None, "", False)):
-        monkeypatch.setattr(tensorflow_io, "run_python", lambda *_, code=code, err=err: (code, "", err))
-        (line,) = tensorflow_io.check(Examination(answered=ANSWERS))
+        monkeypatch.setattr(software, "run_python", lambda *_, code=code, err=err: (code, "", err))
+        (line,) = software.check_tensorflow_io(Examination(answered=ANSWERS))
         assert line.figures["loads"] is loads
         assert line.verdict == ("ok" if loads else "warning")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pipegen.monitor.supervise import Child, NotStarted
+from pipegen.observe.watch import Child, NotStarted
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pipegen
-from pipegen.monitor.pipe import WaitPipe
+from pipegen.observe.watch import WaitPipe
 from pipegen.waiting import for_monitor
 
 pytestmark = pytest.mark.tf

@@ -13,15 +13,9 @@ from typing import Any
 
 import pytest
 
-from pipegen.monitor.gpu import Gpus
-from pipegen.monitor.pipe import WaitPipe
-from pipegen.monitor.processes import Tree
-from pipegen.monitor.record import Record, Steps, read_record
-from pipegen.monitor.sampler import Sampler
-from pipegen.monitor.series import Series, curves
-from pipegen.monitor.summary import Summary
-from pipegen.monitor.units import duration, size
-from pipegen.monitor.watch import merged
+from pipegen.observe.records import Record, Series, Steps, Summary, curves, duration, read_record, size
+from pipegen.observe.sampler import Gpus, Sampler, Tree
+from pipegen.observe.watch import WaitPipe, merged
 from pipegen.waiting import VARIABLE, Wait, Waits, for_monitor
 
 BURN = "import time\nt = time.process_time()\nwhile time.process_time() - t < {}: pass"
@@ -200,7 +194,7 @@ def test_dear_samples_are_further_apart() -> None:
 
 def test_gpus_and_several_splits_have_panels_of_their_own() -> None:
     pytest.importorskip("matplotlib")
-    from pipegen.monitor.picture import draw
+    from pipegen.observe.picture import draw
 
     gpu = {"name": "NVIDIA H200", "memory": 1000}
     rows: list[dict[str, Any]] = [{"event": "start", "cores_granted": 2, "memory_granted": 2**31, "gpus": [gpu], "no_gpu": None}]

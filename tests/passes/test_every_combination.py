@@ -18,8 +18,7 @@ from pipegen.plan.check import check
 from pipegen.plan.nodes import Batch, Read
 from pipegen.plan.stages import Branch
 from pipegen.spec.load import load
-from pipegen.spec.models import Runtime
-from pipegen.spec.views import View
+from pipegen.spec.models import Runtime, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ import pytest
 from planning import built, checked
 
 from pipegen.plan import stages as s
+from pipegen.plan.fitting_plans import unlabelled_plan
 from pipegen.plan.nodes import Emit, Plan
-from pipegen.plan.unlabelled import unlabelled_plan
 from pipegen.types import Interval
 
 

@@ -11,7 +11,7 @@ import pytest
 from pipegen.phases import machine as kept
 from pipegen.phases.compilation import load, optimise
 from pipegen.phases.machine import Machine, Tuned, keep_machine, machine, machine_file
-from pipegen.phases.tuning import tuned_key, untuned, with_tuned
+from pipegen.phases.specs import tuned_key, untuned, with_tuned
 from pipegen.plan.nodes import Cache
 
 if TYPE_CHECKING:

@@ -14,13 +14,12 @@ import pytest
 from my_pkg import slow
 
 import pipegen
+from pipegen.observe.measured import WARM, Recording, record
+from pipegen.observe.profile import UNATTRIBUTED, Profile, analyse
+from pipegen.observe.trace import Trace, Usage, traced
+from pipegen.observe.tune import fitted_factors
 from pipegen.physical.facts import called, scopes
 from pipegen.plan.cost import Circumstances
-from pipegen.profiling.fitting import fitted_factors
-from pipegen.profiling.others import Usage
-from pipegen.profiling.record import WARM, Recording, record
-from pipegen.profiling.report import UNATTRIBUTED, Profile, analyse
-from pipegen.profiling.trace import Trace, traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,7 +207,7 @@ def test_other_programs_take_nothing_from_what_a_cache_promises(slept: tuple[Any
 
 
 def test_a_trace_adds_up_what_each_thread_did() -> None:
-    from pipegen.profiling import trace
+    from pipegen.observe import trace
 
     space = trace._format().XSpace()
     plane = space.planes.add(name="/host:CPU")
@@ -248,7 +247,7 @@ def test_threads_that_wait_for_each_other_are_no_other_program() -> None:
 
 def test_a_function_counts_for_the_operation_that_calls_it() -> None:
     """The body of a branch knows nothing of the stage's scope, runs on another thread, and calls another function."""
-    from pipegen.profiling import trace
+    from pipegen.observe import trace
 
     space = trace._format().XSpace()
     plane = space.planes.add(name="/host:CPU")

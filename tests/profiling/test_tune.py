@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipegen.diagnostics.fixes import apply_fixes
+from pipegen.observe import tune as tuning
 from pipegen.phases.compilation import load
-from pipegen.profiling import tune as tuning
 from pipegen.spec.runtime_fix import runtime_fix
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pipegen.cli.show import resolved_json, resolved_yaml
-from pipegen.comparing.locks import meaning_changes
+from pipegen.comparing.sides import meaning_changes
 from pipegen.phases.compilation import inspect
 from pipegen.spec.models import Stretch
 from pipegen.spec.spec_hash import explain_difference, meaning

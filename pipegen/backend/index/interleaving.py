@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.index.draws import keys, permute
 from pipegen.backend.index.order import START, Found, From, Order
-from pipegen.backend.index.permuted import keys, permute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
-from pipegen.backend.index.permuted import keys, permute
+from pipegen.backend.index.draws import keys, permute
 from pipegen.physical.extent import Extent
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.permuted import permuted
+from pipegen.backend.index.draws import permuted
 from pipegen.backend.reading.columns import Column
 from pipegen.data.epochs import GOLDEN, UNIT, Easiest, Paced
 

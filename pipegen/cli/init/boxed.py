@@ -25,7 +25,7 @@ from pipegen.cli.init.spec import (
     spec_text,
 )
 from pipegen.cli.init.survey import sample_of, split_of
-from pipegen.data.missing_records import without_missing
+from pipegen.data.one_source import without_missing
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
+from pipegen.cli.init.columns import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, parts_of, relative, size_for, spec_text
 from pipegen.cli.init.survey import sample_of_bytes, sample_of_records, spread
 from pipegen.errors import OpError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.choosing import LABEL_KEYS, Values, image_among, label_among, last_of
+from pipegen.cli.init.columns import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.spec import RESCALE, about_sample, batch_for, beside, parts_of, pixels_of, size_for, spec_text
 from pipegen.cli.init.survey import Sample, sample_of_bytes, sample_of_records, spread
 from pipegen.errors import OpError

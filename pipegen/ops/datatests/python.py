@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PrivateAttr, field_validator
 
-from pipegen.ops.named_function import NamedFunction, as_written
+from pipegen.ops.families.custom import NamedFunction, as_written
 from pipegen.ops.testing.base import ExampleTest, Failure, Outcome, Watch, many, named
 
 if TYPE_CHECKING:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import PrivateAttr, field_validator
 
+from pipegen.errors import InternalError
 from pipegen.ops.base import ElementTransform, Family, Traits
-from pipegen.ops.named_function import NamedFunction, as_written
 from pipegen.types import BYTE_RANGE, Interval
 
 if TYPE_CHECKING:
@@ -16,6 +17,52 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pipegen.types import FeatureType
+
+
+_NAME = r"[^\W\d]\w*"
+_FUNCTION = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
+
+
+class NamedFunction:
+    """Names a function in a field `function`, and holds it in a private `_callee` once it has been looked up."""
+
+    if TYPE_CHECKING:
+        function: str
+        _callee: Any
+
+    @property
+    def module(self) -> str:
+        """Names the module that the function is looked up in."""
+        return self.function.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """Names the function in that module."""
+        return self.function.partition(":")[2]
+
+    @property
+    def callee(self) -> Callable[..., Any]:
+        """Returns the function itself.
+
+        Raises:
+            InternalError: Before it was found.
+        """
+        if self._callee is None:
+            raise InternalError(f"`{self.function}` is to be called, and was never looked up")
+        found: Callable[..., Any] = self._callee
+        return found
+
+
+def as_written(function: str, such_as: str) -> str:
+    """Returns the name of a function that is written as it should be.
+
+    Raises:
+        ValueError: If it is not `module:function`.
+    """
+    if _FUNCTION.fullmatch(function) is None:
+        raise ValueError(f"`function` is written `module:function`, such as `{such_as}`")
+    return function
+
 
 _WEIGHT = 4.0
 """A guess: NumPy passes over the pixels a few times, and copies them in and out."""

@@ -11,8 +11,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import filled, interpolated
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.base import ConstantFill, Fill, Interpolation, Transform, require_image
-from pipegen.ops.inputs import require_bytes
+from pipegen.ops.base import ConstantFill, Fill, Interpolation, Transform, require_bytes, require_image
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Computes, StagedTransform, StepRef, fitted_use, only_identities, weight_ns
 from pipegen.ops.traits import Family, Traits

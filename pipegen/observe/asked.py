@@ -1,0 +1,84 @@
+"""Answers what only TensorFlow knows, in a process of its own: prints a line of JSON for each answer, and before it what it begins to do.
+
+So whoever reads it knows the answers that came before a crash, and in what it crashed. `python -m pipegen.observe.asked`
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from pipegen.terminal import say
+
+
+def main() -> None:
+    """Asks one thing after another."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    begin, spent = time.perf_counter(), time.process_time()
+    _say(doing="importing TensorFlow")
+    import tensorflow as tf
+
+    seconds, cpu_s = round(time.perf_counter() - begin, 2), round(time.process_time() - spent, 2)
+    _say(tensorflow=tf.__version__, seconds=seconds, cpu_s=cpu_s, build=_build(tf))
+    _say(doing="importing Keras")
+    import keras
+
+    _say(keras=keras.__version__, keras_backend=keras.backend.backend())
+    _say(onednn=_onednn())
+    _say(doing="looking for GPUs")
+    _say(driver_cuda=_driver_cuda())
+    _say(gpus=[_name(tf, device) for device in tf.config.list_physical_devices("GPU")])
+    _say(doing="compiling with XLA")
+    _say(**_xla(tf))
+
+
+def _say(**answers: Any) -> None:
+    say(json.dumps(answers))
+    sys.stdout.flush()
+
+
+def _build(tf: Any) -> dict[str, Any]:
+    info = tf.sysconfig.get_build_info()
+    return {"cuda": info.get("cuda_version"), "cudnn": info.get("cudnn_version"), "is_cuda": bool(info.get("is_cuda_build"))}
+
+
+def _onednn() -> bool | None:
+    try:
+        from tensorflow.python.util import _pywrap_util_port
+
+        return bool(_pywrap_util_port.IsMklEnabled())
+    except (ImportError, AttributeError):
+        return None
+
+
+def _driver_cuda() -> int | None:
+    """Returns the CUDA version that the driver takes, as 12080 for 12.8."""
+    import ctypes
+
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    version = ctypes.c_int()
+    return version.value if driver.cuDriverGetVersion(ctypes.byref(version)) == 0 else None
+
+
+def _name(tf: Any, device: Any) -> str:
+    return str(tf.config.experimental.get_device_details(device).get("device_name", device.name))
+
+
+def _xla(tf: Any) -> dict[str, Any]:
+    begin = time.perf_counter()
+    try:
+        with tf.device("CPU:0"):
+            right = tf.function(lambda x: 2 * x + 1, jit_compile=True)(tf.constant([1.0, 2.0])).numpy().tolist() == [3.0, 5.0]
+    except Exception as error:  # whatever it is, it is the answer
+        return {"xla": False, "why": str(error).strip().splitlines()[0]}
+    return {"xla": right, "xla_seconds": round(time.perf_counter() - begin, 2), "why": "" if right else "it gives wrong numbers"}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,368 @@
+"""Checks of the machine: processor, memory, load, limits, storage and NVIDIA's hardware."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.mounts import mounted
+from pipegen.observe.examination import Examination, Line, Verdict
+from pipegen.observe.machine import Machine
+from pipegen.observe.storage import Needs, Rates, files_in, measure, place_of
+from pipegen.spec.units import format_bytes
+
+if TYPE_CHECKING:
+    from pipegen.data.manifest import Manifest
+
+
+_NAMES = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_tile", "asimd", "sve", "sve2", "bf16")
+
+
+def check_vector_units(examination: Examination) -> Iterator[Line]:
+    """Names the processor and what it has; TensorFlow's builds for x86 end in SIGILL without AVX."""
+    found = examination.machine.processor
+    flags = (found.get("flags") or found.get("Features") or "").split()
+    if not flags:
+        yield Line("vector units", "unknown: /proc/cpuinfo names none", "note")
+        return
+    has = [name for name in _NAMES if name in flags]
+    model = found.get("model name", "a processor of unknown name")
+    figures = {"model": model, "units": has}
+    if "flags" not in found or "avx2" in has:
+        yield Line("vector units", f"{', '.join(has) or 'none'} ({model})", figures=figures)
+    elif "avx" in has:
+        remedy = "let the virtual machine have its host's processor (`-cpu host`), or use a machine of 2013 or later, for faster resampling"
+        yield Line("vector units", f"{', '.join(has)}, but no AVX2 ({model})", "warning", remedy, figures)
+    else:
+        remedy = "let the virtual machine have its host's processor (`-cpu host`), or use another machine: TensorFlow's builds need AVX"
+        yield Line("vector units", f"no AVX ({model})", "error", remedy, figures)
+
+
+_HELD_BACK = 0.1
+"""The share of periods in which a group was held back, from which on it is worth a word."""
+
+
+def check_cores(examination: Examination) -> Iterator[Line]:
+    """Names the cores, and how many the pipeline takes of them."""
+    machine, cores = examination.machine, examination.cores
+    quota, groups = machine.cgroup.cpu_quota, machine.cgroup.version
+    by_group = "without control groups" if not groups else f"control groups v{groups} grant {'all' if quota is None else f'{quota:g}'}"
+    fact = f"{machine.processors} in the machine, {machine.affinity} by affinity, {by_group}: the pipeline takes {cores}"
+    figures = {"machine": machine.processors, "affinity": machine.affinity, "quota": quota, "cgroup": groups, "taken": cores}
+    asked = examination.needs.threads if examination.needs is not None else None
+    if asked is not None and asked > cores:
+        fact = f"{fact}, and the spec asks for {asked} threads"
+        yield Line("cores", fact, "warning", f"leave `runtime: {{threads: auto}}`, or {cores}: more threads wait for each other", figures)
+    elif cores < 2:
+        yield Line("cores", fact, "note", "one core makes batches or runs the model, not both: ask for two or more", figures)
+    else:
+        yield Line("cores", fact, figures=figures)
+    held = machine.cgroup.throttled
+    if held is not None and held[0] > _HELD_BACK * held[1]:
+        share = held[0] / held[1]
+        remedy = "raise the quota, or take fewer threads than it has cores: what is held back stands still for up to 100 ms"
+        yield Line("throttling", f"the control group was held back in {share:.0%} of its periods", "warning", remedy, {"share": share})
+
+
+_BUSY = 0.5
+"""The share of its cores that a machine may have in use on average before a word about it; this program takes one itself."""
+
+
+def check_load(examination: Examination) -> Iterator[Line]:
+    """Names the mean number of programs that ran or waited for a core in the last minute, where the system tells."""
+    machine = examination.machine
+    words = machine.read("proc/loadavg").split()
+    if not words or not machine.processors:
+        return
+    load, cores = float(words[0]), machine.processors
+    figures = {"load": load, "cores": cores}
+    fact = f"{load:.1f} programs ran or waited for a core in the last minute, on {cores} cores"
+    if load <= 1 + _BUSY * cores:
+        yield Line("load", fact, figures=figures)
+        return
+    remedy = "end other programs, or wait, before you measure: `profile`, `tune` and `bench` share the cores with them"
+    yield Line("load", f"{fact}: the machine is busy", "warning", remedy, figures)
+
+
+_SMALL = 2 * 2**30
+"""TensorFlow alone takes a fourth of that."""
+
+
+def check_memory(examination: Examination) -> Iterator[Line]:
+    """Names what there is, what is left, and what of that a pipeline takes for caches and buffers."""
+    machine = examination.machine
+    total, free = machine.memory("MemTotal"), machine.memory("MemAvailable")
+    limit, left = machine.cgroup.memory_limit, machine.cgroup.memory_left
+    if total is None or free is None:
+        yield Line("memory", "unknown: /proc/meminfo does not say", "note")
+        return
+    available = free if left is None else min(free, left)
+    fact = f"{format_bytes(total)}, {format_bytes(free)} available"
+    if limit is not None and limit < total:
+        fact += f"; control groups grant {format_bytes(limit)}, of which {format_bytes(min(left or 0, limit))} are left"
+    figures = {"total": total, "available": free, "limit": limit, "left": left}
+    needed = None if examination.needs is None else examination.needs.memory(examination.cores)
+    if needed is not None:
+        fact, figures = f"{fact}; the spec is expected to hold {format_bytes(needed)}", {**figures, "needed": needed}
+    if needed is not None and needed > available:
+        yield Line("memory", fact, "error", "`runtime: {cache: {disk: FOLDER}}`, a smaller batch, or a smaller picture", figures)
+    elif available < _SMALL:
+        remedy = "ask for more memory: TensorFlow itself takes half a gigabyte, and a batch of pictures may take as much"
+        yield Line("memory", fact, "warning", remedy, figures)
+    else:
+        yield Line("memory", fact, figures=figures)
+
+
+_ENOUGH_FILES = 4096
+"""Shards that are mapped, caches, threads that read, and the sockets of services stay far below."""
+
+
+def check_descriptors(examination: Examination) -> Iterator[Line]:
+    """Names the limit, and how it is raised."""
+    limits = examination.machine.open_files
+    if limits is None:
+        yield Line("open files", "unknown: /proc/self/limits does not say", "note")
+        return
+    soft, hard = limits
+    fact = f"{_count(soft)} at a time, and up to {_count(hard)} if asked for"
+    figures = {"soft": None if soft == float("inf") else int(soft), "hard": None if hard == float("inf") else int(hard)}
+    if soft >= _ENOUGH_FILES:
+        yield Line("open files", fact, figures=figures)
+    elif hard >= _ENOUGH_FILES:
+        yield Line("open files", fact, "warning", f"ulimit -n {_ENOUGH_FILES}: data in many shards needs a descriptor for each", figures)
+    else:
+        remedy = "ask the administrator for more: LimitNOFILE= in systemd, --ulimit nofile=65536 in docker"
+        yield Line("open files", fact, "warning", remedy, figures)
+
+
+def _count(limit: float) -> str:
+    return "any number" if limit == float("inf") else f"{limit:,.0f}"
+
+
+_ENOUGH_SHARED = 2**30
+"""Docker gives 64 MiB, which is where the complaints come from."""
+
+
+def check_shared_memory(examination: Examination) -> Iterator[Line]:
+    """Names the room. pipegen itself works in one process, so that little of it stops nothing."""
+    try:
+        found = os.statvfs(examination.machine.root / "dev/shm")
+    except OSError:
+        yield Line(
+            "shared memory", "there is no /dev/shm", "note", "docker run --shm-size=2g, if another loader works in several processes"
+        )
+        return
+    size, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+    fact, figures = f"{format_bytes(size)}, {format_bytes(free)} free", {"size": size, "free": free}
+    if free >= _ENOUGH_SHARED:
+        yield Line("shared memory", fact, figures=figures)
+    else:
+        remedy = "docker run --shm-size=2g, if another loader works in several processes; pipegen does not"
+        yield Line("shared memory", fact, "note", remedy, figures)
+
+
+_NETWORK = (
+    "nfs",
+    "cifs",
+    "smb",
+    "ceph",
+    "lustre",
+    "beegfs",
+    "gluster",
+    "gpfs",
+    "fuse.sshfs",
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+    "9p",
+    "virtiofs",
+    "afs",
+)
+_SAYS = {
+    "0": "the kernel calls its disk solid-state",
+    "1": "the kernel calls its disk rotational, as virtual disks often are called",
+}
+_KEPT = 0.5
+
+
+def check_storage(examination: Examination) -> Iterator[Line]:
+    """Names where the data lies, and measures it."""
+    machine, needs = examination.machine, examination.needs
+    if needs is not None:
+        yield from _of_spec(examination, needs)
+    elif examination.folder is None:
+        yield from _described(machine, Path.cwd(), "")
+    elif not examination.files:
+        yield Line("storage", f"there is no file in {examination.folder}", "error", "name the folder of the data")
+    else:
+        many = len(examination.files)
+        yield from _described(machine, Path(examination.folder).resolve(), f"{many:,} file{'s' if many != 1 else ''}, ")
+        yield from _measured(examination, None)
+
+
+def _of_spec(examination: Examination, needs: Needs) -> Iterator[Line]:
+    found, files = needs.manifest, examination.files
+    if isinstance(needs.listed, Diagnostic):
+        problem = needs.listed
+        remedy = next(iter(problem.help), f"pipegen rule {problem.code}")
+        yield Line("storage", f"the data cannot be used: {problem.code} {problem.message}", "error", remedy)
+    elif found is None:
+        yield Line("storage", "the spec names no data: it comes from Python")
+    elif files and mounted(files[0]) is not None:
+        yield Line("storage", f"{needs.paths[0]} lies on another machine, and is fetched as it is read (`runtime: remote_cache`)")
+    else:
+        for name, part in needs.parts.items():
+            what = f"split {needs.split}" + f", part {name}" * bool(name)
+            yield from _described(
+                examination.machine, place_of(_place(part, needs)), f"{part.num_examples(needs.split):,} examples of {what}, "
+            )
+        if files:
+            yield from _measured(examination, needs)
+
+
+def _place(part: Manifest, needs: Needs) -> str:
+    """Returns the folder or the file that the data of a source lies in."""
+    files, root = files_in(part, needs.split), part.listing.root
+    if files:
+        return root if root and files[0].startswith(root.rstrip("/") + "/") else os.path.dirname(files[0])
+    return root or next(iter(needs.paths), ".")
+
+
+def _described(machine: Machine, place: Path, many: str) -> Iterator[Line]:
+    mount = machine.mount_of(place)
+    if mount is None:
+        yield Line("storage", f"{place}: no mount is known for it", "note")
+        return
+    rotational = machine.rotational(mount)
+    remote = mount.kind.startswith(_NETWORK)
+    kind = (
+        "in memory" if mount.kind in ("tmpfs", "ramfs") else "over a network" if remote else _SAYS.get(rotational or "", "no disk is known")
+    )
+    fact = f"{place}: {many}{mount.kind} on {mount.device}; {kind}"
+    figures = {
+        "path": str(place),
+        "kind": mount.kind,
+        "device": mount.device,
+        "rotational": rotational,
+        "remote": remote,
+    }
+    yield Line("storage", fact, figures=figures)
+
+
+def _measured(examination: Examination, needs: Needs | None) -> Iterator[Line]:
+    threads = max(examination.cores, 2)
+    rates = measure(examination.files, threads)
+    if rates is None:
+        yield Line("reading", "the files are empty", "error", "name the folder of the data, or mend the spec's `source`")
+        return
+    what = "parts of 128 KiB" if rates.shards else f"files of {format_bytes(rates.mean_bytes)}"
+    fact = (
+        f"{what}: {rates.random / 1e6:,.0f} MB/s in random order, {rates.together / 1e6:,.0f} MB/s with {threads} threads, "
+        f"{rates.sequential / 1e6:,.0f} MB/s in their own order"
+    )
+    figures = {"random": rates.random, "together": rates.together, "threads": threads, "sequential": rates.sequential}
+    figures |= {"mean_bytes": rates.mean_bytes, "kept": rates.kept}
+    if rates.kept > _KEPT:
+        fact = f"{fact}; {rates.kept:.0%} came from memory, although the page cache was told to drop them"
+        yield Line("reading", fact, "note", "the figures are those of memory; a larger data set will be slower", figures)
+    else:
+        yield Line("reading", fact, figures=figures)
+    if needs is not None:
+        yield _compared(examination, needs, rates)
+
+
+def _compared(examination: Examination, needs: Needs, rates: Rates) -> Line:
+    stored = needs.example_bytes or rates.mean_bytes  # a file may hold many
+    images = needs.images_per_s or needs.prepared_per_s(examination.cores, stored)
+    needed = images * stored
+    who = "the model takes" if needs.images_per_s else f"{needs.threads or examination.cores} threads are expected to prepare"
+    once = "" if needs.cache is None else f", in the first epoch, before the cache on {needs.cache} is full"
+    once = once.replace("on memory", "in memory")
+    fact = f"the spec needs {needed / 1e6:,.0f} MB/s: {who} {images:,.0f} images/s{once}"
+    figures = {"needed": needed, "images_per_s": images, "measured": rates.together}
+    if needed <= rates.together:
+        return Line("reading for the spec", f"{fact}; the storage gives {rates.together / 1e6:,.0f} MB/s", figures=figures)
+    remedy = (
+        "copy the data to a local disk" if needs.cache else "`runtime: {cache: {disk: FOLDER}}` on a local disk, or copy the data there"
+    )
+    return Line("reading for the spec", f"{fact}, and the storage gives {rates.together / 1e6:,.0f} MB/s", "warning", remedy, figures)
+
+
+_NVIDIA = "0x10de"
+_DISPLAY = "0x03"
+"""The class of display controllers, to which GPUs of data centres belong, too."""
+_CONTAINER = "start the container with the GPU: `docker run --gpus all`, or the device plugin of your cluster"
+_REINSTALL = "pip install 'tensorflow[and-cuda]'"
+
+
+def check_cuda(examination: Examination) -> Iterator[Line]:
+    """Says which GPUs TensorFlow sees, and where it sees none what is missing."""
+    answers, machine = examination.answers, examination.machine
+    if "tensorflow" not in answers:
+        return
+    build, gpus = answers["build"], answers.get("gpus")
+    if gpus is None:
+        yield Line(
+            "GPU", f"looking for GPUs fails: {answers.get('failed')}", "error", "look at `nvidia-smi`; a new driver may want a restart"
+        )
+        return
+    driver, takes = _driver(machine), answers.get("driver_cuda")
+    figures = {"gpus": gpus, "driver": driver, "driver_cuda": takes, "build": build}
+    about = f"TensorFlow is built for {'CUDA ' + str(build['cuda']) if build['is_cuda'] else 'processors only'}"
+    if gpus:
+        verdict, remedy = _by_driver(build, takes)
+        seen = ", ".join(gpus)
+        yield Line("GPU", f"{len(gpus)}: {seen}; {about}, driver {driver or 'unknown'}{_upto(takes)}", verdict, remedy, figures)
+        return
+    fact, verdict, remedy = _without(machine, build, driver, takes)
+    yield Line("GPU", f"none: {fact}; {about}", verdict, remedy, figures)
+
+
+def _without(machine: Machine, build: dict[str, Any], driver: str | None, takes: int | None) -> tuple[str, Verdict, str]:
+    """Says why there is none, from the hardware upwards."""
+    hidden = machine.environment.get("CUDA_VISIBLE_DEVICES")
+    cards = _cards(machine)
+    if driver is None and not cards:
+        return "this machine has no NVIDIA card", "ok", ""
+    if driver is None:
+        return (
+            f"{cards} NVIDIA card{'s' if cards != 1 else ''} and no driver",
+            "error",
+            "install NVIDIA's driver for the card; " + _CONTAINER,
+        )
+    if hidden is not None and hidden.strip() in ("", "-1"):
+        return f"CUDA_VISIBLE_DEVICES={hidden!r} hides them", "note", "unset CUDA_VISIBLE_DEVICES to use them"
+    if not machine.matching("dev/nvidia[0-9]*"):
+        return f"the machine's driver is {driver}, and no card is in /dev", "error", _CONTAINER
+    if not build["is_cuda"]:
+        return f"driver {driver} works", "error", _REINSTALL
+    verdict, remedy = _by_driver(build, takes)
+    if verdict != "ok":
+        return f"driver {driver} is too old{_upto(takes)}", "error", remedy
+    return f"driver {driver} works{_upto(takes)}, and TensorFlow does not find its CUDA libraries", "error", _REINSTALL
+
+
+def _by_driver(build: dict[str, Any], takes: int | None) -> tuple[Verdict, str]:
+    """Compares the driver with the build: programs of one major version run on every driver of it."""
+    wanted = re.match(r"(\d+)", build["cuda"] or "")
+    if wanted is None or takes is None or takes // 1000 >= int(wanted[1]):
+        return "ok", ""
+    return "warning", f"update NVIDIA's driver to one for CUDA {wanted[1]}, or install a TensorFlow that is built for CUDA {takes // 1000}"
+
+
+def _driver(machine: Machine) -> str | None:
+    found = re.search(r"(?:Kernel Module\D*|for \S+\s+)(\d+\.\d+(?:\.\d+)?)", machine.read("proc/driver/nvidia/version"))
+    return found[1] if found else None
+
+
+def _cards(machine: Machine) -> int:
+    """Returns how many NVIDIA cards are on the bus."""
+    vendors = [path for path in machine.matching("sys/bus/pci/devices/*/vendor") if path.read_text().strip() == _NVIDIA]
+    return sum((path.parent / "class").read_text().startswith(_DISPLAY) for path in vendors)
+
+
+def _upto(takes: int | None) -> str:
+    return "" if takes is None else f", which takes CUDA up to {takes // 1000}.{takes % 1000 // 10}"

@@ -1,0 +1,273 @@
+"""The measured time of a plan shared out to its nodes and stages, and what other settings of `runtime:` would gain."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pipegen.memory import available_cores, ram_budget
+from pipegen.ops.families.custom import CustomTransform
+from pipegen.phases.compilation import optimise
+from pipegen.physical.facts import BATCH, CACHE, INDEX, READ, called, scopes
+from pipegen.physical.nodes import Examples, Fill, Filter, Map, Own
+from pipegen.plan.cost import example_bytes, plan_cost
+from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Read
+from pipegen.plan.render import stage_text
+from pipegen.spec.models import DiskCache
+from pipegen.spec.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from pipegen.api.pipeline import Pipeline
+    from pipegen.observe.measured import Recording
+    from pipegen.physical.nodes import Physical
+    from pipegen.plan.cost import Circumstances, NodeCost
+    from pipegen.plan.nodes import Node, Plan
+    from pipegen.plan.stages import Stage
+
+
+_OWN = {Index: (INDEX, "order and random numbers"), Read: (READ, "reading"), Cache: (CACHE, "the cache"), Batch: (BATCH, "batches")}
+"""What is measured of a node beside its stages: in which scope, and what it is called."""
+
+_UNLIKE = 2.0
+"""How many times as many examples as were handed over nobody makes in the meantime: the part then runs at times of its own."""
+
+Key = tuple[object, ...]
+"""What makes a stage, or a kernel, the same one in another plan of the spec."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Holds what one node or stage took.
+
+    Attributes:
+        name: What users call it: its steps.
+        text: The line that `explain` has for it.
+        us: Microseconds of a thread per example.
+        share: The share of all that was measured.
+        estimated: Whether it is a share of a compiled kernel, which the cost model made.
+        stage: The stage, or `None`.
+        node: The node.
+        expected: What the cost model says that it takes.
+    """
+
+    name: str
+    text: str
+    us: float
+    share: float
+    estimated: bool
+    stage: Stage | None
+    node: Node
+    expected: float
+
+    @property
+    def calls_python(self) -> bool:
+        """Returns whether it calls a function of the user."""
+        return self.stage is not None and any(isinstance(ref.step, CustomTransform) for ref in self.stage.uses())
+
+
+def measured_parts(plan: Plan, recorded: Recording, sizes: Collection[int], given: Circumstances) -> list[Part]:
+    """Returns what each node and stage took, in their order.
+
+    Args:
+        plan: The plan that ran.
+        recorded: What was measured of it.
+        sizes: What `run_sizes` says of it.
+        given: What the cost model goes by within compiled kernels.
+    """
+    us = {scope: 1e6 * seconds / max(_made(recorded, scope, sizes), 1) for scope, seconds in recorded.trace.busy.items()}
+    total = sum(us.values()) or 1.0
+    found: list[Part] = []
+    for node, cost in zip(plan.nodes, plan_cost(plan, given).nodes, strict=True):
+        own = _OWN.get(type(node))
+        if own is not None:
+            took = us.get(own[0], 0.0)
+            found.append(Part(own[1], own[1], took, took / total, False, None, node, cost.us - sum(cost.stages)))
+        for stage, took, estimated, expected in _stages(plan, node, cost, us):
+            found.append(Part(called(stage), stage_text(stage), took, took / total, estimated, stage, node, expected))
+    return found
+
+
+def run_sizes(ran: Physical) -> tuple[int, ...]:
+    """Returns of how many examples, less than a batch, a run of a part may be.
+
+    Nothing where a plan makes more examples than it hands over, or an epoch at once: then runs do not say how many were made.
+    """
+    more = any(isinstance(o, Filter) or (isinstance(o, Map) and o.grain == "epoch") for o in ran.operations)
+    more = more or any(isinstance(function, (Fill, Own)) for function in ran.functions)
+    return () if more else tuple({1, *(function.chunk for function in ran.functions if isinstance(function, Examples))})
+
+
+def _made(found: Recording, scope: str, sizes: Collection[int]) -> float:
+    """Returns of how many examples the trace has seen a part.
+
+    They are not those that were handed over meanwhile: some of these were begun, or done, before, and what is made ahead comes later.
+    Which of the sizes a run has, and whether it has any, is plain all the same.
+    """
+    runs, handed = found.trace.runs.get(scope, 0), found.traced_examples
+    if not runs or not handed or not sizes:
+        return handed
+    possible = [runs * size for size in (*sizes, handed / max(found.traced_batches, 1))]
+    nearest = min(possible, key=lambda made: abs(math.log(made / handed)))
+    return nearest if 1 / _UNLIKE < nearest / handed < _UNLIKE else handed
+
+
+def _stages(plan: Plan, node: Node, cost: NodeCost, us: Mapping[str, float]) -> Iterator[tuple[Stage, float, bool, float]]:
+    """The stages of a node, what each took, whether that is an estimate, and what the cost model says."""
+    if not isinstance(node, (Element, Kernel)):
+        return
+    names = scopes(plan)
+    seen = [us.get(names[id(stage)], 0.0) for stage in node.stages]
+    around = us.get(names[id(node)], 0.0) if isinstance(node, Kernel) else 0.0
+    estimated = isinstance(node, Kernel) and around > sum(seen) and len(node.stages) > 1
+    weights = list(cost.stages) if around > sum(seen) else seen
+    whole = sum(weights)
+    for stage, own, weight, expected in zip(node.stages, seen, weights, cost.stages, strict=True):
+        yield stage, own + around * (weight / whole if whole else 1 / len(node.stages)), estimated, expected
+
+
+def predict_us(plan: Plan, parts: list[Part], given: Circumstances) -> float:
+    """Predicts the microseconds of a thread per example that a plan takes once a cache is full.
+
+    What was measured of another plan of the same spec is taken as it was; what that plan did not have comes from the cost model,
+    times what the cost model was wrong by there.
+    """
+    known, error, total = _by_key(parts), _error(parts), 0.0
+    for node, cost in zip(plan.nodes, plan_cost(plan, given).nodes, strict=True):
+        if cost.cached:
+            continue
+        own = cost.us - sum(cost.stages)
+        total += known.get((type(node).__name__,), error * own) if own else 0.0
+        if isinstance(node, (Element, Kernel)):
+            total += sum(known.get(_key(stage), error * us) for stage, us in zip(node.stages, cost.stages, strict=True))
+    return total
+
+
+def _by_key(parts: list[Part]) -> dict[Key, float]:
+    return {(_key(p.stage) if p.stage is not None else (type(p.node).__name__,)): p.us for p in parts}
+
+
+def _key(stage: Stage) -> Key:
+    return type(stage).__name__, stage.feature, tuple(ref.id for ref in stage.uses())
+
+
+def _error(parts: list[Part]) -> float:
+    """Returns by which factor the cost model was wrong, beside functions of the user."""
+    known = [part for part in parts if part.us and part.expected and not part.calls_python]
+    return min(5.0, max(0.2, sum(p.us for p in known) / sum(p.expected for p in known))) if known else 1.0
+
+
+WORTH = 1.1
+"""What is promised to gain less is not worth a word."""
+_MOST_TIMES = 8
+"""How many times as many threads are advised at most: what else there is to share is not known."""
+_STAYS = 0.75
+"""The share of what no operation accounts for that stays when a cache spares operations: the most of what was measured, a quarter to three
+quarters, so that no more is promised than is kept."""
+_BLOCKED = 0.5
+"""The share of its threads' time in which a pipeline that is blocked neither runs nor waits for a core."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Holds a change of `runtime:`.
+
+    Attributes:
+        setting: What to write, such as `cache: memory`.
+        times: How many times as fast the pipeline would be, as the model of this file says.
+        bytes: What it takes in memory or on the disk.
+    """
+
+    setting: str
+    times: float
+    bytes: int = 0
+
+    def __str__(self) -> str:
+        size = f", {format_bytes(self.bytes)}" if self.bytes else ""
+        return f"`{self.setting}` would make it {self.times:.1f} × faster{size}"
+
+
+def remedies(pipe: Pipeline, found: Recording, parts: list[Part], given: Circumstances) -> list[Remedy]:
+    """Returns the changes that would gain something, the best first.
+
+    Of two that gain nearly the same, memory comes before a disk. What the model takes bounds every gain.
+    """
+    every = [*_caches(pipe, found, parts, given), *_threads(found)]
+    worth = [remedy for remedy in every if remedy.times >= WORTH]
+    return sorted(worth, key=lambda remedy: -remedy.times)
+
+
+def blocked_share(found: Recording) -> float:
+    """Returns the share of the measured time in which threads waited for something else than a core: storage, a lock, a sleep."""
+    busy = sum(found.trace.busy.values())
+    return min(1.0, max(0.0, 1 - (found.trace.cpu + found.trace.queued) / busy)) if busy else 0.0
+
+
+def is_blocked(found: Recording) -> bool:
+    """Returns whether threads are mostly waiting, and not because one lock lets one of them run at a time."""
+    return blocked_share(found) > _BLOCKED and found.trace.cpu < 0.7 * found.trace.seconds * min(found.threads, available_cores())
+
+
+def _bounded(found: Recording, times: float) -> float:
+    """Returns what is gained of a speed-up of the pipeline where the model's own time stays."""
+    if not found.examples:
+        return 1.0
+    now = found.seconds / found.examples
+    least = (found.model_ms or 0.0) / 1000 * found.batches / found.examples
+    return now / max(now / times, least) if least < now else 1.0
+
+
+def _caches(pipe: Pipeline, found: Recording, parts: list[Part], given: Circumstances) -> Iterator[Remedy]:
+    """A cache in memory where it fits, or else on a disk; none where there is one."""
+    model, manifest, split = pipe.spec.model, pipe._manifest, found.split
+    if any(isinstance(n, Cache) for n in pipe._compiled.splits[split].plan.nodes):
+        return
+    budget = ram_budget(model.runtime)
+    for wanted in ("memory", DiskCache(disk=os.devnull)):
+        with_cache = model.model_copy(update={"runtime": model.runtime.model_copy(update={"cache": wanted})})
+        count = manifest.num_examples(split)
+        plan = optimise(with_cache, pipe._plans[split], num_examples=count, ram_budget=budget, file_bytes=found.file_bytes or None).plan
+        node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
+        if node is None:
+            continue
+        size = example_bytes(node.out) * sum(manifest.num_examples(name) for name in pipe.splits)
+        if wanted == "memory" and size > budget:
+            continue
+        alone = [replace(part, us=found.trace.undisturbed * part.us) for part in parts]
+        before = sum(part.us for part in alone)
+        hidden = _hidden_us(found, before)
+        after = predict_us(plan, alone, given) + _STAYS * hidden
+        times = _bounded(found, (before + hidden) / max(after, 1e-9))
+        yield Remedy("cache: memory" if wanted == "memory" else "cache: {disk: FOLDER}", times, size)
+        return
+
+
+def _hidden_us(found: Recording, measured: float) -> float:
+    """Returns the microseconds of threads per example that neither operations nor other programs account for: TensorFlow between them.
+
+    `measured` is the time of the operations, less what they waited for a core that another program had.
+    """
+    own = max(found.trace.seconds * found.threads - found.trace.queued, found.trace.cpu)
+    return max(0.0, 1e6 * own / max(found.traced_examples, 1) - measured)
+
+
+def _threads(found: Recording) -> Iterator[Remedy]:
+    """More threads, where there are cores left, or where threads wait for something else than a core."""
+    cores, busy = available_cores(), sum(found.trace.busy.values())
+    if not busy:
+        return
+    if found.threads < cores:
+        yield Remedy("threads: auto", _bounded(found, _with_threads(found, cores, cores)))
+    elif is_blocked(found):
+        wanted = min(_MOST_TIMES * found.threads, max(found.threads + 1, round(found.threads * busy / max(found.trace.cpu, 0.05 * busy))))
+        yield Remedy(f"threads: {wanted}", _bounded(found, _with_threads(found, wanted, cores)))
+
+
+def _with_threads(found: Recording, threads: int, cores: int) -> float:
+    """Returns how many times as fast so many threads are: more of them share their time, but no more cores share the processor's."""
+    busy, cpu = sum(found.trace.busy.values()), found.trace.cpu
+    now = max(busy / found.threads, cpu / min(cores, found.threads))
+    return now / max(busy / threads, cpu / min(cores, threads))

@@ -1,0 +1,363 @@
+"""The record of a watched run: written, read, summed up in lines, and as curves of a bounded number of points."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import nan
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from pipegen.waiting import Wait
+
+Row = dict[str, Any]
+
+
+class Record:
+    """Writes the lines of a run as they come; each is whole on the disk when the next sample is taken.
+
+    Args:
+        path: The file, which is made anew; `None` for none.
+
+    Raises:
+        OSError: If it cannot be made.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._file: IO[str] | None = None if path is None else open(path, "w", encoding="utf-8")  # noqa: SIM115
+        self.failed: OSError | None = None
+        """What the disk refused; nothing was written from then on."""
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Writes lines. What the disk refuses ends the record, and not the run."""
+        if self._file is None:
+            return
+        try:
+            for row in rows:
+                self._file.write(json.dumps(row, separators=(",", ":"), ensure_ascii=False) + "\n")
+            self._file.flush()
+        except OSError as error:
+            self.failed = error
+            self.close()
+
+    def close(self) -> None:
+        """Closes the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self.failed = self.failed or error
+
+    def __enter__(self) -> Record:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Steps:
+    """Puts the waits of a while into rows, one for each process and split, with the number of their first step."""
+
+    def __init__(self) -> None:
+        self._done: dict[tuple[int, str], int] = {}
+
+    def rows(self, waits: Iterable[Wait], at: float) -> list[Row]:
+        """Returns a row for each process and split that waited; `at` is the time since the run began, in seconds."""
+        several: dict[tuple[int, str], list[Wait]] = {}
+        for wait in waits:
+            several.setdefault((wait.pid, wait.split), []).append(wait)
+        rows = []
+        for key, group in several.items():
+            first = self._done.get(key, 0)
+            self._done[key] = first + len(group)
+            figures = {"wait_ms": [round(1e3 * w.seconds, 3) for w in group], "step_ms": [round(1e3 * w.step_seconds, 3) for w in group]}
+            rows.append({"t": round(at, 3), "steps": {"pid": key[0], "split": key[1], "first": first, **figures}})
+        return rows
+
+
+def read_record(path: Path) -> Iterator[Row]:
+    """Returns the rows of a record; of a run that was killed or still runs, as far as they go.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is no record.
+    """
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                if number and not line.endswith("\n"):  # the last one was being written
+                    return
+                row = None
+            if not isinstance(row, dict) or (not number and row.get("event") != "start"):
+                raise ValueError(f"{path}: line {number + 1} is not of a record that `pipegen monitor --out` writes")
+            yield row
+
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def size(count: float) -> str:
+    """Returns bytes in the largest binary unit that leaves a number above one."""
+    unit = 0
+    while abs(count) >= 1024 and unit < len(_UNITS) - 1:
+        count, unit = count / 1024, unit + 1
+    return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count:.0f} B"
+
+
+def rate(per_second: float | None) -> str:
+    """Returns bytes per second as MB/s."""
+    return "?" if per_second is None else f"{per_second / 1e6:.1f} MB/s"
+
+
+def duration(seconds: float) -> str:
+    """Returns a time as `12.3 s`, or as hours, minutes and seconds."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+_SMALL = 0.05
+"""A wait below this share is not worth a remedy."""
+
+
+@dataclass
+class Waits:
+    """Adds up what the steps of a split waited."""
+
+    steps: int = 0
+    wait_s: float = 0.0
+    step_s: float = 0.0
+    first_s: float | None = None
+    """The wait of the very first batch, which pays for starting the pipeline and is left out of the sums."""
+
+    @property
+    def share(self) -> float:
+        """Returns the share of the steps' time that was waited."""
+        return self.wait_s / self.step_s if self.step_s else 0.0
+
+    def add(self, steps: Row) -> None:
+        """Adds the row of one while."""
+        waits, whole = steps["wait_ms"], steps["step_ms"]
+        if self.first_s is None and waits:
+            self.first_s, waits, whole = waits[0] / 1e3, waits[1:], whole[1:]
+            self.steps += 1
+        self.steps += len(waits)
+        self.wait_s += sum(waits) / 1e3
+        self.step_s += sum(whole) / 1e3
+
+
+@dataclass
+class Summary:
+    """Adds up a run row by row; one of hours takes no more memory than one of seconds."""
+
+    start: Row = field(default_factory=dict)
+    end: Row | None = None
+    latest: Row | None = None
+    seconds: float = 0.0
+    samples: int = 0
+    peak: dict[str, float] = field(default_factory=dict)
+    total: dict[str, float] = field(default_factory=dict)
+    waits: dict[str, Waits] = field(default_factory=dict)
+
+    def add(self, row: Row) -> None:
+        """Adds a row of the record."""
+        match row:
+            case {"event": "start"}:
+                self.start = row
+            case {"event": "end"}:
+                self.end, self.seconds = row, row["t"]
+            case {"steps": steps}:
+                self.waits.setdefault(steps["split"], Waits()).add(steps)
+            case {"run": _}:
+                self._add_sample(row)
+
+    def _add_sample(self, row: Row) -> None:
+        passed = row["t"] - self.seconds
+        self.latest, self.seconds, self.samples = row, row["t"], self.samples + 1
+        cgroup = row["cgroup"] or {}
+        peaks = {"rss": row["run"]["rss"], "cgroup": cgroup.get("memory"), "cores": row["run"]["cores"]}
+        sums = {name: row["run"][name] for name in ("cores", "read", "written")}
+        sums |= {"received": row["machine"]["received"]}
+        for number, gpu in enumerate(row["gpu"]):
+            peaks[f"gpu{number}"], sums[f"gpu{number}"] = gpu["memory"], gpu["busy"]
+        for name, value in peaks.items():
+            self.peak[name] = max(self.peak.get(name, 0), value or 0)
+        for name, value in sums.items():
+            self.total[name] = self.total.get(name, 0.0) + passed * (value or 0)
+
+    def mean(self, name: str) -> float:
+        """Returns the mean of a figure over the run."""
+        return self.total.get(name, 0.0) / self.seconds if self.seconds else 0.0
+
+    @property
+    def cores(self) -> float:
+        """Returns how many cores the run kept busy: by what the system counted at its end, or else by the samples."""
+        counted = (self.end or {}).get("cpu_s")
+        return counted / self.seconds if counted is not None and self.seconds else self.mean("cores")
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Returns the figures of the run, each with its name."""
+        yield "time", f"{duration(self.seconds)}{self._how_it_ended()}"
+        granted = self.start.get("cores_granted")
+        yield "processor", f"{self.cores:.2f} of {granted} cores in the mean"
+        if self.samples:
+            limit = self.start.get("memory_granted") or self.start.get("memory")
+            yield "memory", f"{size(self.peak['rss'])} at the highest{f', of {size(limit)}' if limit else ''}"
+            yield "disk", f"{size(self.total['read'])} read, {size(self.total['written'])} written"
+            yield "network", f"{size(self.total['received'])} received by the machine"
+        for number, gpu in enumerate(self.start.get("gpus", ())):
+            used = size(self.peak.get(f"gpu{number}", 0))
+            yield f"GPU {number}", f"{gpu['name']}: {self.mean(f'gpu{number}'):.0f} % busy in the mean, {used} at the highest"
+        if not self.start.get("gpus"):
+            yield "GPU", f"none: {self.start.get('no_gpu')}"
+        for split, waits in self.waits.items():
+            yield f"waits, {split or 'unnamed'}", _of_waits(waits)
+        if self.end is not None:
+            yield "the monitor", f"{self.end['monitor_share']:.2%} of one core while the run ran"
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the figures as plain values: seconds, bytes, shares from 0 to 1."""
+        waits = {
+            split: {"steps": w.steps, "wait_s": w.wait_s, "step_s": w.step_s, "share": w.share, "first_batch_s": w.first_s}
+            for split, w in self.waits.items()
+        }
+        gpus = [
+            {**gpu, "busy_percent": self.mean(f"gpu{n}"), "peak_memory": self.peak.get(f"gpu{n}", 0)}
+            for n, gpu in enumerate(self.start.get("gpus", ()))
+        ]
+        means = {"cores": self.cores, "cores_granted": self.start.get("cores_granted"), "peak_rss": self.peak.get("rss", 0)}
+        moved = {name: self.total.get(name, 0.0) for name in ("read", "written", "received")}
+        about = {"version": 1, "command": self.start.get("command"), "seconds": self.seconds, "samples": self.samples}
+        return {**about, **means, **moved, "gpus": gpus, "no_gpu": self.start.get("no_gpu"), "waits": waits, "end": self.end}
+
+    def _how_it_ended(self) -> str:
+        if self.end is None:
+            return ", and the end is not in the record"
+        if "code" not in self.end:
+            return ""
+        by = f" ({self.end['signal']})" if self.end["signal"] else ""
+        return f", exit code {self.end['code']}{by}"
+
+    def verdict(self) -> str:
+        """Says in a sentence what the run waited for."""
+        if not self.waits:
+            return "No batch of a pipegen dataset was asked for, so nothing is known of waiting."
+        split = "train" if "train" in self.waits else max(self.waits, key=lambda name: self.waits[name].step_s)
+        share = self.waits[split].share
+        if share < _SMALL:
+            return f"The input keeps up: the model waited {share:.1%} of the time of its {split} steps."
+        return f"The model waited {share:.0%} of the time of its {split} steps: `pipegen profile` says which stage holds it up."
+
+
+def _of_waits(waits: Waits) -> str:
+    count = f"{waits.steps:,} step{'s' if waits.steps != 1 else ''}"
+    first = f"; the first batch took {waits.first_s:.1f} s" if waits.first_s is not None and waits.first_s >= 0.05 else ""
+    if not waits.step_s:
+        return f"{count}{first}"
+    per_s = (waits.steps - 1) / waits.step_s
+    return f"{waits.share:.1%} of the time, {count} at {per_s:.1f} a second{first}"
+
+
+def live_line(row: Row, steps: list[Row], start: Row) -> str:
+    """Returns a sample in one line for a terminal."""
+    run, machine = row["run"], row["machine"]
+    parts = [f"cpu {run['cores'] or 0:.1f} of {start['cores_granted']} cores", f"memory {size(run['rss'])}"]
+    if run["read"] is not None:
+        parts.append(f"disk {rate(run['read'])} in, {rate(run['written'])} out")
+    parts.append(f"net {rate(machine['received'])} in")
+    for number, gpu in enumerate(row["gpu"]):
+        busy = "busy unknown" if gpu["busy"] is None else f"{gpu['busy']} %"
+        parts.append(f"GPU{f' {number}' if len(row['gpu']) > 1 else ''} {busy}, {size(gpu['memory'] or 0)}")
+    for found in steps:
+        waited, whole = sum(found["steps"]["wait_ms"]), sum(found["steps"]["step_ms"])
+        if whole:
+            parts.append(f"{found['steps']['split'] or 'data'} waits {waited / whole:.0%} of {len(found['steps']['wait_ms'])} steps")
+    return f"{duration(row['t'])}  {' · '.join(parts)}"
+
+
+_POINTS = 1200
+"""More than a picture has columns for a curve."""
+
+
+class Series:
+    """Collects rows of figures; when they are too many, each two become their mean."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[float]] = []
+        self._group, self._sums, self._held = 1, [0.0], 0
+
+    def add(self, figures: Sequence[float | None]) -> None:
+        """Adds a row, of as many figures each time; `None` stands for an unknown one."""
+        values = [nan if value is None else float(value) for value in figures]
+        self._sums = values if not self._held else [a + b for a, b in zip(self._sums, values, strict=True)]
+        self._held += 1
+        if self._held == self._group:
+            self.rows.append([value / self._held for value in self._sums])
+            self._held = 0
+        if len(self.rows) >= 2 * _POINTS:
+            self.rows = [[(a + b) / 2 for a, b in zip(*pair, strict=True)] for pair in zip(self.rows[::2], self.rows[1::2], strict=True)]
+            self._group *= 2
+
+    def column(self, number: int) -> list[float]:
+        """Returns one figure over all rows."""
+        return [row[number] for row in self.rows]
+
+
+SAMPLE = ("t", "cores", "rss", "cgroup", "read", "written", "received", "sent")
+"""The figures of a sample that have a curve, in their order; behind them the percent and the bytes of each GPU."""
+
+
+@dataclass
+class Curves:
+    """Holds what a picture shows.
+
+    Attributes:
+        samples: The figures named by `SAMPLE`.
+        cores: The time and the percent of each core.
+        waits: For each split the time of each step, and the share of it that was waited.
+        epochs: When epochs began, and which.
+        summary: The sums of the run.
+    """
+
+    samples: Series = field(default_factory=Series)
+    cores: Series = field(default_factory=Series)
+    waits: dict[str, Series] = field(default_factory=dict)
+    epochs: list[tuple[float, int]] = field(default_factory=list)
+    summary: Summary = field(default_factory=Summary)
+
+    def column(self, name: str) -> list[float]:
+        """Returns a curve by its name."""
+        return self.samples.column(SAMPLE.index(name))
+
+
+def curves(rows: Iterable[Row]) -> Curves:
+    """Collects the rows of a record."""
+    found = Curves()
+    for row in rows:
+        found.summary.add(row)
+        if "run" in row:
+            run, machine, cgroup = row["run"], row["machine"], row["cgroup"] or {}
+            gpus = [figure for gpu in row["gpu"] for figure in (gpu["busy"], gpu["memory"])]
+            moved = [run["read"], run["written"], machine["received"], machine["sent"]]
+            found.samples.add([row["t"], run["cores"], run["rss"], cgroup.get("memory"), *moved, *gpus])
+            found.cores.add([row["t"], *row["cpu"]])
+        elif "steps" in row:
+            _add_steps(found, row["steps"], row["t"])
+        elif row.get("event") == "epoch":
+            found.epochs.append((row["t"], row["epoch"]))
+    return found
+
+
+def _add_steps(found: Curves, steps: Row, at: float) -> None:
+    """Adds the waits of a while; the last of its steps ended close to its end."""
+    series = found.waits.setdefault(steps["split"], Series())
+    when = at - sum(steps["step_ms"]) / 1e3
+    for wait, whole in zip(steps["wait_ms"], steps["step_ms"], strict=True):
+        when += whole / 1e3
+        series.add([when, wait / whole if whole else 0.0])

@@ -1,0 +1,289 @@
+"""What a process and its descendants use of the machine: from `/proc`, and of NVIDIA's GPUs by NVML."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipegen.memory import Cgroup, available_cores
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_STATE, _PARENT, _USER, _CHILDREN_SYSTEM, _RSS = 0, 1, 11, 14, 21
+"""Places of fields in `/proc/PID/stat`, counted behind the name of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Holds what a tree of processes has used.
+
+    Attributes:
+        processes: How many there are.
+        cpu_s: Seconds of processor time so far, those of descendants that have ended included.
+        rss: Bytes in memory now; what several of them share counts for each.
+        read: Bytes read from storage so far, ended descendants included; `None` where the system does not say.
+        written: Bytes written to storage so far, likewise.
+    """
+
+    processes: int
+    cpu_s: float
+    rss: int
+    read: int | None
+    written: int | None
+
+
+class Tree:
+    """Follows a process and its descendants.
+
+    A process that is waited for hands its counters on to the one that waited, so the sum over those that live never loses any.
+
+    Args:
+        pid: The process.
+        proc: Where `/proc` is.
+    """
+
+    def __init__(self, pid: int, proc: Path = Path("/proc")) -> None:
+        self._pid = pid
+        self._proc = str(proc)
+        # The kernel may be built without this file; then the parents of all processes are looked up.
+        own = os.getpid()
+        self._lists_children = os.path.exists(f"{self._proc}/{own}/task/{own}/children")
+
+    def used(self) -> Used:
+        """Returns what they have used so far."""
+        count, ticks, pages = 0, 0, 0
+        read: int | None = 0
+        written: int | None = 0
+        for pid in self._pids():
+            fields = self._stat(pid)
+            if fields is None:  # has just ended
+                continue
+            count += 1
+            ticks += sum(int(field) for field in fields[_USER : _CHILDREN_SYSTEM + 1])
+            pages += int(fields[_RSS])
+            if read is not None and written is not None:
+                moved = self._moved(pid)
+                read, written = (None, None) if moved is None else (read + moved[0], written + moved[1])
+        return Used(count, ticks / _TICK, pages * _PAGE, read, written)
+
+    def _pids(self) -> list[int]:
+        found = [self._pid]
+        below = self._children if self._lists_children else self._by_parent().get
+        for pid in found:  # grows on the way
+            found += below(pid) or []
+        return found
+
+    def _children(self, pid: int) -> list[int]:
+        try:
+            threads = os.listdir(f"{self._proc}/{pid}/task")
+        except OSError:
+            return []
+        return [int(child) for thread in threads for child in self._text(f"{pid}/task/{thread}/children").split()]
+
+    def _by_parent(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for name in os.listdir(self._proc):
+            fields = self._stat(int(name)) if name.isdigit() else None
+            if fields is not None:
+                found.setdefault(int(fields[_PARENT]), []).append(int(name))
+        return found
+
+    def _stat(self, pid: int) -> list[bytes] | None:
+        fields = self._text(f"{pid}/stat").rpartition(b")")[2].split()
+        return fields if len(fields) > _RSS else None
+
+    def _moved(self, pid: int) -> tuple[int, int] | None:
+        text = self._text(f"{pid}/io")
+        pairs = dict(line.split(b": ") for line in text.splitlines() if b": " in line)
+        if b"read_bytes" in pairs and b"write_bytes" in pairs:
+            return int(pairs[b"read_bytes"]), int(pairs[b"write_bytes"])
+        # One that has ended and is not waited for yet tells nothing; of another user's, nobody is told.
+        state = self._stat(pid)
+        return (0, 0) if state is None or state[_STATE] == b"Z" else None
+
+    def _text(self, name: str) -> bytes:
+        try:
+            file = os.open(f"{self._proc}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return b""
+        try:
+            return os.read(file, 1 << 16)
+        except OSError:
+            return b""
+        finally:
+            os.close(file)
+
+
+class Gpus:
+    """Reads the GPUs of this machine, in NVML's order.
+
+    Attributes:
+        about: For each the name and the bytes of its memory.
+        absent: Why there is none; empty where there is.
+    """
+
+    def __init__(self) -> None:
+        self.about: list[dict[str, Any]] = []
+        self.absent = ""
+        self._handles: list[Any] = []
+        try:
+            import pynvml
+        except ImportError:
+            self.absent = "nvidia-ml-py is not installed: pip install 'pipegen[monitor]'"
+            return
+        self._nvml: Any = pynvml
+        try:
+            pynvml.nvmlInit()
+            self._handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+            self.about = [{"name": _text(pynvml.nvmlDeviceGetName(h)), "memory": self._memory(h, "total")} for h in self._handles]
+        except pynvml.NVMLError as error:
+            self.absent, self._handles = f"no NVIDIA driver answers ({str(error).lower()})", []
+        if not self._handles and not self.absent:
+            self.absent = "the NVIDIA driver lists none"
+
+    def read(self) -> list[dict[str, int | None]]:
+        """Returns for each how busy it was of late, in percent, and the bytes of its memory in use; `None` for what it does not tell."""
+        return [{"busy": self._busy(handle), "memory": self._memory(handle, "used")} for handle in self._handles]
+
+    def _busy(self, handle: Any) -> int | None:
+        try:
+            return int(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+        except self._nvml.NVMLError:  # such as of a part of a GPU (MIG)
+            return None
+
+    def _memory(self, handle: Any, which: str) -> int | None:
+        try:
+            return int(getattr(self._nvml.nvmlDeviceGetMemoryInfo(handle), which))
+        except self._nvml.NVMLError:
+            return None
+
+
+def _text(name: str | bytes) -> str:
+    """Returns a name as text; older releases of the library gave bytes."""
+    return name.decode(errors="replace") if isinstance(name, bytes) else name
+
+
+SHARE = 0.005
+"""The share of a core that measuring may take: where a sample is dear, they are further apart."""
+
+
+class Sampler:
+    """Measures a process, its descendants and the machine.
+
+    Args:
+        every: Seconds between samples, or more where a sample is dear.
+        share: The share of one core that measuring may take.
+        clock: Gives the processor seconds of what measures; that of the thread where a process watches itself.
+
+    Raises:
+        ModuleNotFoundError: Without psutil.
+    """
+
+    def __init__(self, every: float, *, share: float = SHARE, clock: Any = time.process_time) -> None:
+        import psutil
+
+        self._psutil: Any = psutil
+        self._cgroup, self._gpus = Cgroup(), Gpus()
+        self._every, self._share, self._clock = every, share, clock
+        self._owns_cpu, self._owns_memory = self._cgroup.owns("cpuacct"), self._cgroup.owns("memory")
+        self._cost = 0.0
+        """Processor seconds from one sample to the next, whatever is done with it."""
+
+    def start(self, pid: int) -> None:
+        """Begins to measure a process."""
+        self._tree = Tree(pid)
+        self.began = time.time()
+        self._start = time.monotonic()
+        self._before = self._counters()
+        self._psutil.cpu_percent(percpu=True)
+        self._spent = self._clock()
+
+    def about(self) -> dict[str, Any]:
+        """Returns what holds for the whole run."""
+        return {
+            "event": "start",
+            "version": 1,
+            "time": round(self.began, 3),
+            "cores": os.cpu_count(),
+            "cores_granted": available_cores(),
+            "memory": self._psutil.virtual_memory().total,
+            "memory_granted": self._cgroup.memory_limit,
+            "gpus": self._gpus.about,
+            "no_gpu": self._gpus.absent or None,
+            "every": self._every,
+        }
+
+    @property
+    def seconds(self) -> float:
+        """Returns the time since the run began."""
+        return time.monotonic() - self._start
+
+    def sample(self) -> dict[str, Any]:
+        """Returns figures of now, and rates since the sample before."""
+        now, before = self._counters(), self._before
+        self._before = now
+        passed = max(now["at"] - before["at"], 1e-6)
+
+        def rate(name: str) -> float | None:
+            counted, earlier = now[name], before[name]
+            return None if counted is None or earlier is None else max(0.0, counted - earlier) / passed
+
+        tree: Used = now["tree"]
+        memory = self._psutil.virtual_memory()
+        return {
+            "t": round(now["at"] - self._start, 3),
+            "cpu": self._psutil.cpu_percent(percpu=True),
+            "run": {
+                "processes": tree.processes,
+                "cores": _rounded(rate("cpu"), 3),
+                "rss": tree.rss,
+                "read": _rounded(rate("read")),
+                "written": _rounded(rate("written")),
+            },
+            "machine": {"memory": memory.total - memory.available}
+            | {name: _rounded(rate(name)) for name in ("disk_read", "disk_written", "received", "sent")},
+            "cgroup": self._of_cgroup(rate) if self._owns_cpu or self._owns_memory else None,
+            "gpu": self._gpus.read(),
+        }
+
+    def pause(self) -> float:
+        """Returns seconds until the next sample, by what has been spent since it was asked last."""
+        spent = self._clock()
+        self._cost = max(spent - self._spent, 0.7 * self._cost)
+        self._spent = spent
+        return max(self._every, self._cost / self._share)
+
+    def _of_cgroup(self, rate: Any) -> dict[str, Any]:
+        throttled, periods = rate("throttled"), rate("periods")
+        return {
+            "cores": _rounded(rate("cgroup"), 3),
+            "memory": self._cgroup.memory_used if self._owns_memory else None,
+            "throttled": _rounded(throttled / periods, 3) if throttled is not None and periods else None,
+        }
+
+    def _counters(self) -> dict[str, Any]:
+        tree = self._tree.used()
+        disk = self._psutil.disk_io_counters() if Path("/proc/diskstats").exists() else None
+        net = [n for name, n in self._psutil.net_io_counters(pernic=True).items() if name != "lo"]
+        throttled = self._cgroup.throttled or (None, None)
+        return {
+            "at": time.monotonic(),
+            "tree": tree,
+            "cpu": tree.cpu_s,
+            "read": tree.read,
+            "written": tree.written,
+            "disk_read": disk.read_bytes if disk else None,
+            "disk_written": disk.write_bytes if disk else None,
+            "received": sum(n.bytes_recv for n in net),
+            "sent": sum(n.bytes_sent for n in net),
+            "cgroup": self._cgroup.cpu_seconds if self._owns_cpu else None,
+            "throttled": throttled[0],
+            "periods": throttled[1],
+        }
+
+
+def _rounded(value: float | None, digits: int | None = None) -> float | None:
+    return None if value is None else round(value, digits)

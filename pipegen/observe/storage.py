@@ -1,0 +1,262 @@
+"""What a spec asks of a machine, and how fast files come from where they are stored."""
+
+from __future__ import annotations
+
+import glob
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipegen.data.ownership import source_paths
+from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.errors import SpecError
+from pipegen.phases.compilation import collect_data
+from pipegen.phases.machine import circumstances
+from pipegen.plan.cost import plan_cost
+from pipegen.plan.nodes import Cache
+
+if TYPE_CHECKING:
+    from pipegen.data.manifest import Manifest
+    from pipegen.phases.specs import Spec
+    from pipegen.plan.nodes import Plan
+
+
+_LISTED = 50_000
+"""Files that are listed at most, ..."""
+_TAKEN = 3000
+"""... and of them those that are read."""
+_LARGE = 4 << 20
+"""Bytes from which a file is no example but a shard, of which parts are read."""
+_PART = 128 << 10
+_CHUNK = 1 << 20
+_SECONDS = 1.5
+"""Time for each of the three."""
+
+Piece = tuple[str, int, int]
+"""A file, where to begin, and how many bytes to read."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Holds what was measured, in bytes per second.
+
+    Attributes:
+        random: One piece after another in random order.
+        together: The same by several threads at a time.
+        sequential: In their own order.
+        files: How many files were found; at most 50,000 are listed.
+        mean_bytes: Their mean size.
+        shards: Whether they are so large that parts of them were read.
+        kept: The share of pieces that were in memory although they were dropped.
+    """
+
+    random: float
+    together: float
+    sequential: float
+    files: int
+    mean_bytes: float
+    shards: bool
+    kept: float
+
+
+def files_of(path: str) -> list[str]:
+    """Returns files below a folder, of a pattern, or the file itself; of very many some."""
+    if os.path.isdir(path):
+        below = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if not name.startswith("."))
+        return list(islice(below, _LISTED))
+    return list(islice(glob.iglob(path, recursive=True), _LISTED))
+
+
+def measure(files: Sequence[str], threads: int, seconds: float | None = None) -> Rates | None:
+    """Reads files; `None` where there is nothing to read.
+
+    Raises:
+        OSError: If one cannot be read.
+    """
+    seconds = _SECONDS if seconds is None else seconds
+    chance = random.Random(0)  # noqa: S311 - which files are read is no secret
+    taken = sorted(chance.sample(list(files), min(_TAKEN, len(files))))
+    sizes = {name: os.path.getsize(name) for name in taken}
+    total = sum(sizes.values())
+    if not total:
+        return None
+    mean = total / len(taken)
+    pieces = list(_pieces(sizes))
+    shuffled = chance.sample(pieces, len(pieces))
+    third = max(1, len(pieces) // 3)
+    kept: list[bool] = []
+    one = _rate(shuffled[:third], _read, kept, seconds)
+    with ThreadPoolExecutor(threads) as pool:
+        several = _rate_together(shuffled[third : 2 * third] or shuffled, pool, threads, kept, seconds)
+    start = chance.randrange(max(1, len(pieces) - third))
+    order = _rate(pieces[start : start + third], _read, kept, seconds)
+    return Rates(one, several, order, len(files), mean, mean >= _LARGE, sum(kept) / len(kept))
+
+
+def _pieces(sizes: dict[str, int]) -> Iterator[Piece]:
+    """Returns whole files, or parts of large ones."""
+    large = sum(sizes.values()) / len(sizes) >= _LARGE
+    for name, size in sizes.items():
+        if not large:
+            yield name, 0, size
+            continue
+        count = min(size // _PART, 4096)
+        yield from ((name, i * _PART, _PART) for i in range(count))
+
+
+def _rate(pieces: Iterable[Piece], read: Callable[[Piece], tuple[int, bool]], kept: list[bool], seconds: float) -> float:
+    done, begin = 0, time.perf_counter()
+    for piece in pieces:
+        count, was_kept = read(piece)
+        done += count
+        kept.append(was_kept)
+        if time.perf_counter() - begin > seconds:
+            break
+    return done / max(time.perf_counter() - begin, 1e-9)
+
+
+def _rate_together(pieces: Sequence[Piece], pool: ThreadPoolExecutor, threads: int, kept: list[bool], seconds: float) -> float:
+    done, begin = 0, time.perf_counter()
+    for at in range(0, len(pieces), 4 * threads):
+        for count, was_kept in pool.map(_read, pieces[at : at + 4 * threads]):
+            done += count
+            kept.append(was_kept)
+        if time.perf_counter() - begin > seconds:
+            break
+    return done / max(time.perf_counter() - begin, 1e-9)
+
+
+def _read(piece: Piece) -> tuple[int, bool]:
+    """Returns how many bytes of a piece were read, and whether they were in memory although they were dropped."""
+    name, begin, size = piece
+    file = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.posix_fadvise(file, begin, size, os.POSIX_FADV_DONTNEED)
+        kept = _in_memory(file, begin)
+        done = 0
+        with memoryview(bytearray(min(_CHUNK, size))) as room:
+            while done < size and (count := os.preadv(file, [room[: size - done]], begin + done)):
+                done += count
+        return done, kept
+    finally:
+        os.close(file)
+
+
+def _in_memory(file: int, begin: int) -> bool:
+    try:
+        return os.preadv(file, [bytearray(1)], begin, os.RWF_NOWAIT) > 0
+    except OSError:  # it would have to wait; or the file system cannot tell
+        return False
+
+
+def place_of(path: str) -> Path:
+    """Returns the nearest folder or file above a pattern or a path that is there."""
+    found = Path(path).absolute()
+    while not found.exists():
+        found = found.parent
+    return found.resolve()
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Holds what a spec asks for, in its training split or its first one.
+
+    Attributes:
+        spec: The spec.
+        images_per_s: What the model takes; `None` for as many as the cores prepare.
+    """
+
+    spec: Spec
+    images_per_s: float | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """Returns the files, folders and patterns that the source names."""
+        given = [path for _, path in source_paths(self.spec.loaded.raw.get("source"), ("source",))]
+        return [path for path in given if "://" not in path]
+
+    @property
+    def split(self) -> str:
+        """Returns the split that is meant."""
+        return "train" if "train" in self.spec.compiled else next(iter(self.spec.compiled))
+
+    @cached_property
+    def listed(self) -> Manifest | Diagnostic | None:
+        """Lists the data: the manifest, or what stands in the way; `None` where the spec names none, since it comes from Python."""
+        if self.spec.model.source.needs_data():
+            return None
+        try:
+            return collect_data(self.spec)
+        except SpecError as error:
+            return error.diagnostics[0]
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """Returns the manifest, where the data could be listed."""
+        return None if isinstance(self.listed, Diagnostic) else self.listed
+
+    @property
+    def parts(self) -> dict[str, Manifest]:
+        """Returns the data of the split, by the parts of a mix; of any other under the empty name."""
+        return {} if self.manifest is None else dict(self.manifest.of(self.split))
+
+    @property
+    def files(self) -> list[str]:
+        """Returns files of the split, of very many some; none where its records are rows of arrays."""
+        found = [file for part in self.parts.values() for file in files_in(part, self.split)]
+        if not found and any(part.blocks(self.split) is not None for part in self.parts.values()):
+            return [file for path in self.paths for file in files_of(path)]  # a file whose rows are read block by block
+        return found
+
+    @property
+    def example_bytes(self) -> float | None:
+        """Returns the mean size of a stored example of the split in bytes, where the data could be listed."""
+        return None if self.manifest is None else self.manifest.mean_bytes(self.split) or None
+
+    @property
+    def threads(self) -> int | None:
+        """Returns the threads that the spec asks for; `None` where it leaves that open."""
+        return None if self.spec.model.runtime.threads == "auto" else self.spec.model.runtime.threads
+
+    @property
+    def cache(self) -> str | None:
+        """Returns where the plan caches: `memory`, `disk`, or nowhere."""
+        node = next((n for n in self._plan.nodes if isinstance(n, Cache)), None)
+        return None if node is None else "disk" if node.disk else "memory"
+
+    @property
+    def _plan(self) -> Plan:
+        return self.spec.compiled[self.split].plan
+
+    def prepared_per_s(self, cores: int, file_bytes: float) -> float:
+        """Returns how many images per second so many cores can prepare while nothing is cached, by the cost model."""
+        given = circumstances(self.spec.model, cores, file_bytes=file_bytes)
+        return given.threads * 1e6 / plan_cost(self._plan, given).first_us
+
+    def memory(self, cores: int) -> int:
+        """Returns the bytes that the plan is expected to hold."""
+        found, examples, file_bytes = self.manifest, None, None
+        if found is not None:
+            examples, file_bytes = found.num_examples(self.split), found.mean_bytes(self.split)
+        return plan_cost(self._plan, circumstances(self.spec.model, cores, examples=examples, file_bytes=file_bytes)).bytes
+
+
+def files_in(manifest: Manifest, split: str) -> list[str]:
+    """Returns files of a split of one source, of very many some: of records that lie many in a file, those files."""
+    listing = manifest.listing
+    if listing.shards is not None:
+        every: Sequence[str] = listing.files().take(manifest.members[split].shards)  # type: ignore[attr-defined]  # it is sharded
+    elif listing.in_files:
+        every = manifest.files(split)
+    else:
+        return []
+    if len(every) <= _TAKEN:
+        return list(every)
+    return [every[i] for i in sorted(random.Random(0).sample(range(len(every)), _TAKEN))]  # noqa: S311 - no secret

@@ -1,0 +1,350 @@
+"""Traces this process with TensorFlow's profiler, and adds up the time of each part of a plan.
+
+TensorFlow notes on every thread when an operation began and how long it took. An operation's name has the scopes that it was made in
+(`physical/facts.py`). What runs inside another operation, on the same thread, counts for the inner one alone; an operation whose name
+says nothing counts for the one around it, and in a function for the one that called it. Only what begins and ends within the trace is
+seen, so how often each part ran is counted too: batches that were handed over meanwhile may have been begun before, and others wait
+behind them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipegen.memory import read_text
+from pipegen.physical.facts import BATCH, scope_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+
+_IDLE = (3, 4)
+"""Places of the times in a line of `/proc/stat` in which a core did nothing, or waited for storage."""
+_TIMES = 8
+"""Times of such a line that add up to all: what follows is counted in them already."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Holds what was used up to some moment, or between two.
+
+    Attributes:
+        seconds: The time.
+        cpu: Processor time of this process.
+        queued: Seconds that its threads could have run and had no core.
+        busy: Processor time of all programs on the cores that it may use; `None` where the system does not tell.
+    """
+
+    seconds: float
+    cpu: float
+    queued: float
+    busy: float | None
+
+    @staticmethod
+    def now() -> Usage:
+        """Returns what has been used up to now."""
+        return Usage(time.perf_counter(), time.process_time(), _queued(), _busy())
+
+    def since(self, earlier: Usage) -> Usage:
+        """Returns what was used since an earlier moment."""
+        busy = None if self.busy is None or earlier.busy is None else max(0.0, self.busy - earlier.busy)
+        return Usage(self.seconds - earlier.seconds, self.cpu - earlier.cpu, max(0.0, self.queued - earlier.queued), busy)
+
+    @property
+    def held(self) -> float:
+        """Seconds of cores that other programs had while this one waited for them; where its threads wait for each other is left out."""
+        return self.queued if self.busy is None else min(self.queued, max(0.0, self.busy - self.cpu))
+
+    def share_held(self, cores: int) -> float:
+        """Returns which share of so many cores other programs held."""
+        return min(1.0, self.held / (self.seconds * cores)) if self.seconds > 0 else 0.0
+
+
+def _queued() -> float:
+    """Seconds that the threads of this process have waited for a core."""
+    found = 0
+    for file in Path("/proc/self/task").glob("*/schedstat"):
+        words = (read_text(file) or "").split()
+        found += int(words[1]) if len(words) > 1 else 0
+    return found / 1e9
+
+
+def _busy() -> float | None:
+    """Seconds that the cores have worked on which this process may run, for whomever."""
+    wanted = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    rows = [line.split() for line in (read_text(Path("/proc/stat")) or "").splitlines() if line.startswith("cpu")]
+    ticks = [[int(word) for word in row[1 : 1 + _TIMES]] for row in rows if row[0] in wanted]
+    if not ticks:
+        return None
+    return sum(sum(times) - sum(times[place] for place in _IDLE) for times in ticks) / os.sysconf("SC_CLK_TCK")
+
+
+_MODULES = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tsl.profiler.protobuf.xplane_pb2")
+"""Where TensorFlow has had the format of its traces; 2.16 to 2.21 have it at the first place."""
+_HOST = "/host:CPU"
+
+
+@dataclass
+class Trace:
+    """Holds what a trace adds up to.
+
+    Attributes:
+        seconds: How long it lasted.
+        busy: Seconds of threads in each part of the plan, by `scope_in`.
+        runs: How often each part ran: for one example, for a few or for a batch; those that only run in branches or loops are left out.
+        cpu: Seconds of processor time that the whole process took.
+        queued: Seconds that its threads could have run and had no core, since other programs had them; 0 where the system does not tell.
+    """
+
+    seconds: float = 0.0
+    busy: dict[str, float] = field(default_factory=dict)
+    cpu: float = 0.0
+    queued: float = 0.0
+    runs: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def alone(self) -> float:
+        """The share of the time in which threads could run that no other program took from them."""
+        return self.cpu / (self.cpu + self.queued) if self.cpu else 1.0
+
+    @property
+    def undisturbed(self) -> float:
+        """The share of its parts' time that would stay without other programs: these prolong work, but no sleep and no wait for storage."""
+        busy = sum(self.busy.values())
+        return max(self.alone, 1 - self.queued / busy) if busy else self.alone
+
+    @property
+    def unattributed(self) -> float:
+        """The share of the processor time that is in no part."""
+        return max(0.0, 1 - self.alone * sum(self.busy.values()) / self.cpu) if self.cpu else 0.0
+
+
+class Tracing:
+    """Runs the profiler from `start` to `stop`, once; `known` are the scopes of the plan's stages and kernels."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+
+    def start(self) -> None:
+        """Starts it.
+
+        Raises:
+            tf.errors.AlreadyExistsError: When someone else has started one.
+        """
+        import tensorflow as tf
+
+        self._folder = tempfile.TemporaryDirectory(prefix="pipegen-trace-")
+        try:
+            tf.profiler.experimental.start(self._folder.name)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        self._before = Usage.now()
+
+    def stop(self) -> Trace:
+        """Ends it, and adds up what it saw."""
+        import tensorflow as tf
+
+        used = Usage.now().since(self._before)
+        found = Trace(used.seconds, {}, used.cpu, used.held)
+        with self._folder:
+            tf.profiler.experimental.stop()
+            for file in Path(self._folder.name).rglob("*.xplane.pb"):
+                found.busy, found.runs = busy_seconds(file.read_bytes(), self._known)
+        return found
+
+
+@contextmanager
+def traced(known: Collection[str]) -> Iterator[Trace]:
+    """Traces what runs inside; the trace that it gives is filled in at the end. See `Tracing`."""
+    found, tracing = Trace(), Tracing(known)
+    tracing.start()
+    try:
+        yield found
+    finally:
+        vars(found).update(vars(tracing.stop()))
+
+
+def busy_seconds(content: bytes, known: Collection[str]) -> tuple[dict[str, float], dict[str, int]]:
+    """Adds up the seconds of each part of a plan in the bytes of an `xplane.pb`, and counts how often it ran.
+
+    `known` are the scopes of the plan's stages and kernels.
+    """
+    space: Any = _format().XSpace()
+    space.ParseFromString(content)
+    picoseconds: dict[str, int] = {}
+    runs: dict[str, int] = {}
+    for plane in space.planes:
+        if plane.name == _HOST:
+            read = _Plane(plane, known)
+            for events in read.threads:
+                _add_up(events, picoseconds)
+            runs |= read.runs()
+    return {part: amount / 1e12 for part, amount in picoseconds.items() if part not in _BETWEEN}, runs
+
+
+_WAITS, _RUNS, _UNKNOWN = "-", "+", ""
+"""Stand for the part of an event in which a thread waits for others, of one in which it runs one operation after another, and of one
+whose name says nothing."""
+_BETWEEN = (_WAITS, _RUNS, _UNKNOWN)
+_AT_TIMES = re.compile(r"^Iterator::|(?:^|/)(?:cond|switch_case|while|[a-z_]*map)(?:_\d+)?/")
+"""Finds names of what a run of a part does not do exactly once."""
+_EXECUTOR, _ASYNCHRONOUS = "ExecutorState::Process", "ExecutorState::ProcessAsync::Start"
+_LINKS = {"_p": "_pt", "_c": "_ct"}
+"""Statistics of an event that causes others, perhaps on another thread, and of one that was caused: a number, and what counts it."""
+
+Cause = tuple[int, int]
+"""Joins an event to those that it causes. A call of a function causes all that its body does."""
+
+
+@dataclass(slots=True)
+class _Event:
+    """Holds an event of a thread.
+
+    Attributes:
+        start: When it began, in picoseconds.
+        length: How long it took.
+        part: The part that its name says, or one of `_BETWEEN`.
+        cause: What it was caused by.
+        causes: What it causes.
+    """
+
+    start: int
+    length: int
+    part: str
+    cause: Cause | None = None
+    causes: Cause | None = None
+
+
+class _Plane:
+    """Reads the threads of a trace: what each did, and for which part of a plan.
+
+    What runs in a function of its own, such as a branch of a condition, has names without the scopes of the operation that called it. It is
+    traced back to that operation, and counts for its part.
+    """
+
+    def __init__(self, plane: Any, known: Collection[str]) -> None:
+        self._known = known
+        self._names = {number: meta.name for number, meta in plane.event_metadata.items()}
+        self._parts = {number: self._part(name) for number, name in self._names.items()}
+        self._texts = {number: meta.name for number, meta in plane.stat_metadata.items()}
+        self._seen: Counter[tuple[str, str]] = Counter()
+        self._callers: dict[Cause, tuple[str, Cause | None]] = {}
+        self._last: dict[Cause, tuple[int, str]] = {}
+        threads = [sorted(map(self._read, line.events), key=lambda event: (event.start, -event.length)) for line in plane.lines]
+        for events in threads:
+            self._note_callers(events)
+        self.threads = [[self._resolved(event) for event in events] for events in threads]
+
+    def runs(self) -> dict[str, int]:
+        """Returns how often each part ran, which is how often most of its operations did."""
+        counts: dict[str, Counter[int]] = {}
+        for (part, name), count in self._seen.items():
+            if part not in _BETWEEN and not _AT_TIMES.search(name):
+                counts.setdefault(part, Counter())[count] += 1
+        return {part: max(found, key=lambda count: (found[count], count)) for part, found in counts.items()}
+
+    def _read(self, event: Any) -> _Event:
+        name, part = self._names[event.metadata_id], self._parts[event.metadata_id]
+        stats = {self._texts[stat.metadata_id]: stat for stat in event.stats}
+        if name == _ASYNCHRONOUS and "name" in stats:  # such an operation's name is no part of the event's
+            name = stats["name"].str_value or self._texts.get(stats["name"].ref_value, "")
+            part = scope_in(name, self._known) or _UNKNOWN
+        self._seen[part, name] += 1
+        causes, cause = (_number(stats, number, kind) for number, kind in _LINKS.items())
+        return _Event(event.offset_ps, event.duration_ps, part, cause, causes)
+
+    def _part(self, name: str) -> str:
+        if name == _EXECUTOR:
+            return _RUNS
+        if name.startswith("Iterator::"):
+            return BATCH if name.rpartition("::")[2].startswith(("Batch", "ParallelBatch")) else _WAITS
+        return scope_in(name, self._known) or _UNKNOWN
+
+    def _note_callers(self, events: list[_Event]) -> None:
+        """Notes of each event that causes others in which part it lies, or in which function; and of each function its last part."""
+        around: list[_Event] = []
+        for event in events:
+            while around and around[-1].start + around[-1].length <= event.start:
+                around.pop()
+            around.append(event)
+            if event.causes is not None:
+                inner = next((e for e in reversed(around) if e.part not in _BETWEEN or e.cause is not None), None)
+                if inner is not None:
+                    self._callers[event.causes] = (inner.part, inner.cause)
+            function = around[-2].cause if len(around) > 1 and around[-2].part == _RUNS else None
+            if function is not None and event.part not in _BETWEEN:
+                self._last[function] = max(self._last.get(function, (0, "")), (event.start, event.part))
+
+    def _resolved(self, event: _Event) -> tuple[int, int, str]:
+        """Returns when an event began, when it ended, and the part that it counts for."""
+        part, cause, seen = event.part, event.cause, set[Cause]()
+        while part in (_RUNS, _UNKNOWN) and cause in self._callers and cause not in seen:
+            seen.add(cause)
+            part, cause = self._callers[cause]
+        if part in _BETWEEN and event.cause is not None:  # in a function of several parts: what is left when it is done, or what it runs
+            part = self._last.get(event.cause, (0, _RUNS))[1] if event.part == _UNKNOWN else event.part
+        elif part in _BETWEEN:
+            part = event.part
+        return event.start, event.start + event.length, part
+
+
+def _number(stats: Mapping[str, Any], number: str, kind: str) -> Cause | None:
+    """Returns a statistic by which events are joined; `None` where an event has none."""
+    if number not in stats or kind not in stats:
+        return None
+    return stats[kind].int64_value or stats[kind].uint64_value, stats[number].uint64_value or stats[number].int64_value
+
+
+def _add_up(events: list[tuple[int, int, str]], into: dict[str, int]) -> None:
+    """Adds the own time of a thread's events to their parts.
+
+    What passes before an operation, where one runs after another, is the executor at work for it, and counts for it; what passes behind the
+    last one counts for that.
+    """
+    around: list[list[Any]] = []  # of each event that is not over: its end, its part, up to where it is accounted for, the last part in it
+
+    def add(part: str, amount: int) -> None:
+        into[part] = into.get(part, 0) + amount
+
+    def leave() -> None:
+        end, part, until, last = around.pop()
+        if part == _RUNS and last:
+            add(last, end - until)
+            add(_RUNS, until - end)
+        if around:
+            around[-1][2] = end
+
+    for start, end, said in (*events, (sys.maxsize, sys.maxsize, _UNKNOWN)):
+        while around and around[-1][0] <= start:
+            leave()
+        outer = around[-1][1] if around else _UNKNOWN
+        part = outer if said == _UNKNOWN else said
+        add(outer, start - end)
+        add(part, end - start)
+        if outer == _RUNS and part not in _BETWEEN:
+            add(part, start - around[-1][2])
+            add(_RUNS, around[-1][2] - start)
+            around[-1][3] = part
+        around.append([end, part, start, ""])
+
+
+@cache
+def _format() -> Any:
+    for name in _MODULES:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise ImportError(f"this TensorFlow keeps the format of its traces elsewhere than in {_MODULES[0]}")
