@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipegen.phases.compilation import load
     from pipegen.phases.specs import Spec
     from pipegen.views.data_test_report import DataTestReport
-    from pipegen.views.serving import EvaluationLayer
+    from pipegen.views.layer import EvaluationLayer
 
 __all__ = [
     "DataError",

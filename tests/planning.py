@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from pipegen.backend.running.walk import batches_of
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.passes import PASSES, PassContext, run_passes
@@ -171,5 +172,5 @@ def run_plan(plan: Plan, spec: PipelineSpec, data: Records, *, shard: tuple[int,
 
     executor = Executor(plan, spec, data, shard)
     heads = tf.data.Dataset.from_tensor_slices((tf.range(epochs, dtype=tf.int64), tf.zeros([epochs], tf.int64)))
-    ds = executor.batches(heads).map(lambda _epoch, _step, batch: batch).with_options(make_options(spec.runtime))
+    ds = batches_of(executor, heads).map(lambda _epoch, _step, batch: batch).with_options(make_options(spec.runtime))
     return [tf.nest.map_structure(lambda t: t.numpy(), batch) for batch in ds]

@@ -9,14 +9,8 @@ import grimp
 import pytest
 
 NAMED_BY_WHAT_THEY_MAKE = {
-    ("pipegen.api.stages", "pipegen.api.pipeline"),
-    *((f"pipegen.backend.datasets.{module}", "pipegen.api.pipeline") for module in ("arrays", "callback", "device_stage", "distributed")),
-    ("pipegen.backend.datasets.callback", "pipegen.api.stages"),
-    ("pipegen.backend.reading.damage", "pipegen.backend.running.execute"),
-    ("pipegen.backend.running.walk", "pipegen.backend.running.execute"),
     ("pipegen.ops.kinds.base", "pipegen.ops.transform"),
     ("pipegen.ops.sources.listing.shards", "pipegen.ops.sources.listing.base"),
-    ("pipegen.views.summary", "pipegen.api.pipeline"),
     *(
         (f"pipegen.migrate.{part}", "pipegen.migrate.evaluate")  # an interpreter, in a file for each kind of expression
         for part in ("bindings", "calling", "calls", "labels", "members", "outside", "records", "tables", "unrolling")

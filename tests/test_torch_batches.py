@@ -84,7 +84,7 @@ def test_torchdata_saves_and_restores_where_it_stands(pipe: Any) -> None:
 
 
 def test_large_tensors_take_over_the_memory_of_a_batch() -> None:
-    from pipegen.backend.datasets.arrays import tensors
+    from pipegen.backend.datasets.torch_batches import tensors
 
     tf = pytest.importorskip("tensorflow")
     with tf.device("CPU:0"):
@@ -94,7 +94,7 @@ def test_large_tensors_take_over_the_memory_of_a_batch() -> None:
 
 
 def test_what_torch_cannot_take_is_said(pipe: Any, photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegen.backend.datasets.arrays import tensors
+    from pipegen.backend.datasets.torch_batches import tensors
 
     tf = pytest.importorskip("tensorflow")
     half = tensors({"a": tf.constant([1.5, -2], tf.bfloat16), "b": tf.constant([True])})

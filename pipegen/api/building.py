@@ -125,7 +125,7 @@ def _built(
     for line in dict.fromkeys(line for compiled in (whole, *stages) for line in _memory_lines(compiled)):
         log.warning("%s", line)
     if stages:
-        from pipegen.api.stages import StagedPipeline
+        from pipegen.api.pipeline import StagedPipeline
 
         pipe: Pipeline = StagedPipeline(whole, again, stages)
     else:

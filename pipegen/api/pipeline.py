@@ -1,24 +1,31 @@
-"""The façade: the `Pipeline` that `pipegen.build` gives. TensorFlow is imported when one is made."""
+"""The façade: the `Pipeline` that `pipegen.build` gives, and its stages. TensorFlow is imported when one is made."""
 
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
 from pipegen.data.check import meant_split
+from pipegen.data.sampling import examples_of_epoch
+from pipegen.data.sides import in_buckets
 from pipegen.diagnostics.foreign import member
 from pipegen.lazy import untraced
 from pipegen.phases.state import make_state, position_from
-from pipegen.physical.extent import FIRST
+from pipegen.physical.decide import extent_of
+from pipegen.physical.extent import FIRST, Position
 from pipegen.terminal import visible
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import jax
     import keras
@@ -27,125 +34,28 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from pipegen.api.predictions import Predictions
-    from pipegen.api.stages import Stage
-    from pipegen.backend.datasets.arrays import JaxBatches, NumpyBatches, TorchBatches
-    from pipegen.backend.datasets.callback import ResumeCallback
-    from pipegen.backend.datasets.device_stage import DeviceStage, OnDevice
+    from pipegen.backend.datasets.arrays import NumpyBatches
+    from pipegen.backend.datasets.callback import ResumeCallback, StageCallback
+    from pipegen.backend.datasets.device_stage import DeviceStage
     from pipegen.backend.datasets.distributed import DistributedBatches
-    from pipegen.backend.datasets.engine import Engine, Shared
+    from pipegen.backend.datasets.engine import Shared
+    from pipegen.backend.datasets.jax_batches import JaxBatches
+    from pipegen.backend.datasets.on_device import OnDevice
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.datasets.requested import Augmented
+    from pipegen.backend.datasets.torch_batches import TorchBatches
     from pipegen.backend.running.lowered import Lowered
     from pipegen.backend.service.feed import Fed
-    from pipegen.data.manifest import Manifest
     from pipegen.page import Explanation, Page
     from pipegen.phases.specs import CompiledSpec, Spec
-    from pipegen.physical.extent import Extent, Position
+    from pipegen.physical.extent import Extent
     from pipegen.plan.nodes import Plan
     from pipegen.plan.served import Takes
+    from pipegen.spec.models import PipelineSpec
     from pipegen.views.eject import Ejected
     from pipegen.views.export import Exported
-    from pipegen.views.serving import EvaluationLayer, ServedModel
-
-
-@untraced
-class Feeds:
-    """Hands a pipeline's batches to other frameworks."""
-
-    if TYPE_CHECKING:
-
-        def _require(self, split: str) -> None: ...
-
-        def __getitem__(self, split: str) -> PipelineDataset: ...
-
-    def numpy(self, split: str) -> NumpyBatches:
-        """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
-        from pipegen.backend.datasets.arrays import NumpyBatches
-
-        keras = sys.modules.get("keras")
-        if keras is not None and keras.backend.backend() != "tensorflow":
-            _leave_accelerators()
-        return NumpyBatches(self[split])
-
-    def distribute(self, strategy: tf.distribute.Strategy, split: str = "train") -> DistributedBatches:
-        """Returns a split as values for the replicas of a strategy, for `model.fit` and own loops: `strategy.run(step, args=(batch,))`.
-
-        Joined in the order of the replicas they are the global batch. Several workers (`MultiWorkerMirroredStrategy`) each make their
-        share alone; Keras 3's `fit` does not run under that strategy, own loops do.
-
-        Args:
-            strategy: The strategy.
-            split: The split.
-
-        Raises:
-            ValueError: For a `ParameterServerStrategy`, and where a batch does not divide among the replicas.
-        """
-        from pipegen.backend.datasets.distributed import DistributedBatches
-
-        self._require(split)
-        return DistributedBatches(self, split, strategy)  # type: ignore[arg-type] # a Pipeline
-
-    def device_stage(self, split: str = "train") -> DeviceStage:
-        """Returns a split cut in two: the host hands over features as they are stored, and an accelerator runs the kernels on them.
-
-        `stage.dataset(epoch=0)` gives `(features, params)`, and `stage.apply(features, params)`, inside of a `tf.function`, what
-        `pipe.dataset` would have given: the same bits on a CPU, and within rounding (E1) on an accelerator. `on_device` does both for
-        Keras. Where training has stages, the stage is that of the current one.
-
-        Raises:
-            ValueError: Where no step can run on a device; which stands in the way is said.
-        """
-        from pipegen.backend.datasets.device_stage import DeviceStage
-
-        self._require(split)
-        return DeviceStage(self, split)  # type: ignore[arg-type] # a Pipeline
-
-    def on_device(self, model: keras.Model) -> OnDevice:
-        """Returns a compiled Keras model with this pipeline's data, whose kernels its steps run: `pipe.on_device(model).fit(epochs=3)`.
-
-        Raises:
-            ValueError: Where Keras does not run on TensorFlow, the model is not compiled, or no step can run on a device.
-        """
-        from pipegen.backend.datasets.device_stage import OnDevice
-
-        return OnDevice(self, model)  # type: ignore[arg-type] # a Pipeline
-
-    def torch(self, split: str) -> TorchBatches:
-        """Returns a split as an `IterableDataset` of PyTorch tensors on the CPU; keeps TensorFlow off the GPU.
-
-        Large tensors take over the memory of the batch, without a copy. Iterate it, or hand it to `DataLoader(…, batch_size=None,
-        num_workers=0)`. torchdata's `StatefulDataLoader` saves and restores where it stands; for the training split that is
-        `pipe.state()`.
-
-        Raises:
-            ModuleNotFoundError: Where PyTorch is not installed.
-        """
-        self._require(split)
-        _needs("torch", "PyTorch")
-        from pipegen.backend.datasets.arrays import TorchBatches
-
-        _leave_accelerators()
-        return TorchBatches(self, split)  # type: ignore[arg-type] # a Pipeline
-
-    def jax(self, split: str, sharding: jax.sharding.Sharding | None = None) -> JaxBatches:
-        """Returns a split as JAX arrays, the next batch on its way to the devices while one is used; keeps TensorFlow off the GPU.
-
-        Args:
-            split: The split.
-            sharding: How the rows of a batch lie on the devices of all processes, such as `NamedSharding(mesh, P("data"))`: batches are
-                global arrays then, of which this process makes its rows alone. Without one a batch is this process' share, on its
-                first device.
-
-        Raises:
-            ModuleNotFoundError: Where JAX is not installed.
-            ValueError: Where the rows of a process are no equal share in one piece, or a last batch does not divide among the devices.
-        """
-        self._require(split)
-        _needs("jax", "JAX")
-        from pipegen.backend.datasets.arrays import JaxBatches
-
-        _leave_accelerators()
-        return JaxBatches(self, split, sharding)  # type: ignore[arg-type] # a Pipeline
+    from pipegen.views.layer import EvaluationLayer
+    from pipegen.views.serving import ServedModel
 
 
 def _leave_accelerators() -> None:
@@ -157,306 +67,6 @@ def _leave_accelerators() -> None:
 def _needs(module: str, name: str) -> None:
     if find_spec(module) is None:
         raise ModuleNotFoundError(f"`pipe.{module}` needs {name}, which is not installed: `pip install {module}`", name=module)
-
-
-@untraced
-class Predicts:
-    """Gives data to predict on, and puts predictions in order."""
-
-    _compiled: CompiledSpec
-    _engine: Engine
-
-    if TYPE_CHECKING:
-
-        def _require(self, split: str) -> None: ...
-
-        def num_examples(self, split: str) -> int:
-            """Counts the examples of a split."""
-
-        def _order(self, split: str) -> np.ndarray[Any, Any] | None: ...
-
-    def tta(self, split: str, views: Any, *, examples: int | None = None) -> Augmented:
-        """Returns several views of each example of a split, for predictions that are merged: test-time augmentation.
-
-        The rows of an example stand behind one another, and examples in source order. It is the same whenever it is iterated.
-
-        Args:
-            split: The split; not `train`, whose order is drawn.
-            views: A number: so many draws of the random steps of training, those that mix examples left out. Or a list, or a map by name,
-                of what is done in each view: nothing (`[]`), a step or a list of steps, as a spec has them, in front of the arithmetic at
-                the end; or edits of the spec's steps by their ids: `{"replace": {"center_crop": {"corner_crop": {"size": 224}}}}`,
-                likewise `remove`, `before`, `after` and `append`.
-            examples: Examples of a batch, on all hosts; by default so many that their views are about as many rows as a batch has.
-
-        Returns:
-            Batches of inputs and targets for `model.predict` and `model.evaluate`. `merge` makes one row for each example of
-            predictions.
-
-        Raises:
-            SpecError: For steps that are wrong. `ValueError` for views of different shapes, and for the split `train`.
-        """
-        from pipegen.api.predictions import tta
-
-        self._require(split)
-        if split == "train":
-            raise ValueError("test-time augmentation is of examples in source order, which those of `train` are not: name another split")
-        return tta(self._compiled, split, views, examples)
-
-    def merge(self, predictions: Any, views: Any, *, how: Literal["mean", "geometric", "max", "vote"] = "mean") -> Any:
-        """Makes one row for each example of the predictions on its views.
-
-        Args:
-            predictions: What `predict` gave for a dataset of `tta`, or of `predict_on` with views: an array, or a list or map of arrays
-                for a model with several outputs.
-            views: Those, or how many there are.
-            how: The `mean`; the `geometric` mean of probabilities, which sum to 1 again; the `max`; or `vote`, the share of the
-                views that each class wins.
-        """
-        from pipegen.api.predictions import merged
-
-        return merged(predictions, views, how)
-
-    def predict_on(self, wanted: Any, *, views: Any = None) -> Predictions:
-        """Runs this spec's evaluation steps on unlabelled data.
-
-        Args:
-            wanted: A folder (every image in it and below), a file, a list of files, or images as an array `(n, height, width, 1 or 3)`
-                or a list of arrays: uint8, or uint16 with `bits: 16`; with `channels: 4` also of 4 channels. With the source
-                `arrays`: images as an array or a list, of the dtype and the range of values that it was built on.
-            views: Several views of each, as for `tta`: then `merge` gives a row for each file.
-
-        Returns:
-            `.dataset` for `model.predict`, and `.files`, one for each row (with views for each merged row), in order.
-        """
-        from pipegen.api.predictions import predict_on
-
-        return predict_on(self._compiled, wanted, views)
-
-    def trim(self, split: str, predictions: Any) -> Any:
-        """Removes the rows that `remainder: pad` added: one row for each file remains.
-
-        Args:
-            split: The split that was predicted on.
-            predictions: What `predict` gave: an array, or a list or map of arrays for a model with several outputs.
-        """
-        from pipegen.api.predictions import rows_kept
-
-        count = self.num_examples(split)
-        return rows_kept(predictions, count, None if self._order(split) is None else self._engine.executor(split).order)
-
-
-@untraced
-class Resumes:
-    """Tells where the training split stands, and goes on there."""
-
-    spec: Spec
-    _manifest: Manifest
-    _engine: Engine
-
-    if TYPE_CHECKING:
-
-        def _require(self, split: str) -> None: ...
-
-        def _at(self, split: str, epoch: int | None = None) -> Resumes: ...
-
-    def _position(self, split: str, epoch: int, step: int, origin: int = 0, shift: int = 0) -> Position:
-        self._require(split)
-        epoch, step, origin, shift = whole("epoch", epoch), whole("step", step), whole("origin", origin), whole("shift", shift)
-        extent = self._engine.executor(split).order
-        steps = extent.steps_from(origin)
-        if not 0 <= step <= steps or epoch < 0:
-            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {steps} steps")
-        return extent.counted(epoch, step, origin, shift)
-
-    def _from(self, split: str, at: Position, shard: tuple[int, int] | None = None, *, sends: bool = False) -> PipelineDataset:
-        """Returns what is left of an epoch of a split; what `sends` leaves the last kernels to a device."""
-        return self._at(split, at.epoch)._engine.fixed(split, at, shard, None, sends=sends)
-
-    def state(self) -> dict[str, Any]:
-        """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data.
-
-        A run may go on from it with batches of another size, and on another number of hosts. The rest of the epoch is then cut into batches
-        of that size: `origin` is the slot of the epoch that its step 0 begins at, or would, and the next epoch begins at slot 0. With
-        `epoch: {steps: N}`, `shift` is how many places later a batch stands in the order than if all before it had been of this size.
-        """
-        self._require("train")
-        return self._state_at(self._engine.train_progress().position())
-
-    def _extent_at(self, epoch: int) -> Extent:
-        """Returns the epochs of the training split, of which the number of one is given."""
-        self._require("train")
-        return self._engine.executor("train").order
-
-    def _state_at(self, at: Position) -> dict[str, Any]:
-        return make_state(self.spec.model, self.spec.hash, self._manifest.split_fingerprint, self._extent_at(at.epoch), at)
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Lets the training split go on where a state was taken, be it with batches of another size or on another number of hosts.
-
-        Raises:
-            StateError: When the spec, but for the size of batches, or the data differs; it says in words what does.
-            SpecError: `PG412` where what is left of the epoch gives some host fewer steps than others.
-        """
-        self._seek(self._position_of(state))
-
-    def _position_of(self, state: Mapping[str, Any]) -> Position:
-        self._require("train")
-        model, fingerprint = self.spec.model, self._manifest.split_fingerprint
-        return position_from(state, model, self.spec.hash, fingerprint, self._extent_at)
-
-    def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
-        """Lets the training split go on at a step of an epoch: the next iterator over `.train` starts there.
-
-        Args:
-            epoch: The epoch, from 0.
-            step: Its first step; as many as an epoch has stand for the start of the next one.
-            origin: The slot of the epoch that its step 0 begins at, where it was begun with batches of another size: see `state`.
-            shift: With `epoch: {steps: N}`, how many places later in the order it stands for that reason: see `state`.
-
-        Raises:
-            ValueError: For an unknown epoch or step.
-        """
-        at, now = self._position("train", epoch, step, origin, shift), self._engine.train_progress().position()
-        # Where the training stands there already, it goes on as it would have done.
-        self._seek(now if now[:2] == at[:2] and not origin and not shift else at)
-
-    def _seek(self, at: Position) -> None:
-        self._engine.check_last("train", at)
-        self._engine.train_progress().seek(at)
-
-
-@untraced
-class Serves:
-    """Puts a pipeline's evaluation steps in front of a model."""
-
-    _compiled: CompiledSpec
-    _engine: Engine
-
-    def serving_fn(self, model: keras.Model | None = None, takes: Takes = "bytes", jit: bool = False) -> Any:
-        """Returns a `tf.function` from a request to what the model gives, or without a model to what the model would receive.
-
-        It does what `predict_on` does, in plain TensorFlow: no file is read, nothing is drawn, no Python is called. So it can be saved
-        with a `tf.Module`, or as an endpoint of a `keras.export.ExportArchive`, and runs where pipegen is not.
-
-        Args:
-            model: The model, or `None`.
-            takes: How a request brings images: `bytes` of JPEG, PNG, GIF, BMP or WebP files, string `(n,)`, in an argument that is
-                called as the feature with `_bytes` behind it, such as `image_bytes`; or decoded `images` of one size, uint8 `(n, height,
-                width, channels)`, in an argument that is called as the feature. Tensors come as they are stored, float32 `(n, …)`.
-            jit: Whether XLA compiles the steps on batches, for each size of request that comes. Without it the values are those of
-                `predict_on` under `runtime: {jit: never}`, bit by bit; with it they are within rounding of that.
-
-        Raises:
-            SpecError: For a step that draws, a step in Python, and a feature that no request can bring.
-            ModelMismatchError: When the model's inputs do not fit.
-        """
-        from pipegen.views.serving import serving_fn
-
-        return serving_fn(self._compiled, model, _takes(takes), jit=_flag("jit", jit))
-
-    def export_model(
-        self,
-        model: keras.Model,
-        path: str | os.PathLike[str],
-        *,
-        takes: Takes = "bytes",
-        jit: bool = False,
-        top_k: int = 5,
-        overwrite: bool = False,
-        form: Literal["saved_model", "tflite", "onnx"] = "saved_model",
-        image_size: tuple[int, int] | None = None,
-    ) -> ServedModel:
-        """Writes a model with the evaluation steps in front of it as a SavedModel, which TensorFlow Serving and any TensorFlow load.
-
-        The signature `serving_default` gives `scores` (a model with several outputs: each by its name) and, for a classifier,
-        `top_scores`, float32 `(n, k)`, and `top_classes`, string `(n, k)`, best first. The signature `preprocess` gives what the model
-        receives. The class names are the asset `class_names.txt`, and `assets.extra/pipegen.json` says what a request brings.
-
-        With `form`, it is one file of TFLite, for one image at a time, or of ONNX, by tf2onnx, which is not a part of pipegen. Both take
-        decoded images, give `scores` alone, and resize by rules of their own: values differ by a level here and there. `PATH.json` beside
-        it says the rest.
-
-        Args:
-            model: The model.
-            path: The folder, such as `models/flowers/1`: TensorFlow Serving looks for numbered versions in `models/flowers`.
-            takes: As for `serving_fn`.
-            jit: As for `serving_fn`; the server then needs XLA.
-            top_k: How many classes of the highest scores are given; 0 for none.
-            overwrite: Replace what is there, in one step.
-            form: `saved_model`, `tflite` or `onnx`.
-            image_size: For TFLite and ONNX, height and width of every image, in pixels: with them, more steps have a form there. By
-                default images may have any size.
-
-        Raises:
-            SpecError: As for `serving_fn`, and for an operation that a converter has no form of.
-            ModelMismatchError: When the model's inputs do not fit.
-            FileExistsError: For a folder that is not empty, without `overwrite`.
-        """
-        at, takes, overwrite = file_or_folder("path", path, "models/flowers/1"), _takes(takes), _flag("overwrite", overwrite)
-        count, jit = whole("top_k", top_k, 0), _flag("jit", jit)
-        if form == "saved_model":
-            from pipegen.views.serving import export_saved_model
-
-            if image_size is not None:
-                raise ValueError("`image_size` is for TFLite and ONNX; a SavedModel takes images of any size")
-            return export_saved_model(self._compiled, model, at, takes=takes, jit=jit, top_k=count, overwrite=overwrite)
-        from pipegen.views.serving import NAMES, export_converted
-
-        if form not in NAMES:
-            raise ValueError(f"`form` is 'saved_model', 'tflite' or 'onnx', got {got(form)}")
-        if takes != "images":
-            raise ValueError(f'{NAMES[form]} has no decoder of image files: let a request bring decoded ones, with `takes="images"`')
-        if jit:
-            raise ValueError(f"`jit` is for a SavedModel; {NAMES[form]} compiles in ways of its own")
-        size = None if image_size is None else _size(image_size)
-        return export_converted(self._compiled, model, at, form=form, image_size=size, overwrite=overwrite)
-
-    def layer(self) -> EvaluationLayer:
-        """Makes a Keras layer that does the evaluation steps on batches, such as `rescale` and `normalize`, inside a model.
-
-        `pipe.dataset(split, stages="element")` feeds such a model: it leaves these steps out. The layer is saved and loaded with the model;
-        loading needs pipegen and `from pipegen import EvaluationLayer` before it. A model for places without pipegen: `export_model`.
-
-        Raises:
-            SpecError: For evaluation steps that draw.
-            RuntimeError: Under another backend of Keras than TensorFlow.
-        """
-        import keras
-
-        from pipegen.views.serving import EvaluationLayer
-
-        if keras.backend.backend() != "tensorflow":
-            raise RuntimeError(f"`layer` needs Keras on TensorFlow, and its backend here is {keras.backend.backend()}: set KERAS_BACKEND")
-        return EvaluationLayer(self._layer_config)
-
-    @cached_property
-    def _evaluation(self) -> Plan:
-        """The plainest plan of the evaluation steps on what the model takes."""
-        from pipegen.plan.served import layered_plan
-
-        spec = self._compiled.spec
-        return layered_plan(spec.model, spec.loaded.locate.label, self._compiled.manifest.type or spec.model.source.infer())
-
-    @cached_property
-    def _layer_config(self) -> dict[str, Any]:
-        from pipegen.phases.layered import layer_config
-
-        return layer_config(self._evaluation, self._compiled.plans.values())
-
-    def _before_layer(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
-        """Returns what is left of an epoch of a split, without what the layer does."""
-        from pipegen.phases.layered import before_layer
-
-        locate = self._compiled.spec.loaded.locate.label
-        plain = before_layer(self._compiled.plans[split], self._evaluation, self._layer_config, locate)
-        return self._engine.fixed_unlayered(plain, split, at, shard, device)
-
-    def _layer_mismatches(self, model: keras.Model, split: str, *, element: bool) -> list[str]:
-        from pipegen.views.serving import layer_mismatches, layers_in
-
-        if not element and not list(layers_in(model)):
-            return []
-        return layer_mismatches(model, self._layer_config, split, element=element)
 
 
 def leaves_steps(stages: Any) -> bool:
@@ -488,89 +98,12 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-@untraced
-class WrittenDown:
-    """Adds to a pipeline what is written of it."""
-
-    _compiled: CompiledSpec
-    _engine: Engine
-    _plans: dict[str, Plan]
-
-    def _require(self, split: str) -> None:
-        """Raises a `KeyError` for a split that is unknown."""
-        raise NotImplementedError
-
-    def explain_html(self, split: str | None = None, *, pictures: bool = True, physical: bool = False) -> Page:
-        """Explains the compiled plans as a page of HTML: nodes, types, costs, what each pass did, and examples at each edge.
-
-        The page is one file without scripts, which fetches nothing: `.save("plan.html")` writes it, and a notebook shows it.
-
-        Args:
-            split: The split; by default every one.
-            pictures: Run the first examples of each split through its steps, and show them at each edge.
-            physical: Also show what runs: each operation of the dataset, and what it calls.
-        """
-        from pipegen.views.summary import explained_html
-
-        if split is not None:
-            self._require(split)
-        chosen = list(self._plans) if split is None else [split]
-        return explained_html(self._compiled, self._engine, chosen, pictures=pictures, physical=physical)
-
-    def eject(
-        self,
-        path: str | os.PathLike[str],
-        form: Literal["graph", "code"] = "graph",
-        *,
-        splits: Sequence[str] | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> Ejected:
-        """Writes the datasets so that they run without the spec, for those who go on without pipegen or by hand.
-
-        A `graph` is a folder with a SavedModel for each split, which needs TensorFlow alone: of what `tf.saved_model.load` gives,
-        `.batches(epoch, step)` is the dataset that `pipe.dataset(SPLIT, epoch=, step=)` is, to the bit. Its README says how to load it;
-        the data stays where it is, and may move. `code` is a page of Python, written on `pipe.lowered`, whose lines are the operations
-        of the compiled plan.
-
-        Args:
-            path: A new or empty folder for a `graph`, a new file for `code`.
-            form: `graph` or `code`.
-            splits: Which splits; by default all.
-            progress: Called with how many splits are written.
-
-        Raises:
-            SpecError: With a finding for each thing that cannot go, such as Python functions in a graph.
-            FileExistsError: Where something is there already.
-        """
-        from pipegen.views.eject import eject_code, eject_graph
-
-        if form not in ("graph", "code"):
-            raise ValueError(f'`form` is "graph" or "code", got {got(form)}')
-        chosen = list(self._plans) if splits is None else list(splits)
-        for split in chosen:
-            self._require(split)
-        eject = eject_graph if form == "graph" else eject_code
-        called_with_count("progress", progress)
-        return eject(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, progress)
-
-    def lowered(self, split: str) -> Lowered:
-        """Gives the parts of a split's compiled plan as functions of TensorFlow, for code that puts its datasets together by hand.
-
-        `pipegen eject --code` writes a page that does. The parts know no cache, and work on one example at a time up to the batch.
-        """
-        from pipegen.backend.running.lowered import Lowered
-        from pipegen.views.eject import lowered_executor
-
-        self._require(split)
-        return Lowered(lowered_executor(self._compiled, self._engine, split))
-
-
 LIVE: WeakSet[Pipeline] = WeakSet()
 """The pipelines of this process that somebody holds."""
 
 
 @untraced
-class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
+class Pipeline:
     """Runs a compiled spec on its data. `pipegen.build` makes it."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], shared: Shared | None = None) -> None:
@@ -859,6 +392,429 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
 
         return ResumeCallback(self, None if directory is None else file_or_folder("directory", directory, "checkpoints/"), save_freq)
 
+    # For other frameworks
+
+    def numpy(self, split: str) -> NumpyBatches:
+        """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
+        from pipegen.backend.datasets.arrays import NumpyBatches
+
+        keras = sys.modules.get("keras")
+        if keras is not None and keras.backend.backend() != "tensorflow":
+            _leave_accelerators()
+        return NumpyBatches(self[split])
+
+    def distribute(self, strategy: tf.distribute.Strategy, split: str = "train") -> DistributedBatches:
+        """Returns a split as values for the replicas of a strategy, for `model.fit` and own loops: `strategy.run(step, args=(batch,))`.
+
+        Joined in the order of the replicas they are the global batch. Several workers (`MultiWorkerMirroredStrategy`) each make their
+        share alone; Keras 3's `fit` does not run under that strategy, own loops do.
+
+        Args:
+            strategy: The strategy.
+            split: The split.
+
+        Raises:
+            ValueError: For a `ParameterServerStrategy`, and where a batch does not divide among the replicas.
+        """
+        from pipegen.backend.datasets.distributed import DistributedBatches
+
+        self._require(split)
+        return DistributedBatches(self, split, strategy)
+
+    def device_stage(self, split: str = "train") -> DeviceStage:
+        """Returns a split cut in two: the host hands over features as they are stored, and an accelerator runs the kernels on them.
+
+        `stage.dataset(epoch=0)` gives `(features, params)`, and `stage.apply(features, params)`, inside of a `tf.function`, what
+        `pipe.dataset` would have given: the same bits on a CPU, and within rounding (E1) on an accelerator. `on_device` does both for
+        Keras. Where training has stages, the stage is that of the current one.
+
+        Raises:
+            ValueError: Where no step can run on a device; which stands in the way is said.
+        """
+        from pipegen.backend.datasets.device_stage import DeviceStage
+
+        self._require(split)
+        return DeviceStage(self, split)
+
+    def on_device(self, model: keras.Model) -> OnDevice:
+        """Returns a compiled Keras model with this pipeline's data, whose kernels its steps run: `pipe.on_device(model).fit(epochs=3)`.
+
+        Raises:
+            ValueError: Where Keras does not run on TensorFlow, the model is not compiled, or no step can run on a device.
+        """
+        from pipegen.backend.datasets.on_device import OnDevice
+
+        return OnDevice(self, model)
+
+    def torch(self, split: str) -> TorchBatches:
+        """Returns a split as an `IterableDataset` of PyTorch tensors on the CPU; keeps TensorFlow off the GPU.
+
+        Large tensors take over the memory of the batch, without a copy. Iterate it, or hand it to `DataLoader(…, batch_size=None,
+        num_workers=0)`. torchdata's `StatefulDataLoader` saves and restores where it stands; for the training split that is
+        `pipe.state()`.
+
+        Raises:
+            ModuleNotFoundError: Where PyTorch is not installed.
+        """
+        self._require(split)
+        _needs("torch", "PyTorch")
+        from pipegen.backend.datasets.torch_batches import TorchBatches
+
+        _leave_accelerators()
+        return TorchBatches(self, split)
+
+    def jax(self, split: str, sharding: jax.sharding.Sharding | None = None) -> JaxBatches:
+        """Returns a split as JAX arrays, the next batch on its way to the devices while one is used; keeps TensorFlow off the GPU.
+
+        Args:
+            split: The split.
+            sharding: How the rows of a batch lie on the devices of all processes, such as `NamedSharding(mesh, P("data"))`: batches are
+                global arrays then, of which this process makes its rows alone. Without one a batch is this process' share, on its
+                first device.
+
+        Raises:
+            ModuleNotFoundError: Where JAX is not installed.
+            ValueError: Where the rows of a process are no equal share in one piece, or a last batch does not divide among the devices.
+        """
+        self._require(split)
+        _needs("jax", "JAX")
+        from pipegen.backend.datasets.jax_batches import JaxBatches
+
+        _leave_accelerators()
+        return JaxBatches(self, split, sharding)
+
+    # Predictions
+
+    def tta(self, split: str, views: Any, *, examples: int | None = None) -> Augmented:
+        """Returns several views of each example of a split, for predictions that are merged: test-time augmentation.
+
+        The rows of an example stand behind one another, and examples in source order. It is the same whenever it is iterated.
+
+        Args:
+            split: The split; not `train`, whose order is drawn.
+            views: A number: so many draws of the random steps of training, those that mix examples left out. Or a list, or a map by name,
+                of what is done in each view: nothing (`[]`), a step or a list of steps, as a spec has them, in front of the arithmetic at
+                the end; or edits of the spec's steps by their ids: `{"replace": {"center_crop": {"corner_crop": {"size": 224}}}}`,
+                likewise `remove`, `before`, `after` and `append`.
+            examples: Examples of a batch, on all hosts; by default so many that their views are about as many rows as a batch has.
+
+        Returns:
+            Batches of inputs and targets for `model.predict` and `model.evaluate`. `merge` makes one row for each example of
+            predictions.
+
+        Raises:
+            SpecError: For steps that are wrong. `ValueError` for views of different shapes, and for the split `train`.
+        """
+        from pipegen.api.predictions import tta
+
+        self._require(split)
+        if split == "train":
+            raise ValueError("test-time augmentation is of examples in source order, which those of `train` are not: name another split")
+        return tta(self._compiled, split, views, examples)
+
+    def merge(self, predictions: Any, views: Any, *, how: Literal["mean", "geometric", "max", "vote"] = "mean") -> Any:
+        """Makes one row for each example of the predictions on its views.
+
+        Args:
+            predictions: What `predict` gave for a dataset of `tta`, or of `predict_on` with views: an array, or a list or map of arrays
+                for a model with several outputs.
+            views: Those, or how many there are.
+            how: The `mean`; the `geometric` mean of probabilities, which sum to 1 again; the `max`; or `vote`, the share of the
+                views that each class wins.
+        """
+        from pipegen.api.predictions import merged
+
+        return merged(predictions, views, how)
+
+    def predict_on(self, wanted: Any, *, views: Any = None) -> Predictions:
+        """Runs this spec's evaluation steps on unlabelled data.
+
+        Args:
+            wanted: A folder (every image in it and below), a file, a list of files, or images as an array `(n, height, width, 1 or 3)`
+                or a list of arrays: uint8, or uint16 with `bits: 16`; with `channels: 4` also of 4 channels. With the source
+                `arrays`: images as an array or a list, of the dtype and the range of values that it was built on.
+            views: Several views of each, as for `tta`: then `merge` gives a row for each file.
+
+        Returns:
+            `.dataset` for `model.predict`, and `.files`, one for each row (with views for each merged row), in order.
+        """
+        from pipegen.api.predictions import predict_on
+
+        return predict_on(self._compiled, wanted, views)
+
+    def trim(self, split: str, predictions: Any) -> Any:
+        """Removes the rows that `remainder: pad` added: one row for each file remains.
+
+        Args:
+            split: The split that was predicted on.
+            predictions: What `predict` gave: an array, or a list or map of arrays for a model with several outputs.
+        """
+        from pipegen.api.predictions import rows_kept
+
+        count = self.num_examples(split)
+        return rows_kept(predictions, count, None if self._order(split) is None else self._engine.executor(split).order)
+
+    # Going on where a run stopped
+
+    def _position(self, split: str, epoch: int, step: int, origin: int = 0, shift: int = 0) -> Position:
+        self._require(split)
+        epoch, step, origin, shift = whole("epoch", epoch), whole("step", step), whole("origin", origin), whole("shift", shift)
+        extent = self._engine.executor(split).order
+        steps = extent.steps_from(origin)
+        if not 0 <= step <= steps or epoch < 0:
+            raise ValueError(f"epoch {epoch}, step {step} is not in split {split!r}, whose epochs have {steps} steps")
+        return extent.counted(epoch, step, origin, shift)
+
+    def _from(self, split: str, at: Position, shard: tuple[int, int] | None = None, *, sends: bool = False) -> PipelineDataset:
+        """Returns what is left of an epoch of a split; what `sends` leaves the last kernels to a device."""
+        return self._at(split, at.epoch)._engine.fixed(split, at, shard, None, sends=sends)
+
+    def state(self) -> dict[str, Any]:
+        """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data.
+
+        A run may go on from it with batches of another size, and on another number of hosts. The rest of the epoch is then cut into batches
+        of that size: `origin` is the slot of the epoch that its step 0 begins at, or would, and the next epoch begins at slot 0. With
+        `epoch: {steps: N}`, `shift` is how many places later a batch stands in the order than if all before it had been of this size.
+        """
+        self._require("train")
+        return self._state_at(self._engine.train_progress().position())
+
+    def _extent_at(self, epoch: int) -> Extent:
+        """Returns the epochs of the training split, of which the number of one is given."""
+        self._require("train")
+        return self._engine.executor("train").order
+
+    def _state_at(self, at: Position) -> dict[str, Any]:
+        return make_state(self.spec.model, self.spec.hash, self._manifest.split_fingerprint, self._extent_at(at.epoch), at)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Lets the training split go on where a state was taken, be it with batches of another size or on another number of hosts.
+
+        Raises:
+            StateError: When the spec, but for the size of batches, or the data differs; it says in words what does.
+            SpecError: `PG412` where what is left of the epoch gives some host fewer steps than others.
+        """
+        self._seek(self._position_of(state))
+
+    def _position_of(self, state: Mapping[str, Any]) -> Position:
+        self._require("train")
+        model, fingerprint = self.spec.model, self._manifest.split_fingerprint
+        return position_from(state, model, self.spec.hash, fingerprint, self._extent_at)
+
+    def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
+        """Lets the training split go on at a step of an epoch: the next iterator over `.train` starts there.
+
+        Args:
+            epoch: The epoch, from 0.
+            step: Its first step; as many as an epoch has stand for the start of the next one.
+            origin: The slot of the epoch that its step 0 begins at, where it was begun with batches of another size: see `state`.
+            shift: With `epoch: {steps: N}`, how many places later in the order it stands for that reason: see `state`.
+
+        Raises:
+            ValueError: For an unknown epoch or step.
+        """
+        at, now = self._position("train", epoch, step, origin, shift), self._engine.train_progress().position()
+        # Where the training stands there already, it goes on as it would have done.
+        self._seek(now if now[:2] == at[:2] and not origin and not shift else at)
+
+    def _seek(self, at: Position) -> None:
+        self._engine.check_last("train", at)
+        self._engine.train_progress().seek(at)
+
+    # In front of a model
+
+    def serving_fn(self, model: keras.Model | None = None, takes: Takes = "bytes", jit: bool = False) -> Any:
+        """Returns a `tf.function` from a request to what the model gives, or without a model to what the model would receive.
+
+        It does what `predict_on` does, in plain TensorFlow: no file is read, nothing is drawn, no Python is called. So it can be saved
+        with a `tf.Module`, or as an endpoint of a `keras.export.ExportArchive`, and runs where pipegen is not.
+
+        Args:
+            model: The model, or `None`.
+            takes: How a request brings images: `bytes` of JPEG, PNG, GIF, BMP or WebP files, string `(n,)`, in an argument that is
+                called as the feature with `_bytes` behind it, such as `image_bytes`; or decoded `images` of one size, uint8 `(n, height,
+                width, channels)`, in an argument that is called as the feature. Tensors come as they are stored, float32 `(n, …)`.
+            jit: Whether XLA compiles the steps on batches, for each size of request that comes. Without it the values are those of
+                `predict_on` under `runtime: {jit: never}`, bit by bit; with it they are within rounding of that.
+
+        Raises:
+            SpecError: For a step that draws, a step in Python, and a feature that no request can bring.
+            ModelMismatchError: When the model's inputs do not fit.
+        """
+        from pipegen.views.serving import serving_fn
+
+        return serving_fn(self._compiled, model, _takes(takes), jit=_flag("jit", jit))
+
+    def export_model(
+        self,
+        model: keras.Model,
+        path: str | os.PathLike[str],
+        *,
+        takes: Takes = "bytes",
+        jit: bool = False,
+        top_k: int = 5,
+        overwrite: bool = False,
+        form: Literal["saved_model", "tflite", "onnx"] = "saved_model",
+        image_size: tuple[int, int] | None = None,
+    ) -> ServedModel:
+        """Writes a model with the evaluation steps in front of it as a SavedModel, which TensorFlow Serving and any TensorFlow load.
+
+        The signature `serving_default` gives `scores` (a model with several outputs: each by its name) and, for a classifier,
+        `top_scores`, float32 `(n, k)`, and `top_classes`, string `(n, k)`, best first. The signature `preprocess` gives what the model
+        receives. The class names are the asset `class_names.txt`, and `assets.extra/pipegen.json` says what a request brings.
+
+        With `form`, it is one file of TFLite, for one image at a time, or of ONNX, by tf2onnx, which is not a part of pipegen. Both take
+        decoded images, give `scores` alone, and resize by rules of their own: values differ by a level here and there. `PATH.json` beside
+        it says the rest.
+
+        Args:
+            model: The model.
+            path: The folder, such as `models/flowers/1`: TensorFlow Serving looks for numbered versions in `models/flowers`.
+            takes: As for `serving_fn`.
+            jit: As for `serving_fn`; the server then needs XLA.
+            top_k: How many classes of the highest scores are given; 0 for none.
+            overwrite: Replace what is there, in one step.
+            form: `saved_model`, `tflite` or `onnx`.
+            image_size: For TFLite and ONNX, height and width of every image, in pixels: with them, more steps have a form there. By
+                default images may have any size.
+
+        Raises:
+            SpecError: As for `serving_fn`, and for an operation that a converter has no form of.
+            ModelMismatchError: When the model's inputs do not fit.
+            FileExistsError: For a folder that is not empty, without `overwrite`.
+        """
+        at, takes, overwrite = file_or_folder("path", path, "models/flowers/1"), _takes(takes), _flag("overwrite", overwrite)
+        count, jit = whole("top_k", top_k, 0), _flag("jit", jit)
+        if form == "saved_model":
+            from pipegen.views.serving import export_saved_model
+
+            if image_size is not None:
+                raise ValueError("`image_size` is for TFLite and ONNX; a SavedModel takes images of any size")
+            return export_saved_model(self._compiled, model, at, takes=takes, jit=jit, top_k=count, overwrite=overwrite)
+        from pipegen.views.serving import NAMES, export_converted
+
+        if form not in NAMES:
+            raise ValueError(f"`form` is 'saved_model', 'tflite' or 'onnx', got {got(form)}")
+        if takes != "images":
+            raise ValueError(f'{NAMES[form]} has no decoder of image files: let a request bring decoded ones, with `takes="images"`')
+        if jit:
+            raise ValueError(f"`jit` is for a SavedModel; {NAMES[form]} compiles in ways of its own")
+        size = None if image_size is None else _size(image_size)
+        return export_converted(self._compiled, model, at, form=form, image_size=size, overwrite=overwrite)
+
+    def layer(self) -> EvaluationLayer:
+        """Makes a Keras layer that does the evaluation steps on batches, such as `rescale` and `normalize`, inside a model.
+
+        `pipe.dataset(split, stages="element")` feeds such a model: it leaves these steps out. The layer is saved and loaded with the model;
+        loading needs pipegen and `from pipegen import EvaluationLayer` before it. A model for places without pipegen: `export_model`.
+
+        Raises:
+            SpecError: For evaluation steps that draw.
+            RuntimeError: Under another backend of Keras than TensorFlow.
+        """
+        import keras
+
+        from pipegen.views.layer import EvaluationLayer
+
+        if keras.backend.backend() != "tensorflow":
+            raise RuntimeError(f"`layer` needs Keras on TensorFlow, and its backend here is {keras.backend.backend()}: set KERAS_BACKEND")
+        return EvaluationLayer(self._layer_config)
+
+    @cached_property
+    def _evaluation(self) -> Plan:
+        """The plainest plan of the evaluation steps on what the model takes."""
+        from pipegen.plan.served import layered_plan
+
+        spec = self._compiled.spec
+        return layered_plan(spec.model, spec.loaded.locate.label, self._compiled.manifest.type or spec.model.source.infer())
+
+    @cached_property
+    def _layer_config(self) -> dict[str, Any]:
+        from pipegen.phases.layered import layer_config
+
+        return layer_config(self._evaluation, self._compiled.plans.values())
+
+    def _before_layer(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
+        """Returns what is left of an epoch of a split, without what the layer does."""
+        from pipegen.phases.layered import before_layer
+
+        locate = self._compiled.spec.loaded.locate.label
+        plain = before_layer(self._compiled.plans[split], self._evaluation, self._layer_config, locate)
+        return self._engine.fixed_unlayered(plain, split, at, shard, device)
+
+    def _layer_mismatches(self, model: keras.Model, split: str, *, element: bool) -> list[str]:
+        from pipegen.views.layer import layer_mismatches, layers_in
+
+        if not element and not list(layers_in(model)):
+            return []
+        return layer_mismatches(model, self._layer_config, split, element=element)
+
+    # Written down
+
+    def explain_html(self, split: str | None = None, *, pictures: bool = True, physical: bool = False) -> Page:
+        """Explains the compiled plans as a page of HTML: nodes, types, costs, what each pass did, and examples at each edge.
+
+        The page is one file without scripts, which fetches nothing: `.save("plan.html")` writes it, and a notebook shows it.
+
+        Args:
+            split: The split; by default every one.
+            pictures: Run the first examples of each split through its steps, and show them at each edge.
+            physical: Also show what runs: each operation of the dataset, and what it calls.
+        """
+        from pipegen.views.summary import explained_html
+
+        if split is not None:
+            self._require(split)
+        chosen = list(self._plans) if split is None else [split]
+        return explained_html(self._compiled, self._engine, chosen, pictures=pictures, physical=physical)
+
+    def eject(
+        self,
+        path: str | os.PathLike[str],
+        form: Literal["graph", "code"] = "graph",
+        *,
+        splits: Sequence[str] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Ejected:
+        """Writes the datasets so that they run without the spec, for those who go on without pipegen or by hand.
+
+        A `graph` is a folder with a SavedModel for each split, which needs TensorFlow alone: of what `tf.saved_model.load` gives,
+        `.batches(epoch, step)` is the dataset that `pipe.dataset(SPLIT, epoch=, step=)` is, to the bit. Its README says how to load it;
+        the data stays where it is, and may move. `code` is a page of Python, written on `pipe.lowered`, whose lines are the operations
+        of the compiled plan.
+
+        Args:
+            path: A new or empty folder for a `graph`, a new file for `code`.
+            form: `graph` or `code`.
+            splits: Which splits; by default all.
+            progress: Called with how many splits are written.
+
+        Raises:
+            SpecError: With a finding for each thing that cannot go, such as Python functions in a graph.
+            FileExistsError: Where something is there already.
+        """
+        from pipegen.views.eject import eject_code, eject_graph
+
+        if form not in ("graph", "code"):
+            raise ValueError(f'`form` is "graph" or "code", got {got(form)}')
+        chosen = list(self._plans) if splits is None else list(splits)
+        for split in chosen:
+            self._require(split)
+        eject = eject_graph if form == "graph" else eject_code
+        called_with_count("progress", progress)
+        return eject(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, progress)
+
+    def lowered(self, split: str) -> Lowered:
+        """Gives the parts of a split's compiled plan as functions of TensorFlow, for code that puts its datasets together by hand.
+
+        `pipegen eject --code` writes a page that does. The parts know no cache, and work on one example at a time up to the batch.
+        """
+        from pipegen.backend.running.lowered import Lowered
+        from pipegen.views.eject import lowered_executor
+
+        self._require(split)
+        return Lowered(lowered_executor(self._compiled, self._engine, split))
+
     # Talking about itself
 
     def check(self, model: keras.Model, stages: Literal["all", "element"] = "all") -> str:
@@ -918,3 +874,205 @@ class Pipeline(Feeds, Predicts, Resumes, Serves, WrittenDown):
         from pipegen.views.summary import summary
 
         return visible(summary(self, self._main))
+
+
+class Timeline:
+    """Counts the epochs of all stages, and the batches in them.
+
+    Args:
+        epochs: How many epochs each stage has.
+        steps: How many batches an epoch of each has.
+    """
+
+    def __init__(self, epochs: list[int], steps: list[int]) -> None:
+        self.steps = steps
+        self.firsts = [0, *accumulate(epochs)]
+        self._before = [0, *accumulate(n * per for n, per in zip(epochs, steps, strict=True))]
+
+    @property
+    def end(self) -> int:
+        """Returns the epochs of all stages together."""
+        return self.firsts[-1]
+
+    def stage(self, epoch: int) -> int:
+        """Returns the number of the stage that an epoch is in; one behind the end is in the last."""
+        return min(bisect_right(self.firsts, epoch) - 1, len(self.steps) - 1)
+
+    def of_sizes(self, extents: Sequence[Extent], sizes: Sequence[int]) -> Timeline:
+        """Returns the same with batches of other sizes, of the epochs of each stage."""
+        steps = [replace(extent, batch=size).steps for extent, size in zip(extents, sizes, strict=True)]
+        return Timeline([end - begin for begin, end in pairwise(self.firsts)], steps)
+
+    def batches(self, epoch: int, step: int) -> int:
+        """Counts the batches before a position."""
+        number = self.stage(epoch)
+        return self._before[number] + (epoch - self.firsts[number]) * self.steps[number] + step
+
+    def at(self, batches: int) -> tuple[int, int]:
+        """Returns the epoch and the step that follow so many batches."""
+        number = min(bisect_right(self._before, batches) - 1, len(self.steps) - 1)
+        epoch, step = divmod(batches - self._before[number], max(self.steps[number], 1))
+        return self.firsts[number] + epoch, step
+
+
+@untraced
+class Stage(Pipeline):
+    """Runs a spec as it is in one stage of training: with the stage's params and its batch.
+
+    Its training split has the stage's epochs, counted over all stages. The position is that of the whole training: an iterator over
+    `.train` goes on there, and begins at the stage's first epoch where the training has not come so far.
+
+    Attributes:
+        index: The number of the stage, from 0.
+    """
+
+    def __init__(self, compiled: CompiledSpec, of: StagedPipeline, index: int) -> None:
+        super().__init__(compiled, of._rebuild, of._shared)
+        self.index = index
+        self._of = of
+
+    @property
+    def epochs(self) -> int:
+        """Returns the epoch that the stage ends before, counted over all stages: what Keras' `fit` calls `epochs`."""
+        return self._of.timeline.firsts[self.index + 1]
+
+    @property
+    def initial_epoch(self) -> int:
+        """Returns the epoch that `fit` begins with: the stage's first one, or where the training is; of a finished stage, its end."""
+        return min(max(self._of.timeline.firsts[self.index], self._of.position[0]), self.epochs)
+
+    @property
+    def finished(self) -> bool:
+        """Returns whether the training is past this stage."""
+        return self.initial_epoch == self.epochs
+
+    def __reduce__(self) -> tuple[Callable[..., Pipeline], tuple[Any, ...]]:
+        return _stage_of, (self._rebuild, self._of.spec, self.index)
+
+    def __getitem__(self, split: str) -> PipelineDataset:
+        self._of.release(self.index)
+        return super().__getitem__(split)
+
+    def __repr__(self) -> str:
+        first = self._of.timeline.firsts[self.index]
+        return f"Stage {self.index}, epochs {first} to {self.epochs - 1}, of {super().__repr__()}"
+
+    def _release(self) -> None:
+        """Lets go of what the datasets of this stage hold; it is made anew if they are asked for."""
+        from pipegen.backend.datasets.engine import Engine
+
+        if self._engine.executors():
+            self._engine = Engine(self._compiled, {s: done.plan for s, done in self._compiled.splits.items()}, self._of._shared)
+
+    # The position is that of the whole training.
+
+    def state(self) -> dict[str, Any]:
+        return self._of.state()
+
+    def _extent_at(self, epoch: int) -> Extent:
+        return self._of._extent_at(epoch)
+
+    def _state_at(self, at: Position) -> dict[str, Any]:
+        return self._of._state_at(at)
+
+    def _position_of(self, state: Mapping[str, Any]) -> Position:
+        return self._of._position_of(state)
+
+    def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
+        self._of.seek(epoch, step, origin=origin, shift=shift)
+
+    def _seek(self, at: Position) -> None:
+        self._of._seek(at)
+
+    def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
+        """Makes the Keras callback for `fit` over this stage; see `Pipeline.callback`.
+
+        Keras' `BackupAndRestore` removes its folder at the end of each `fit`. This callback, behind it and with the same folder, keeps
+        there the weights that a stage has ended with, until the last one ends: a process that is killed between two stages goes on there.
+        """
+        from pipegen.backend.datasets.callback import StageCallback
+
+        at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
+        return StageCallback(self._of, self, at, save_freq)
+
+
+def _stage_of(rebuild: Callable[[Spec], Pipeline], spec: Spec, index: int) -> Pipeline:
+    return rebuild(spec).stages[index]
+
+
+@untraced
+class StagedPipeline(Pipeline):
+    """Runs a spec with stages: `.train` is that of the first unfinished one, and everything else goes by the spec as it is written."""
+
+    def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], stages: tuple[CompiledSpec, ...]) -> None:
+        from pipegen.backend.datasets.engine import Shared
+
+        self._shared = Shared()
+        super().__init__(compiled, rebuild, self._shared)
+        models = [stage.spec.model for stage in stages]
+        self.extents = tuple(self._extent_of(model, stage) for model, stage in zip(models, stages, strict=True))
+        self.timeline = Timeline([stage.epochs for stage in self.spec.model.stages], [extent.steps for extent in self.extents])
+        self._stages = tuple(Stage(stage, self, index) for index, stage in enumerate(stages))
+
+    def _extent_of(self, model: PipelineSpec, stage: CompiledSpec) -> Extent:
+        examples, buckets = examples_of_epoch(model, self._manifest, "train"), in_buckets(model, self._manifest, "train")
+        return extent_of(model, stage.plans["train"], examples, buckets=() if buckets is None else buckets.counts)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self._stages
+
+    @property
+    def position(self) -> Position:
+        """Returns what comes next."""
+        return self._shared.progress.position()
+
+    @property
+    def current(self) -> Stage:
+        """Returns the first unfinished stage; once all are finished, the last one."""
+        return self._stages[self.timeline.stage(self.position[0])]
+
+    def release(self, before: int) -> None:
+        """Lets finished stages before one go, with their caches."""
+        for stage in self._stages[:before]:
+            if stage.finished:
+                stage._release()
+
+    def _at(self, split: str, epoch: int | None = None) -> Pipeline:
+        self._require(split)
+        if split != "train":
+            return self
+        return self.current if epoch is None else self._stages[self.timeline.stage(whole("epoch", epoch))]
+
+    def __getitem__(self, split: str) -> PipelineDataset:
+        return super().__getitem__(split) if split != "train" else self.current[split]
+
+    # Resuming
+
+    def state(self) -> dict[str, Any]:
+        return self._state_at(self.position)
+
+    def _extent_at(self, epoch: int) -> Extent:
+        return self.extents[self.timeline.stage(epoch)]
+
+    def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
+        epoch, step, origin, shift = whole("epoch", epoch, 0), whole("step", step, 0), whole("origin", origin), whole("shift", shift)
+        most = self._extent_at(epoch).steps_from(origin)
+        if step > most or (epoch, step) > (self.timeline.end, 0):
+            raise ValueError(
+                f"epoch {epoch}, step {step} is not in the stages: they have {self.timeline.end} epochs, and one there {most} steps"
+            )
+        at = self._extent_at(epoch).counted(epoch, step, origin, shift)
+        self._seek(self.position if self.position[:2] == at[:2] and not origin and not shift else at)
+
+    def _seek(self, at: Position) -> None:
+        if at.origin:
+            self._stages[self.timeline.stage(at.epoch)]._engine.check_last("train", at)
+        self._shared.progress.seek(self._extent_at(at.epoch).settled(at))
+
+    def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
+        """Makes the Keras callback for `fit` over whichever stage; see `Stage.callback`."""
+        from pipegen.backend.datasets.callback import StageCallback
+
+        at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
+        return StageCallback(self, None, at, save_freq)

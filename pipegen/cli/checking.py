@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pipegen.backend.reading.probe import Damaged
+    from pipegen.backend.datasets.probe import Damaged
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
     from pipegen.phases.specs import BoundSpec, Inspection, Spec
@@ -174,7 +174,7 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
     start_tensorflow()
     from pipegen.backend.datasets.engine import Engine
-    from pipegen.backend.reading.probe import probe, probing_plan, spread
+    from pipegen.backend.datasets.probe import probe, probing_plan, spread
     from pipegen.jpeg_damage import available
 
     manifest, runtime = bound.manifest, bound.spec.model.runtime

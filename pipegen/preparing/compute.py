@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend.process.devices import untuned
 from pipegen.backend.process.graphs import plain_map
+from pipegen.backend.running.failures import explain_failure
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.kinds.registry import kind_of
@@ -49,7 +51,7 @@ class Computation:
         self._stages, self._type, self._options = stages, type_, options
         self._draws = plan.index.num_draws
         self.threads = self._executor.setting.threads
-        self.explain = self._executor.explain
+        self.explain = partial(explain_failure, self._executor)
         self.locate = self._executor.records.locate
 
     def examples(self, first: int, count: int, pixels: dict[str, Pixels]) -> tf.data.Dataset:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import tensorflow as tf
 
+from pipegen.backend.running.failures import explain_failure
+from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.files import write_whole
 from pipegen.memory import threads
 from pipegen.ops.families.mixing import GROUP
@@ -182,13 +184,13 @@ class _Source:
         """
         wanted = sorted({(epoch, step) for epoch, slots in self.slots.items() for step in self._steps(epoch, slots)})
         steps: Array = np.array(wanted, np.int64).reshape(-1, 2)
-        data = self.executor.batches(tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])), EXPORTED)
-        walk = iter(self.executor.delivered(data, EXPORTED))
+        data = batches_of(self.executor, tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])), EXPORTED)
+        walk = iter(handed_over(self.executor, data, EXPORTED))
         for epoch, step in wanted:
             try:
                 batch = {name: value.numpy() for name, value in next(walk)[2].items()}
             except tf.errors.OpError as error:
-                raise self.executor.explain(error, Position(epoch, step)) from None
+                raise explain_failure(self.executor, error, Position(epoch, step)) from None
             rows = [i for i, slot in enumerate(batch["@slot"].tolist()) if slot in self.slots[epoch]]
             yield batch, self._without_stand_ins(batch, rows)
 

@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
+from pipegen.backend.datasets.probe import spread
 from pipegen.backend.index.mixing import group_of
 from pipegen.backend.kernels.lower import apply_element, apply_stage
-from pipegen.backend.reading.probe import spread
 from pipegen.backend.running.walk import Run
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels

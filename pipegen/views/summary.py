@@ -30,8 +30,8 @@ from pipegen.views.stages import stage_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.api.pipeline import Pipeline
     from pipegen.backend.datasets.engine import Engine
+    from pipegen.backend.datasets.owner import Owner
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.running.execute import Executor
     from pipegen.data.epochs import Epochs, Repeats
@@ -129,7 +129,7 @@ def _often(times: float, each: str = "epoch") -> str:
 _MOST_CLASSES = 10
 
 
-def summary(pipe: Pipeline, main: Plan) -> str:
+def summary(pipe: Owner, main: Plan) -> str:
     """Returns its splits, what a model receives, the classes and a loss that fits; `main` is the plan of the training split."""
     model = pipe.spec.model
     lines = [f"Pipeline {model.name or 'unnamed'} ({pipe.spec_hash[:12]})"]
@@ -147,7 +147,7 @@ def summary(pipe: Pipeline, main: Plan) -> str:
     return "\n".join(lines)
 
 
-def summary_html(pipe: Pipeline, main: Plan) -> str:
+def summary_html(pipe: Owner, main: Plan) -> str:
     """Returns the same as HTML for notebooks, and the steps below."""
     model = pipe.spec.model
     splits = [(s, f"{pipe.num_examples(s):,}", f"{pipe.steps(s):,} of {model.batch.size}") for s in pipe]
@@ -168,7 +168,7 @@ def summary_html(pipe: Pipeline, main: Plan) -> str:
 
 
 def explained(
-    pipe: Pipeline,
+    pipe: Owner,
     compiled: dict[str, Compiled],
     manifest: Manifest,
     *,
@@ -213,7 +213,7 @@ def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *
     )
 
 
-def _examples(pipe: Pipeline, split: str) -> str:
+def _examples(pipe: Owner, split: str) -> str:
     """Counts the examples of a split, and of an epoch where that has others."""
     there, seen = pipe.num_examples(split), examples_of_epoch(pipe.spec.model, pipe._manifest, split)
     return f"{there:,} examples" + (f", {seen:,} in an epoch" if seen != there else "")
@@ -223,7 +223,7 @@ def _batches(number: int) -> str:
     return f"{number:,} {'batch' if number == 1 else 'batches'}"
 
 
-def _classes(pipe: Pipeline) -> Iterator[str]:
+def _classes(pipe: Owner) -> Iterator[str]:
     names = pipe.class_names
     if names:
         yield f"{len(names)} classes: {', '.join(names[:_MOST_CLASSES])}{' …' if len(names) > _MOST_CLASSES else ''}"

@@ -16,6 +16,7 @@ import pipegen
 from pipegen.backend.process.graphs import plain
 from pipegen.backend.reading import columns
 from pipegen.backend.reading.columns import Column, Paths, columns_captured
+from pipegen.backend.running.walk import batches_of
 from pipegen.cache.folder import files_in
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.base import Listing
@@ -48,7 +49,7 @@ def written(pipe: pipegen.Pipeline) -> tuple[GraphDef, GraphDef]:
     head = tf.data.Dataset.from_tensors((tf.constant(0, tf.int64), tf.constant(0, tf.int64)))
     ignore: Any = tf.data.experimental.ExternalStatePolicy.IGNORE
     forms = (FIXED, FIXED.built_on())
-    graphs = (executor.batches(head, form)._as_serialized_graph(external_state_policy=ignore) for form in forms)
+    graphs = (batches_of(executor, head, form)._as_serialized_graph(external_state_policy=ignore) for form in forms)
     own, derived = (GraphDef.FromString(graph.numpy()) for graph in graphs)
     return own, derived
 

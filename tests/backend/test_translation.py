@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.physical import nodes as p
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def test_a_dataset_has_the_operations_and_scopes_of_its_plan(
     executor = pipe._engine.executor("train")
     plan = executor.physical(form)
     begin = entering(executor)
-    made = chain(executor.batches(begin, form), begin)
+    made = chain(batches_of(executor, begin, form), begin)
     wanted = [(name, operation) for name, operation in plan.named() if not isinstance(operation, p.Enter) and not p.hands_over(operation)]
     stacks = {name: operation for name, operation in wanted if isinstance(operation, p.Stack)}
     behind = dict(pairwise(name for name, _ in wanted))
@@ -76,7 +77,7 @@ def test_a_dataset_has_the_operations_and_scopes_of_its_plan(
 def test_what_is_handed_over_is_noted_as_the_plan_says(photo_folder: Path) -> None:
     pipe = pipeline(photo_folder, transforms=STEPS)
     executor, progress = pipe._engine.executor("train"), pipe._engine.train_progress()
-    batches = executor.batches(progress.head(), p.TRAINING)
+    batches = batches_of(executor, progress.head(), p.TRAINING)
     for form, noted in ((p.FIXED.bare(), [0, 0, 0, 0]), (p.TRAINING.bare(), [0, 1, 0, 0])):
-        next(iter(executor.delivered(batches, form, progress)))
+        next(iter(handed_over(executor, batches, form, progress)))
         assert progress.delivered.numpy().tolist() == noted

@@ -19,8 +19,7 @@ from pipegen.physical.extent import Position
 from pipegen.waiting import EpochRate, Waiting
 
 if TYPE_CHECKING:
-    from pipegen.api.pipeline import Pipeline
-    from pipegen.api.stages import Stage, StagedPipeline
+    from pipegen.backend.datasets.owner import Owner, OwnerInStage, OwnerOfStages
 
 
 _ENDS_EPOCH = object()
@@ -43,7 +42,7 @@ class ResumeCallback(keras.callbacks.Callback):
     _pipegen_counts_epochs = True
     """Tells the datasets that `fit` is given that they are told its epochs."""
 
-    def __init__(self, pipe: Pipeline, directory: str | os.PathLike[str] | None = None, save_freq: str | int = "epoch") -> None:
+    def __init__(self, pipe: Owner, directory: str | os.PathLike[str] | None = None, save_freq: str | int = "epoch") -> None:
         super().__init__()
         if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1):
             raise ValueError(f'`save_freq` is "epoch" or a number of batches, got {save_freq!r}')
@@ -362,10 +361,14 @@ class StageCallback(ResumeCallback):
         save_freq: Without effect.
     """
 
-    _pipe: Stage
+    _pipe: OwnerInStage
 
     def __init__(
-        self, whole: StagedPipeline, stage: Stage | None, directory: str | os.PathLike[str] | None = None, save_freq: str | int = "epoch"
+        self,
+        whole: OwnerOfStages,
+        stage: OwnerInStage | None,
+        directory: str | os.PathLike[str] | None = None,
+        save_freq: str | int = "epoch",
     ) -> None:
         super().__init__(stage if stage is not None else whole.current, directory, save_freq)
         self._whole, self._stage = whole, stage

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import keras
 import tensorflow as tf
 
 from pipegen.arguments import share, text
@@ -20,7 +18,7 @@ from pipegen.physical.device import device_kernels, obstacle
 from pipegen.physical.extent import FIRST
 
 if TYPE_CHECKING:
-    from pipegen.api.pipeline import Pipeline
+    from pipegen.backend.datasets.owner import Owner
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.features import Features
 
@@ -40,7 +38,7 @@ class DeviceStage:
         ValueError: Where no step can run on a device.
     """
 
-    def __init__(self, pipe: Pipeline, split: str) -> None:
+    def __init__(self, pipe: Owner, split: str) -> None:
         self._pipe, self._split = pipe._at(split), split
         engine = self._pipe._engine
         executor = engine.executor(split)
@@ -137,129 +135,3 @@ class DeviceStage:
         rows = next(iter(features.values())).shape[0]
         if rows is not None and rows % GROUP:
             raise ValueError(f"{rows} examples on a replica are no whole groups of {GROUP}, within which examples are mixed")
-
-
-_STEPS = ("train_step", "test_step", "predict_step")
-
-
-@untraced
-class OnDevice:
-    """Fits, evaluates and predicts with a Keras model whose steps begin with the kernels of a pipeline.
-
-    The model is the one that was given, and afterwards as it was, but for its weights: `model.save` and `model.fit(pipe.train)` know
-    nothing of this.
-
-    Args:
-        pipe: The pipeline.
-        model: A compiled model, on Keras' TensorFlow backend.
-
-    Raises:
-        ValueError: For another backend, a model that is not compiled, or a training split that has nothing for a device.
-    """
-
-    def __init__(self, pipe: Pipeline, model: keras.Model) -> None:
-        if keras.backend.backend() != "tensorflow":
-            raise ValueError(
-                f"`on_device` puts TensorFlow's kernels into Keras' steps, and Keras runs on {keras.backend.backend()}: there, train on "
-                "`pipe.train`, `pipe.numpy` or `pipe.jax`, whose kernels run on the host"
-            )
-        if not isinstance(model, keras.Model):
-            raise TypeError(f"`on_device` takes a Keras model, got {model!r}")
-        if not model.compiled:
-            raise ValueError("compile the model first: `model.compile(optimizer, loss)`")
-        self._pipe, self._model = pipe, model
-        self._replicas = model.distribute_strategy.num_replicas_in_sync
-        if "train" in pipe:
-            DeviceStage(pipe, "train")
-
-    def fit(self, **options: Any) -> keras.callbacks.History:
-        """Trains on the training split, and validates on the validation split where there is one.
-
-        Args:
-            **options: As `keras.Model.fit` has them, but for the data; `validation_data=None` leaves validation out, and a split's name
-                takes that one.
-
-        Raises:
-            TypeError: For data.
-        """
-        _no_data(options, "fit")
-        split = options.pop("validation_data", "validation" if "validation" in self._pipe else None)
-        if split is not None and not isinstance(split, str):
-            raise TypeError("`validation_data` is the name of a split here, or None")
-        train, validation = DeviceStage(self._pipe, "train"), None if split is None else self._stage(split)
-        with self._stepping(train_step=train, test_step=validation):
-            given = None if split is None else self._data(split, validation)
-            return self._model.fit(self._data("train", train), validation_data=given, **options)
-
-    def evaluate(self, split: str = "validation", **options: Any) -> Any:
-        """Evaluates on a split; the options are those of `keras.Model.evaluate`, but for the data."""
-        _no_data(options, "evaluate")
-        stage = self._stage(split)
-        with self._stepping(test_step=stage):
-            return self._model.evaluate(self._data(split, stage), **options)
-
-    def predict(self, split: str = "test", **options: Any) -> Any:
-        """Predicts a split, a row for each file of `pipe.files(split)`; the options are those of `keras.Model.predict` but for the data."""
-        _no_data(options, "predict")
-        stage = self._stage(split)
-        with self._stepping(predict_step=stage):
-            return self._model.predict(self._data(split, stage), **options)
-
-    def _stage(self, split: str) -> DeviceStage | None:
-        """Returns the device stage of a split; `None` where it has nothing for a device, such as one that is only rescaled by the model."""
-        try:
-            return DeviceStage(self._pipe, split)
-        except ValueError:
-            return None
-
-    def _data(self, split: str, stage: DeviceStage | None) -> Any:
-        if self._replicas > 1:
-            strategy = self._model.distribute_strategy
-            return self._pipe.distribute(strategy, split) if stage is None else stage.distribute(strategy)
-        return self._pipe[split] if stage is None else stage.batches
-
-    @contextmanager
-    def _stepping(self, **stages: DeviceStage | None) -> Iterator[None]:
-        """Lets steps of the model begin with kernels, which its functions are traced with anew."""
-        model = self._model
-        first = next(stage for stage in stages.values())
-        if first is not None:
-            self._build(first)
-        try:
-            for name, stage in stages.items():
-                if stage is not None:
-                    setattr(model, name, _with_kernels(getattr(model, name), stage))
-            _forget_functions(model)
-            yield
-        finally:
-            for name in _STEPS:
-                if name in model.__dict__:
-                    delattr(model, name)
-            _forget_functions(model)
-
-    def _build(self, stage: DeviceStage) -> None:
-        """Lets Keras see a batch as the model takes it, before it looks at what comes from the host."""
-        build = getattr(self._model, "_symbolic_build", None)
-        if build is None:
-            return
-        features, params = stage.element_spec
-        made = tf.function(stage.apply, autograph=False).get_concrete_function(features, params)
-        with self._model.distribute_strategy.scope():
-            build(data_batch=made.structured_outputs)
-
-
-def _with_kernels(step: Any, stage: DeviceStage) -> Any:
-    def begin(data: Any) -> Any:
-        return step(stage.apply(*data))
-
-    return begin
-
-
-def _forget_functions(model: keras.Model) -> None:
-    model.train_function = model.test_function = model.predict_function = None
-
-
-def _no_data(options: dict[str, Any], method: str) -> None:
-    given = [name for name in ("x", "y", "sample_weight", "batch_size", "validation_split") if name in options]
-    if given:
-        raise TypeError(f"`on_device(model).{method}` takes its data from the pipeline: leave out {' and '.join(given)}")

@@ -17,8 +17,8 @@ from pipegen.physical.extent import FIRST
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
-    from pipegen.api.pipeline import Pipeline
     from pipegen.backend.datasets.arrays import Handed
+    from pipegen.backend.datasets.owner import Owner
 
 
 @untraced
@@ -39,7 +39,7 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         ValueError: For a strategy whose replicas take no steps together, or whose workers get batches that their replicas do not divide.
     """
 
-    def __init__(self, pipe: Pipeline, split: str, strategy: tf.distribute.Strategy, *, sends: bool = False) -> None:
+    def __init__(self, pipe: Owner, split: str, strategy: tf.distribute.Strategy, *, sends: bool = False) -> None:
         self._first, share = _workers(strategy)
         self._strategy, self._devices = strategy, strategy.extended.worker_devices
         size, replicas = pipe.spec.model.batch.size, strategy.num_replicas_in_sync

@@ -19,6 +19,7 @@ from pipegen.backend.reading.caches import MemoryCache
 from pipegen.backend.reading.damage import Quarantine
 from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
+from pipegen.backend.running.failures import find_problem, place_of_decode
 from pipegen.backend.service.feed import Fed
 from pipegen.cache.folder import cache_folder, unusable
 from pipegen.cache.key import cache_key, describe_cache
@@ -331,9 +332,9 @@ class Engine:
     def problem(self, split: str, record: int, epoch: int, error: Exception) -> DataError:
         """Returns what to say of one record that could not be decoded on its own."""
         executor = self.executor(split)
-        found = damage.find_problem(executor, record, epoch)
+        found = find_problem(executor, record, epoch)
         if found is None:  # the window that an epoch draws may lie before the damage
-            found = f"cannot decode {executor.records.locate(record)}{executor.place}: {damage.reason(error)}; {executor.advice}"
+            found = f"cannot decode {executor.records.locate(record)}{place_of_decode(executor)}: {damage.reason(error)}; {executor.advice}"
         return DataError(found)
 
 

@@ -14,6 +14,8 @@ from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.sharing import Handed
 from pipegen.backend.process.devices import InTurn, Once, variable
 from pipegen.backend.process.graphs import plain, plain_map
+from pipegen.backend.running.failures import explain_failure
+from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.diagnostics.foreign import member
 from pipegen.errors import StateError
 from pipegen.lazy import untraced
@@ -359,9 +361,9 @@ class PipelineDataset(Explains):
         feed: Feed | None = None,
     ) -> None:
         # Functions hold these, and not this object, which could go only by a search for cycles then.
-        made = executor.batches if feed is None else feed.batches
+        made = partial(batches_of, executor) if feed is None else feed.batches
         self._pipegen_numbered = numbered = made(entering(), form)
-        handed = partial(executor.delivered, progress=progress)
+        handed = partial(handed_over, executor, progress=progress)
         self._pipegen_steps = steps
         self._pipegen_handed = Handed(executor.order.shard, executor.steps if progress is not None else 0)
         self._pipegen_after = executor.order.after
@@ -369,7 +371,7 @@ class PipelineDataset(Explains):
         self._pipegen_moved = None if moved is None else Once(moved)
         self._pipegen_begin = progress.check if progress is not None and progress.stretch.end is not None else None
         """Called before the first batch of an epoch, where the epochs may be over."""
-        self._pipegen_translate = executor.explain
+        self._pipegen_translate = partial(explain_failure, executor)
         self._pipegen_check = _checks(executor, first, feed)
         """Called at the start of an epoch that Python iterates: raises where files have changed."""
         self._pipegen_waiting = executor.waiting
@@ -560,7 +562,7 @@ def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None =
     form = _form(FIXED, device, sends=sends)
 
     def iterators() -> BareIterator:
-        return MovableIterator(lambda entering: executor.delivered(executor.batches(entering, form), form).repeat())
+        return MovableIterator(lambda entering: handed_over(executor, batches_of(executor, entering, form), form).repeat())
 
     # An executor may well have this dataset alone, as in prediction: then another graph would cost more than it saves.
     shared = (iterators, executor.idle) if executor.ran_once and not sends else ()

@@ -12,6 +12,8 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset, PipelineDataset
 from pipegen.backend.process.graphs import plain_map
+from pipegen.backend.running.failures import explain_failure
+from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.physical.extent import Position
 from pipegen.physical.nodes import REQUESTED
 
@@ -51,10 +53,10 @@ class RequestedBatches:
             return at[0], at[1], at[2:]
 
         steps = plain_map(tf.data.Dataset.from_tensors(0).repeat(), asked)
-        batches = self._executor.batches(steps, REQUESTED)
+        batches = batches_of(self._executor, steps, REQUESTED)
         self.element_spec = batches.element_spec[2]
         """The shapes and dtypes of a batch."""
-        self._batches = iter(self._executor.delivered(batches, REQUESTED))
+        self._batches = iter(handed_over(self._executor, batches, REQUESTED))
         # TensorFlow crashes where the iterator or the queue goes while one waits for the other; when it is closed, the wait ends.
         self._close = weakref.finalize(self, _close, queue)
         self._asked: deque[Position] = deque()
@@ -108,7 +110,7 @@ class RequestedBatches:
         except tf.errors.OpError as error:
             self._close()
             self._start()  # what is left of the batch would be taken for the next one
-            raise self._executor.explain(error, at) from None
+            raise explain_failure(self._executor, error, at) from None
 
 
 def _close(queue: tf.queue.QueueBase) -> None:

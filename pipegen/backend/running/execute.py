@@ -20,13 +20,11 @@ from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.device import DeviceKernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.process.devices import make_options
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.caches import DiskCache, MemoryCache
 from pipegen.backend.reading.columns import Column
 from pipegen.backend.reading.mixed import MixedRecords, mixed_tensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
-from pipegen.backend.running.walk import Run
 from pipegen.data.mix_counts import part_seed
 from pipegen.data.shares import USUAL
 from pipegen.errors import InternalError
@@ -35,7 +33,7 @@ from pipegen.physical.decide import decide, extent_of, last_mixing, widened
 from pipegen.physical.device import divided
 from pipegen.physical.extent import Extent
 from pipegen.physical.facts import scopes
-from pipegen.physical.nodes import FIXED, Setting
+from pipegen.physical.nodes import Setting
 from pipegen.plan.nodes import Cache, Element, Index, Kernel, Plan, Read
 from pipegen.plan.stages import Branch
 from pipegen.types import ElementType
@@ -44,7 +42,6 @@ from pipegen.waiting import Waiting
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from pipegen.backend.datasets.progress import Progress
     from pipegen.backend.process.graphs import Traced
     from pipegen.backend.reading.damage import Quarantine
     from pipegen.backend.reading.records import Records
@@ -53,7 +50,6 @@ if TYPE_CHECKING:
     from pipegen.data.sides import InBuckets
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.stage import Stage
-    from pipegen.physical.extent import Position
     from pipegen.physical.nodes import Form, Physical, Prepare
     from pipegen.spec.models import PipelineSpec
 
@@ -141,15 +137,6 @@ class Executor:
             raise InternalError("a plan has a cache on disk, and nothing opens it")
         return DiskCache(*self._store(), self.records.paths, self.records.files(self.plan.read))
 
-    @cached_property
-    def place(self) -> str:
-        """Returns what the message of a damaged record in a derived dataset says of the step that decodes, in brackets."""
-        return damage.place_of_decode(self)
-
-    def explain(self, error: Exception, at: Position | None) -> Exception:
-        """The error to show in place of one that TensorFlow raised; `at` is where the batch stands that was due, if that is known."""
-        return damage.explain_failure(self, error, at)
-
     @property
     def steps(self) -> int:
         """Steps in an epoch."""
@@ -186,31 +173,6 @@ class Executor:
     def divided(self) -> Plan:
         """The plan in kernels that go to a device, or stay, as a whole."""
         return divided(self.plan)
-
-    def batches(self, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
-        """The batches of some epochs, one after another, or of some steps, wherever they are.
-
-        Args:
-            entering: Elements `(epoch, first step)`, or `(epoch, step)` where single steps enter, int64 scalars; perhaps followed by where
-                steps are counted from, int64 `(2,)`: see `From`. More than one epoch only where every batch is full: examples are stacked
-                across the end of an epoch.
-            form: Which form of the plan.
-
-        Returns:
-            Elements `(epoch, step, batch)`, where `batch` is what the model receives.
-        """
-        return Run(self, self.physical(form)).dataset(entering)
-
-    def delivered(self, batches: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
-        """Returns what is handed over of the batches that a form has made.
-
-        Args:
-            batches: From `batches`.
-            form: Which form of the plan.
-            progress: Where training stands, for a form that notes it.
-        """
-        made = Run(self, self.physical(form), progress).dataset(batches, hands_over=True)
-        return made if form.device is not None else made.with_options(make_options(self.spec.runtime))
 
     def kernel(self, node: Kernel, entry: ElementType, batch: int | None = None, depth: int = 0) -> Callable[[Features], Features]:
         """The lowered kernel of a node, compiled once.

@@ -23,10 +23,12 @@ from pipegen.backend.reading.caches import fill_all
 from pipegen.backend.reading.columns import columns_captured
 from pipegen.backend.reading.records import files_of
 from pipegen.backend.running import chunks
+from pipegen.backend.running.failures import place_of_decode
 from pipegen.backend.running.requests import WEIGHT, batch_of, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
+from pipegen.physical.nodes import FIXED, Form
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -238,7 +240,7 @@ class Run:
         if examples.guard == "mark":
             return lambda f: damage.mark_damaged(compute, f, out)
         if examples.guard == "name":
-            advice = f"{x.place}; {x.advice}"
+            advice = f"{place_of_decode(x)}; {x.advice}"
             return lambda f: damage.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
         quarantine, files = x.quarantine, files_of(x.plan.read)
         assert quarantine is not None  # noqa: S101 - with none, records are not replaced
@@ -328,3 +330,32 @@ def _settled(features: Features, rows: int) -> Features:
     for value in features.values():
         value.set_shape([rows, *value.shape[1:]])
     return features
+
+
+def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
+    """The batches of some epochs, one after another, or of some steps, wherever they are.
+
+    Args:
+        executor: What runs.
+        entering: Elements `(epoch, first step)`, or `(epoch, step)` where single steps enter, int64 scalars; perhaps followed by where
+            steps are counted from, int64 `(2,)`: see `From`. More than one epoch only where every batch is full: examples are stacked
+            across the end of an epoch.
+        form: Which form of the plan.
+
+    Returns:
+        Elements `(epoch, step, batch)`, where `batch` is what the model receives.
+    """
+    return Run(executor, executor.physical(form)).dataset(entering)
+
+
+def handed_over(executor: Executor, made: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
+    """Returns what is handed over of the batches that a form has made.
+
+    Args:
+        executor: What runs.
+        made: From `batches_of`.
+        form: Which form of the plan.
+        progress: Where training stands, for a form that notes it.
+    """
+    handed = Run(executor, executor.physical(form), progress).dataset(made, hands_over=True)
+    return handed if form.device is not None else handed.with_options(make_options(executor.spec.runtime))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen import jpeg_damage
-from pipegen.backend.reading.damage import find_problem
+from pipegen.backend.running.failures import find_problem
+from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.passes import PASSES, PassContext, run_passes
@@ -101,7 +102,7 @@ def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterat
     """Batches of record numbers, `@record`, and whether each can be read, `@good`."""
     numbers = tf.constant(list(records), tf.int64)
     entering = tf.data.Dataset.from_tensor_slices((numbers, tf.zeros_like(numbers)))
-    return executor.delivered(executor.batches(entering, PROBED), PROBED).as_numpy_iterator()
+    return handed_over(executor, batches_of(executor, entering, PROBED), PROBED).as_numpy_iterator()
 
 
 def _problem(executor: Executor, record: int) -> str:

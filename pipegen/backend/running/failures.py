@@ -1,0 +1,127 @@
+"""Finds the damaged record behind an error, by running the failed batch's records again one by one, and says what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from pipegen.backend.index.mixing import widened
+from pipegen.backend.index.order import From
+from pipegen.backend.kernels.lower import apply_element
+from pipegen.backend.reading.damage import NO_STAND_IN, reason
+from pipegen.errors import DataError
+from pipegen.plan import stages as s
+from pipegen.plan.nodes import Read
+from pipegen.types import ElementType
+
+if TYPE_CHECKING:
+    from pipegen.backend.features import Features
+    from pipegen.backend.reading.damage import Quarantine
+    from pipegen.backend.running.execute import Executor
+    from pipegen.physical.extent import Position
+
+_FAILURES = (tf.errors.OpError, ValueError, OSError)
+"""What is raised outside a graph, where a Python library's own errors are not wrapped."""
+
+
+def explain_failure(executor: Executor, error: Exception, at: Position | None) -> Exception:
+    """The error to show in place of one that TensorFlow raised.
+
+    Args:
+        executor: What ran.
+        error: What was raised.
+        at: Where the batch stands that was due, or `None` for a derived dataset, whose guard has named the file.
+
+    Returns:
+        A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
+        error itself when no record of the batch is at fault.
+    """
+    quarantine = executor.quarantine
+    if quarantine is not None and quarantine.failure is not None:
+        return _too_many(executor, quarantine, at)
+    if at is None:
+        named = re.search(r"\[pipegen: (.*)\] \[(\d+)\]", str(error)) or re.search(r"\[pipegen: (.*)\]()", str(error))
+        if named is None:
+            return error
+        # Where it is wrong in the first epoch too, more can be said than that it could not be read: a user's function may have failed.
+        return DataError((find_problem(executor, int(named[2]), 0) if named[2] else None) or named[1])
+    for record, cycle, occurrence in examples_of(executor, at):
+        problem = find_problem(executor, record, cycle, occurrence)
+        if problem is not None:
+            return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
+    return error
+
+
+def _too_many(executor: Executor, quarantine: Quarantine, at: Position | None) -> DataError:
+    """That more records are damaged than may be, and what is wrong with one of them: a user's function may fail on all."""
+    failure = DataError(str(quarantine.failure))
+    epoch = at[0] if at is not None else 0
+    for record in quarantine.damaged:
+        problem = find_problem(executor, record, epoch)
+        if problem is not None:
+            return DataError(f"{failure}; {problem.removesuffix(f'; {executor.advice}')}")
+    return failure
+
+
+def examples_of(executor: Executor, at: Position) -> list[tuple[int, int, int]]:
+    """The records of one batch of this host, each with its cycle through the data and its occurrence there."""
+    order, number, since = executor.order, tf.constant(at.step, tf.int64), From(at.origin, at.shift)
+    wide = executor.wide
+    slots = order.slots_of(number, since, at.epoch) if wide is None else widened(order, number, wide, since, at.epoch)[0]
+    records, cycles, occurrences = order.found(at.epoch, slots, since)
+    found = records, cycles, tf.zeros_like(cycles) if occurrences is None else occurrences
+    return list(zip(*(part.numpy().tolist() for part in found), strict=True))
+
+
+def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 0) -> str | None:
+    """Says what is wrong with one record, in a line, or `None`."""
+    records = executor.records
+    at = tf.constant(record, tf.int64)
+    draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64), tf.constant([occurrence], tf.int64))[0]
+    features: Features = {"@record": at, "@draws": draws}
+    for node in executor.for_record(record).nodes_of(record):
+        if isinstance(node, Read):
+            for name, t in node.out.items():
+                try:
+                    features.update(executor.tensors.read(at, ElementType(((name, t),))))
+                except _FAILURES as error:
+                    return f"cannot read {records.locate(record, (name,))}: {reason(error)}; {executor.advice}"
+            continue
+        for stage in node.stages:
+            try:
+                apply_element(stage, features)
+            except _FAILURES as error:
+                return _describe(executor, records.locate(record, (_at_fault(stage, features),)), stage, error)
+    return None
+
+
+def _at_fault(stage: s.Stage, features: Features) -> str:
+    """The feature whose file is damaged: what is aligned with an image is compared with its size, so it may be that of the image."""
+    if isinstance(stage, s.Decode) and stage.like is not None:
+        name, image = stage.like
+        try:
+            image.step.stored_size(features[name])
+        except _FAILURES:
+            return name
+    return stage.feature
+
+
+def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception) -> str:
+    ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, s.Decodes) else "process"
+    if isinstance(stage, s.DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
+        ref, verb = stage.crop, "crop"
+    return f"cannot {verb} {path}{_place(executor, ref)}: {reason(error)}; {executor.advice}"
+
+
+def _place(executor: Executor, ref: s.StepRef | None) -> str:
+    """A step and its place, in brackets; empty for none."""
+    return f" (step `{ref.id}`, {executor.where(ref.path)})" if ref is not None else ""
+
+
+def place_of_decode(executor: Executor) -> str:
+    """The step that decodes and its place, in brackets; empty when nothing is decoded."""
+    stages = (*executor.plan.part_stages(), *executor.plan.stages())
+    decodes = (st.uses() for st in stages if isinstance(st, s.Decodes))
+    return _place(executor, next(iter(next(decodes, ())), None))
