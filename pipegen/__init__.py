@@ -16,10 +16,11 @@ from pipegen.release import __version__ as __version__
 
 if TYPE_CHECKING:
     from pipegen.api.building import build
-    from pipegen.api.keras import Monitor, WeightedMean
+    from pipegen.api.losses import WeightedMean
     from pipegen.api.pipeline import Pipeline
     from pipegen.api.tasks import prepare, report, test
     from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
+    from pipegen.observe.callback import Monitor
     from pipegen.phases.compilation import load
     from pipegen.phases.specs import Spec
     from pipegen.views.data_test_report import DataTestReport
@@ -50,7 +51,7 @@ _HOMES = {
     "DataTestReport": "views.data_test_report",
     "EvaluationLayer": "views.layer",
     "ModelMismatchError": "errors",
-    "Monitor": "api.monitoring",
+    "Monitor": "observe.callback",
     "Pipeline": "api.pipeline",
     "PipegenError": "errors",
     "Spec": "phases.specs",
@@ -59,9 +60,9 @@ _HOMES = {
     "WeightedMean": "api.losses",
     "build": "api.building",
     "load": "phases.compilation",
-    "prepare": "api.preparing",
-    "report": "api.reporting",
-    "test": "api.testing",
+    "prepare": "api.tasks",
+    "report": "api.tasks",
+    "test": "api.tasks",
 }
 
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pipegen.spec.models import Runtime
-
+from typing import Literal, Protocol
 
 MOUNTED = Path("/sys/fs/cgroup")
 _NONE = 2**60
@@ -144,7 +140,17 @@ def read_counts(path: Path) -> dict[str, int]:
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
 
-def threads(runtime: Runtime, root: Path = MOUNTED) -> int:
+class Limits(Protocol):
+    """What a spec says of the machine: its section `runtime`."""
+
+    @property
+    def threads(self) -> Literal["auto"] | int: ...
+
+    @property
+    def ram_budget(self) -> Literal["auto"] | int: ...
+
+
+def threads(runtime: Limits, root: Path = MOUNTED) -> int:
     """Threads of the pipeline's own pool: what the spec says, else the cores that this process may use."""
     if runtime.threads != "auto":
         return runtime.threads
@@ -158,7 +164,7 @@ def available_cores(root: Path = MOUNTED) -> int:
     return max(1, min(cores, int(quota + 0.5)) if quota else cores)
 
 
-def ram_budget(runtime: Runtime, root: Path = MOUNTED) -> int:
+def ram_budget(runtime: Limits, root: Path = MOUNTED) -> int:
     """Bytes for caches and buffers: what the spec says, else half of what machine and container leave free."""
     if runtime.ram_budget != "auto":
         return runtime.ram_budget

@@ -13,7 +13,7 @@ import numpy as np
 from pipegen.data.manifest import Manifest
 from pipegen.data.shards import InShards, Names, Selected, assign_shards, bitmap_of, mix64, shard_bases, with_any
 from pipegen.kept import SPLITS, kept_folder
-from pipegen.ops.sources.listing.shards import listed_labels, shards_of
+from pipegen.ops.sources.listing.base import listed_labels, shards_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,8 +19,7 @@ from pipegen.data.splits import assign, intervals, shares
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import InternalError, OpError
 from pipegen.kept import SPLITS, keep, open_kept
-from pipegen.ops.sources.listing.base import Parts
-from pipegen.ops.sources.listing.shards import listed_labels, shards_of
+from pipegen.ops.sources.listing.base import Parts, listed_labels, shards_of
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.terminal import log
 

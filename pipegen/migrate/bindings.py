@@ -12,7 +12,7 @@ from pipegen.migrate.unrolling import rounds
 from pipegen.migrate.values import Const, Dotted, Flow, Frame, Generator, Local, Map, Parser, Seq, Table, Unknown, Value, Zipped, certain
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluator import Evaluator
 
 _UNCHANGING = (Unknown, Const, Dotted, Generator, Flow, Local, Parser, Zipped)
 

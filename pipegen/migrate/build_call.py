@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pipegen.migrate.amounts import expression
 from pipegen.migrate.edits import Edits
-from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.functions import permission
 from pipegen.migrate.groups import Written
@@ -35,7 +35,7 @@ class BuildCall:
     """
 
     written: Written
-    evaluator: Evaluator
+    evaluator: FileEvaluator
     edits: Edits
     findings: Findings
     home: ast.stmt

@@ -9,7 +9,7 @@ from pipegen.migrate.nodes import DEFINITIONS, Function, defaults_of, flattened,
 from pipegen.migrate.values import Argument, Frame, Map, Seq, Unknown, Value, certain, plain, setting
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluator import Evaluator
 
 
 def defaults(evaluator: Evaluator, node: Function, parent: Frame) -> dict[str, Value]:

@@ -15,7 +15,7 @@ from pipegen.migrate.tables import read_table, split_table, table_method
 from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Map, Parser, RecordType, Seq, Table, Unknown, Value, Zipped
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluator import Evaluator
 
 _MOST_CLASSES = 20
 

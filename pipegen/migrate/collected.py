@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.values import Flow, Frame, Generator, Zipped
 
 UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
@@ -61,7 +61,7 @@ class ModelCall:
 class Collected:
     """Holds what a file has to do with `ImageDataGenerator`."""
 
-    evaluator: Evaluator
+    evaluator: FileEvaluator
     generators: list[Generator] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)

@@ -26,7 +26,7 @@ _DEPTH = 8
 _MOST_FRAMES = 2000
 
 
-class Evaluator:
+class FileEvaluator:
     """Finds the values of expressions of one parsed file."""
 
     def __init__(self, tree: ast.Module, whole: frozenset[int] = frozenset()) -> None:

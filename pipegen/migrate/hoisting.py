@@ -13,7 +13,7 @@ from typing import cast
 
 from pipegen.migrate.collected import Collected, PairUse, Use
 from pipegen.migrate.displays import Display
-from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.nodes import Function, called, defaults_of, parameters, targets_of
@@ -288,7 +288,7 @@ def unused(tree: ast.Module, makers: list[Function], calls: list[ast.Call]) -> l
 _DEEPEST = 6
 
 
-def as_called(evaluator: Evaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
+def as_called(evaluator: FileEvaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
     """An expression of a frame as the outermost of the calls that lead there would write it, at its place.
 
     `None` where it depends on more than the arguments of the calls, the outermost of which comes first, and names of the module.

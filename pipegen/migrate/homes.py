@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from itertools import takewhile
 
-from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, called, flattened, given_to, names_in, root_name, start
 from pipegen.migrate.scopes import ALWAYS, changed_objects
 from pipegen.migrate.values import Dotted, Flow, Frame, certain
@@ -79,7 +79,7 @@ def loop_around(flow: Flow) -> ast.stmt | None:
     return max((n for n in loops if begins_in(flow.node, n.body[0], n)), key=start, default=None)
 
 
-def constants(evaluator: Evaluator, node: ast.expr, frame: Frame) -> dict[int, str]:
+def constants(evaluator: FileEvaluator, node: ast.expr, frame: Frame) -> dict[int, str]:
     """The names in an expression that are variables of a loop or a comprehension with a known text or number, by the ids of their nodes."""
     found = {}
     for name in (n for n in ast.walk(node) if isinstance(n, ast.Name)):
@@ -96,7 +96,7 @@ def up_to_function(frame: Frame) -> list[Frame]:
     return [*takewhile(lambda f: f is not home, frame.outward), home]
 
 
-def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+def stands(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """Returns whether an expression of a frame may be moved to before a place: it only reads what is there already, and still is."""
 
     def is_pure(call: ast.Call) -> bool:
@@ -106,7 +106,7 @@ def stands(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | 
     return _only_reads(node, _READING, is_pure) and _is_there(evaluator, node, frame, home)
 
 
-def array_stands(evaluator: Evaluator, node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
+def array_stands(evaluator: FileEvaluator, node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
     """Returns whether an array of an iterator may be read before a statement: as a part of that statement, or since it is there already."""
     in_place = flow.frame is of_function(flow.frame) and home_of(flow) is home
     if in_place and not any(isinstance(n, ast.NamedExpr) for n in ast.walk(home)):
@@ -164,7 +164,7 @@ def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
     return any(isinstance(n, ast.Name) and n.id in names and id(n) not in own for call in calls for n in ast.walk(call))
 
 
-def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+def _is_there(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """Returns whether the names and attributes that an expression reads are the same before a statement, which may come later."""
     fixed = constants(evaluator, node, frame)
     names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in fixed]
@@ -180,7 +180,7 @@ def _is_there(evaluator: Evaluator, node: ast.expr, frame: Frame, home: ast.stmt
     return not any(_is_set_between(evaluator, n, frame, home) for n in read)
 
 
-def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, home: ast.stmt | ast.expr) -> bool:
+def _is_set_between(evaluator: FileEvaluator, read: ast.Attribute, frame: Frame, home: ast.stmt | ast.expr) -> bool:
     """Returns whether an attribute is assigned or changed, or may be by a method, between a statement and where it is read."""
     function, root = of_function(frame).scope.node, root_name(read)
     first, last = sorted((home.lineno, read.lineno))
@@ -197,7 +197,7 @@ def _is_set_between(evaluator: Evaluator, read: ast.Attribute, frame: Frame, hom
     return False
 
 
-def _may_be_set(evaluator: Evaluator, read: ast.Attribute, frame: Frame, function: ast.AST) -> bool:
+def _may_be_set(evaluator: FileEvaluator, read: ast.Attribute, frame: Frame, function: ast.AST) -> bool:
     """Returns whether other code than a constructor, and than this function, may assign an attribute."""
     if evaluator.is_assigned(read.attr) or root_name(read) != "self" or frame.class_frame is None:
         return evaluator.is_assigned(read.attr)

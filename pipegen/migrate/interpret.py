@@ -8,7 +8,7 @@ from typing import cast
 from pipegen.migrate.arithmetic import truth_of
 from pipegen.migrate.calling import taken_side
 from pipegen.migrate.collected import Collected, ModelCall, PairUse, Use
-from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.unrolling import makes_several, reached, rounds
@@ -22,7 +22,7 @@ _MOST_FRAMES = 500
 
 def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
     """Walk over a parsed file; functions and loops with these ids are walked through once, whatever they are called with."""
-    evaluator = Evaluator(tree, whole)
+    evaluator = FileEvaluator(tree, whole)
     mentions = _mentions(tree)
     walker = _Walker(Collected(evaluator), _concerned(mentions))
     for statement in tree.body:

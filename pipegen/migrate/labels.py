@@ -10,7 +10,7 @@ from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import ClassIndices, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, Value
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluator import Evaluator
 
 _KEEPING = ("array", "asarray", "astype", "copy", "concatenate")
 """Functions of NumPy, and methods of arrays, that keep the form of labels."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from pipegen.migrate.calling import is_undecorated
 from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, names_in, parameters, targets_of
-from pipegen.migrate.scopes import CHANGING, Changers, changed_objects
+from pipegen.migrate.scopes import CHANGING, Assignment, Changers, changed_objects
 from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, told, unknown
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluator import Evaluator
 
 _LATE = (1 << 30, 0)
 _SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slots__")
@@ -174,20 +174,6 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     value = evaluator.value(found[0].value, receiver.made)
     given = names_in(found[0].value) & {a.arg for a in parameters(home.args)}
     return told({name: value}, f"the caller of `{definition.name}`").get(name, value) if given else value
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """One assignment to an attribute of `self`.
-
-    Attributes:
-        value: What is assigned; `None` where that is not one expression, and for an object that is changed in place.
-        straight: Whether it is assigned whenever the method runs.
-    """
-
-    method: Function
-    value: ast.expr | None
-    straight: bool = False
 
 
 def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, list[Assignment]]:

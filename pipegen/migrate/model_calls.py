@@ -10,7 +10,7 @@ from typing import cast
 
 from pipegen.migrate.collected import ModelCall
 from pipegen.migrate.edits import Edits
-from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.nodes import called, end, name_of, start
 from pipegen.migrate.signatures import DROPPED, STEPS
@@ -68,7 +68,7 @@ class Rounds:
         return f"{_short(self.number)} passes" if self.number > 1 else f"{_short(self.number)} of a pass"
 
 
-def rounds_of(evaluator: Evaluator, steps: ast.expr, frame: Frame, data: Value | None, *, of_examples: bool) -> Rounds | None:
+def rounds_of(evaluator: FileEvaluator, steps: ast.expr, frame: Frame, data: Value | None, *, of_examples: bool) -> Rounds | None:
     """Returns how often a number of steps, or with `of_examples` of examples, goes through an iterator's data, where that is said."""
     batch = _batch_size(data)
     count = _Counter(evaluator, batch).count(steps, frame)
@@ -92,7 +92,7 @@ def _batch_size(data: Value | None) -> int | None:
 
 @dataclass
 class _Counter:
-    evaluator: Evaluator
+    evaluator: FileEvaluator
     batch: int | None
     left: int = _MOST_STEPS
 
@@ -160,7 +160,7 @@ def _short(number: float) -> str:
     return f"{number:.0f}" if abs(number - round(number)) < 0.02 * abs(number) and number >= 0.9 else f"{number:.2g}"
 
 
-def edit_model_call(edits: Edits, call: ModelCall, evaluator: Evaluator, findings: Findings, replaced: dict[int, str]) -> None:
+def edit_model_call(edits: Edits, call: ModelCall, evaluator: FileEvaluator, findings: Findings, replaced: dict[int, str]) -> None:
     """Edit one call, with other texts for some of its arguments, by the ids of their nodes."""
     node = call.node
     function = cast("ast.Attribute", node.func)
@@ -232,7 +232,7 @@ def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str
     return f"\n{indent}" + f",\n{indent}".join(texts) + f",\n{back}"
 
 
-def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findings: Findings) -> None:
+def _tell(name: str, call: ModelCall, evaluator: FileEvaluator, edits: Edits, findings: Findings) -> None:
     """Tells what it means that an argument goes."""
     value, line = call.args[name], call.args[name].lineno
     if name in DROPPED:
@@ -261,7 +261,7 @@ def _tell(name: str, call: ModelCall, evaluator: Evaluator, edits: Edits, findin
         findings.add("PG649", line, message, "now every example counts once")
 
 
-def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, evaluator: Evaluator, findings: Findings) -> None:
+def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, evaluator: FileEvaluator, findings: Findings) -> None:
     """Tells what it means that steps go which are counted when the code runs: how often they went through the data, if not once."""
     line = call.args[_ARGUMENTS[part]].lineno
     if rounds is None:
@@ -274,7 +274,7 @@ def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, 
         findings.add("PG625", line, message, _instead(rounds, part, call, evaluator))
 
 
-def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: Evaluator) -> str:
+def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: FileEvaluator) -> str:
     """Returns what to do for as many steps as before."""
     if part == "evaluation" and call.method.startswith("predict"):
         return "predictions have one row for each example now, in its order"
@@ -292,7 +292,7 @@ def _divisions(value: ast.expr) -> list[ast.BinOp]:
     return [n for n in ast.walk(value) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
 
 
-def _leaves_out(value: ast.expr, evaluator: Evaluator, frame: Frame) -> bool:
+def _leaves_out(value: ast.expr, evaluator: FileEvaluator, frame: Frame) -> bool:
     """Returns whether a division of known numbers by what has a name, as the size of batches has, leaves a rest."""
     named = [d for d in _divisions(value) if not isinstance(d.right, ast.Constant)]
     pairs = [[plain(evaluator.value(side, frame)) for side in (d.left, d.right)] for d in named]

@@ -11,7 +11,7 @@ from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Row, called
 from pipegen.migrate.values import Const, Dotted, Frame, Options, Parser, Seq, Unknown, Value, derived, origins_of, plain, setting
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluator import Evaluator
 
 _FLAGS = {
     "integer": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "boolean": (bool,), "enum": (str,),

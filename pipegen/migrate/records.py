@@ -11,7 +11,7 @@ from pipegen.migrate.nodes import flattened
 from pipegen.migrate.values import Frame, Instance, Local, Record, RecordType, Seq, Unknown, Value, certain, plain
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluator import Evaluator
 
 _NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace")
 

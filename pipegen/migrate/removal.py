@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
-from pipegen.migrate.evaluate import Evaluator
+from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.nodes import Function, Row, targets_of
@@ -237,7 +237,7 @@ class Removal:
         return None
 
 
-def is_read_elsewhere(evaluator: Evaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
+def is_read_elsewhere(evaluator: FileEvaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
     """Returns whether other code reads the variable that a statement assigns, than the nodes with these ids."""
     target = next(iter(targets_of(statement)), None)
     whole = evaluator.module.scope.node

@@ -363,3 +363,17 @@ def _aliases(function: Function, own: list[ast.AST]) -> dict[str, str]:
     pairs: list[tuple[str, ast.expr]] = defaults_of(function.args)
     pairs += [(t.id, n.value) for n in own if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
     return {name: value.id for name, value in pairs if isinstance(value, ast.Name)}
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One assignment to an attribute of `self`.
+
+    Attributes:
+        value: What is assigned; `None` where that is not one expression, and for an object that is changed in place.
+        straight: Whether it is assigned whenever the method runs.
+    """
+
+    method: Function
+    value: ast.expr | None
+    straight: bool = False

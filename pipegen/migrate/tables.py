@@ -10,7 +10,7 @@ from pipegen.migrate.labels import of_rows
 from pipegen.migrate.values import Const, Frame, Map, Options, Seq, Share, Table, Unknown, Value, origins_of, picked, plain, unknown
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluator import Evaluator
 
 _HARMLESS = ("dtype", "encoding", "engine", "low_memory", "usecols")
 _KEEPING = ("sample", "reset_index", "copy", "astype", "sort_values", "sort_index")

@@ -10,7 +10,7 @@ from pipegen.migrate.nodes import Comprehension, Loop, Row, called, names_in, ta
 from pipegen.migrate.values import Const, Frame, Map, Seq, Unknown, Value, Zipped, certain, origins_of, told
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluator import Evaluator
 
 _MOST_ROUNDS = 12
 

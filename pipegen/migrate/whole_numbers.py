@@ -9,7 +9,7 @@ from pipegen.migrate.nodes import called, start
 from pipegen.migrate.values import Dotted
 
 if TYPE_CHECKING:
-    from pipegen.migrate.evaluate import Evaluator
+    from pipegen.migrate.evaluate import FileEvaluator
     from pipegen.migrate.values import Frame
 
 _READS = ("pandas.read_csv", "pandas.read_table", "pandas.read_excel", "pandas.DataFrame")
@@ -22,13 +22,13 @@ _FUNCTIONS = ("array", "asarray", "reshape", "expand_dims", "squeeze", "vstack",
 _DEPTH = 30
 
 
-def hold_table_numbers(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
+def hold_table_numbers(evaluator: FileEvaluator, node: ast.expr, frame: Frame) -> bool:
     """Returns whether an array holds the whole numbers of a table, as far as the code says: nothing divided or cast them."""
     return _Search(evaluator).is_array(node, frame, 0)
 
 
 class _Search:
-    def __init__(self, evaluator: Evaluator) -> None:
+    def __init__(self, evaluator: FileEvaluator) -> None:
         self.evaluator = evaluator
 
     def is_array(self, node: ast.expr, frame: Frame, depth: int) -> bool:

@@ -1,4 +1,4 @@
-"""Batches as arrays of NumPy, JAX and PyTorch, and loops of one's own over them."""
+"""Batches as NumPy arrays, and loops of one's own over a split, which note where it stands."""
 
 from __future__ import annotations
 

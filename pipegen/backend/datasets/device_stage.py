@@ -1,4 +1,4 @@
-"""A split cut in two: what the host hands over, and what an accelerator makes of it, in a model or before it."""
+"""A split cut in two: what the host hands over, and what an accelerator makes of it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
-from pipegen.ops.sources.listing.shards import shards_of
+from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.mds import read_columns
 from pipegen.ops.sources.records.archives.archive import open_archive
 from pipegen.ops.sources.records.inflated import index_inflated

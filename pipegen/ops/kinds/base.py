@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.ops.traits import Traits
-    from pipegen.ops.transform import Transform
     from pipegen.types import FeatureType
 
     Size = tuple[int | tf.Tensor, int | tf.Tensor]
@@ -139,8 +138,8 @@ class FeatureKind:
         """Returns the type of one in a file, aligned with `of`, or in columns of a table, from the arguments alone."""
         raise NotImplementedError
 
-    def decoder(self, feature: Any, classes: int | None) -> Transform | None:
-        """Returns what decodes its files, where no step of the spec does."""
+    def decoder(self, feature: Any, classes: int | None) -> Any:
+        """Returns the `Transform` that decodes its files, or `None` where a step of the spec does."""
         return None
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:

@@ -16,8 +16,8 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import class_names, find_prepared, parse_split
 from pipegen.ops.sources.features.arrays import FeatureName
-from pipegen.ops.sources.listing.base import Parts
-from pipegen.ops.sources.listing.shards import Shards, shards_of
+from pipegen.ops.sources.listing.base import Parts, shards_of
+from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature

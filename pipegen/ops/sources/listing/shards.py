@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipegen.errors import InternalError
 from pipegen.ops.sources.listing.strings import Strings
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
 
 
@@ -65,37 +62,3 @@ class Shards:
         ends = np.cumsum(rows)
         firsts = (np.cumsum(self.rows) - self.rows)[files] + (0 if offsets is None else offsets)
         return self.kept[np.arange(ends[-1] if len(ends) else 0) + np.repeat(firsts - (ends - rows), rows)]
-
-
-def shards_of(listing: Listing) -> Shards:
-    """Returns what the files of a listing hold, which are known to hold many records each."""
-    if listing.shards is None:
-        raise InternalError("records were looked for in shards, and each is a file of its own")
-    return listing.shards
-
-
-def listed_labels(listing: Listing) -> Ints | None:
-    """Lists the class of every record in shards, int32; `None` without labels."""
-    import numpy as np
-
-    shards, parts = shards_of(listing), listing.parts
-    files = {"": slice(None)} if parts is None else {name: parts.records(name) for name in parts.names}  # one behind the other
-    each = [_labels_of(listing.reader(name), shards, own) for name, own in files.items()]
-    known = [labels for labels in each if labels is not None]
-    return np.concatenate(known) if len(known) == len(each) else None
-
-
-def _labels_of(reader: Reader, shards: Shards, own: Ints | slice) -> Ints | None:
-    """The classes of those records of some files that count."""
-    import numpy as np
-
-    numbers = shards.numbers[own]
-    if shards.offsets is None:
-        return reader.labels(numbers)
-    found: list[Ints] = []
-    for number, first, rows in zip(numbers.tolist(), shards.offsets[own].tolist(), shards.rows[own].tolist(), strict=True):
-        labels = reader.labels(np.array([number]))
-        if labels is None:
-            return None
-        found.append(labels[first : first + rows])
-    return np.concatenate([np.zeros(0, np.int32), *found])

@@ -10,8 +10,8 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window, window_limit
-from pipegen.ops.sources.listing.shards import shards_of
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.records.reader import RecordReader

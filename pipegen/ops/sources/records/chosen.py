@@ -9,8 +9,7 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.features.chosen_classes import chosen_labels
 from pipegen.ops.sources.features.label_values import meaning_of
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.shards import shards_of
+from pipegen.ops.sources.listing.base import Note, shards_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

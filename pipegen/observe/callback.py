@@ -1,4 +1,4 @@
-"""What training with Keras takes from pipegen beside a pipeline: a loss, and a callback that watches."""
+"""Watches a training from a Keras callback."""
 
 from __future__ import annotations
 
@@ -10,61 +10,16 @@ from typing import Any
 import keras
 
 from pipegen.arguments import file_or_folder
-from pipegen.observe.picture import form_of, write_picture
-from pipegen.observe.records import Summary, curves, read_record
-from pipegen.observe.watch import Inside, require
+from pipegen.monitor.inside import Inside
+from pipegen.monitor.page import write_picture
+from pipegen.monitor.picture import form_of
+from pipegen.monitor.record import read_record
+from pipegen.monitor.series import curves
+from pipegen.monitor.summary import Summary
+from pipegen.monitor.watch import require
 from pipegen.terminal import note_between
-from pipegen.waiting import WATCHERS, Waits
-
-
-@keras.saving.register_keras_serializable(package="pipegen")
-class WeightedMean(keras.losses.Loss):
-    """Divides the sum of the weighted losses by the sum of the weights, over all replicas of a distribution strategy.
-
-    Keras' default divides by the number of examples: those that `pad` adds weigh nothing, but count, and each replica has a mean of its
-    own. With this loss a last batch that is padded has the loss and the gradients of its real examples, on one device and on several.
-
-    Args:
-        loss: A loss of Keras, by name or as an object; its `reduction` does not matter. It gives a number for each example, or for each
-            place in one, such as a pixel.
-        name: What Keras calls it.
-    """
-
-    def __init__(self, loss: Any, name: str = "weighted_mean") -> None:
-        super().__init__(name=name)
-        self.loss = keras.losses.get(loss)
-
-    def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Returns the losses, neither weighed nor summed."""
-        return self.loss.call(y_true, y_pred) if isinstance(self.loss, keras.losses.Loss) else self.loss(y_true, y_pred)
-
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        ops = keras.ops
-        losses = self.call(y_true, y_pred)
-        weights = ops.ones_like(losses)
-        for given in (sample_weight, getattr(y_pred, "_keras_mask", None)):
-            if given is not None:
-                factor = ops.cast(given, losses.dtype)
-                weights *= ops.reshape(factor, (*factor.shape, *[1] * (len(losses.shape) - len(factor.shape))))
-        # The gradients of replicas are summed, so each divides its part by what all weigh together. No gradient goes through the weights:
-        # of a batch of unknown length one would, and replicas of other lengths would wait for each other at different places.
-        return ops.divide_no_nan(ops.sum(losses * weights), _over_replicas(ops.stop_gradient(ops.sum(weights))))
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns what Keras makes it of again."""
-        return {"loss": keras.losses.serialize(self.loss), "name": self.name}
-
-
-def _over_replicas(weight: Any) -> Any:
-    """Returns the sum of a number over the replicas of a strategy; JAX computes with global arrays."""
-    if keras.backend.backend() != "tensorflow":
-        return weight
-    import tensorflow as tf
-
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return weight
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, weight)
+from pipegen.wait_pipe import Waits
+from pipegen.waiting import WATCHERS
 
 
 class Monitor(keras.callbacks.Callback):
