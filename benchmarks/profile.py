@@ -34,6 +34,7 @@ from benchmarks.measure import rested
 from benchmarks.recipes import RECIPES
 from benchmarks.systems.base import cores
 from benchmarks.systems.pipegen_system import build
+from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import last_mixing
 from pipegen.plan import stages as s
@@ -42,8 +43,8 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
+    from pipegen.ops.stage import Stage
     from pipegen.plan.nodes import Node
-    from pipegen.plan.stages import Stage
 
 WARM_UP = 2
 """Batches of a turn before anything is counted."""
@@ -130,7 +131,7 @@ def _inside(node: Element) -> list[tuple[str, Element]]:
     """An element node cut after each of its stages."""
     cuts = []
     for i, stage in enumerate(node.stages):
-        if isinstance(stage, s.DecodeWindow):
+        if isinstance(stage, DecodeWindow):
             unfinished: Any = _Unfinished(stage.crop.step)
             alone = dataclasses.replace(stage, crop=dataclasses.replace(stage.crop, step=unfinished))
             cuts.append(("decode: the window", (*node.stages[:i], alone)))
@@ -141,7 +142,7 @@ def _inside(node: Element) -> list[tuple[str, Element]]:
 
 
 def _verb(stage: Stage) -> str:
-    return "decode" if isinstance(stage, s.Decode) else "element"
+    return "decode" if isinstance(stage, Decode) else "element"
 
 
 def _steps(stages: list[Any]) -> str:

@@ -30,7 +30,7 @@ from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.rotate_90 import TurnTransform
 
 if TYPE_CHECKING:
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
 
 PICTURES = Path(__file__).parent / "pictures"
 HEIGHT, WIDTH, GAP = 128, 192, 4

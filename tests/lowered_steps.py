@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from planning import callee_of
 
-from pipegen.ops.base import CropTransform, Family, PointwiseTransform, Transform
+from pipegen.ops.base import CropTransform, PointwiseTransform
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.items import PastingTransform
-from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.decoder import Decode, DecodeTransform
+from pipegen.ops.families.items import Paste, PastingTransform
+from pipegen.ops.families.lookup_tables import LookupTable, LookupTableTransform
+from pipegen.ops.families.mixing import Mix, MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.traits import Family
+from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import recipe
 from pipegen.spec.models import PipelineSpec
@@ -54,16 +57,16 @@ def decoder(step: DecodeTransform) -> Any:
     return tf.function(step.decode, input_signature=[tf.TensorSpec([], tf.string)], autograph=False).get_concrete_function()
 
 
-def uses_of(step: Transform) -> tuple[s.StepRef, ...]:
+def uses_of(step: Transform) -> tuple[StepRef, ...]:
     """A step that stands alone as a plan uses it; a policy as its parts."""
     if isinstance(step, CustomTransform):
         step = step.with_callee(callee_of(step))
     return recipe(PipelineSpec.model_construct(transforms=(step.model_copy(update={"when": "all"}),)), "train").steps
 
 
-def stages_of(step: Transform, x: FeatureType, y: FeatureType) -> tuple[s.Stage, ...]:
+def stages_of(step: Transform, x: FeatureType, y: FeatureType) -> tuple[Stage, ...]:
     """The stages that a plan as built has for a step that stands alone."""
-    found: list[s.Stage] = []
+    found: list[Stage] = []
     for ref in uses_of(step):
         y = ref.step.infer(x)
         found += stages_of_use(ref, x, y)
@@ -71,14 +74,14 @@ def stages_of(step: Transform, x: FeatureType, y: FeatureType) -> tuple[s.Stage,
     return tuple(found)
 
 
-def stages_of_use(ref: s.StepRef, x: FeatureType, y: FeatureType) -> tuple[s.Stage, ...]:
+def stages_of_use(ref: StepRef, x: FeatureType, y: FeatureType) -> tuple[Stage, ...]:
     """The stages of one use of a step, each segment on its own."""
     step = ref.step
     family = step.traits(x).family
     if isinstance(step, DecodeTransform):
-        return (s.Decode("image", ref, None),)
+        return (Decode("image", ref, None),)
     if isinstance(step, LookupTableTransform):
-        return (s.LookupTable("image", (ref,), step.needs_histogram),)
+        return (LookupTable("image", (ref,), step.needs_histogram),)
     if isinstance(step, PointwiseTransform):
         return (s.Pointwise("image", step.arithmetic(x), (ref,)),)
     if family is Family.GEOMETRIC and not isinstance(step, CropTransform):
@@ -90,9 +93,9 @@ def stages_of_use(ref: s.StepRef, x: FeatureType, y: FeatureType) -> tuple[s.Sta
         uses_mean = step.uses_mean()  # type: ignore[attr-defined]
         return (s.ComposeColour("image", ref, x.channels or 3, True), s.ApplyColour("image", x.interval, uses_mean))
     if isinstance(step, PastingTransform):
-        return (s.Paste("image", ref.of(PastingTransform), "mask", 0, label=False),)
+        return (Paste("image", ref.of(PastingTransform), "mask", 0, label=False),)
     if isinstance(step, MixingTransform):
-        return (s.Mix("image", ref, (x.height, x.width), label=False),)
+        return (Mix("image", ref, (x.height, x.width), label=False),)
     if isinstance(step, NeighbourhoodTransform):
         return (step.stage("image", ref, x),)
     return ((s.Crop if isinstance(step, CropTransform) else s.Apply)("image", ref),)

@@ -22,8 +22,8 @@ import yaml
 from lowered_steps import lower
 from PIL import Image, ImageEnhance, ImageOps
 
-from pipegen.ops.base import Transform
 from pipegen.ops.registry import transforms
+from pipegen.ops.transform import Transform
 from pipegen.types import BYTE_RANGE, FeatureType
 
 Array = np.ndarray[Any, Any]

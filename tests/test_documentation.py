@@ -21,8 +21,7 @@ from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.text import render_text
 from pipegen.migrate.findings import RULES
-from pipegen.ops.base import Model
-from pipegen.ops.model import field_docs
+from pipegen.ops.model import Model, field_docs
 from pipegen.phases.compilation import inspect
 from pipegen.spec.models import PipelineSpec
 

@@ -25,7 +25,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.acting import runs_on
-from pipegen.ops.base import Family, Transform
+from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
@@ -35,11 +35,11 @@ from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.records.archives.archive import LISTS
-from pipegen.ops.traits import ANY_IMAGE
+from pipegen.ops.traits import ANY_IMAGE, Family
+from pipegen.ops.transform import Transform
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import resolve_share
 from pipegen.physical.extent import Position
-from pipegen.plan import stages as s
 from pipegen.plan.check import build_split, possible_types
 from pipegen.plan.fitting_plans import unlabelled_plan
 from pipegen.plan.lanes import first_view
@@ -371,7 +371,7 @@ def _files(paths: list[str]) -> _Stored:
 
 def _decoded(plan: Plan) -> FeatureType:
     """The type of an image as the plan decodes it."""
-    stage = next(st for st in plan.stages() if isinstance(st, s.Decodes))
+    stage = next(st for st in plan.stages() if isinstance(st, Decodes))
     read = next(node for node in plan.nodes if isinstance(node, Read))
     return stage.decode.step.infer(read.out[stage.feature])
 

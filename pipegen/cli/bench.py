@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, progress, say
+from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun
 from pipegen.spec.units import format_bytes
-from pipegen.terminal import aligned
+from pipegen.terminal import aligned, progress, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,22 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pipegen.cache.folder import Held
-from pipegen.cli.common import (
-    SUFFIX,
-    OptionalValues,
-    Sets,
-    help_text,
-    is_terminal,
-    json_text,
-    load_spec,
-    progress,
-    say,
-    spec_files,
-    with_allowances,
-)
+from pipegen.cli.common import SUFFIX, OptionalValues, Sets, help_text, load_spec, spec_files, with_allowances
 from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.spec.units import format_bytes
-from pipegen.terminal import aligned
+from pipegen.terminal import aligned, is_terminal, json_text, progress, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

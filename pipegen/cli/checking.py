@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pipegen.cli.common import note, progress, start_tensorflow
+from pipegen.cli.common import start_tensorflow
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.data.check import WITHOUT_DATA
 from pipegen.data.content import compared_checksums, damaged_files
@@ -23,6 +23,7 @@ from pipegen.phases.functions import with_functions
 from pipegen.phases.memory import memory_findings
 from pipegen.spec.extends import through_chain
 from pipegen.spec.stages import of_stage
+from pipegen.terminal import note, progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

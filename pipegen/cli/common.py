@@ -15,12 +15,7 @@ from typer.core import TyperCommand
 from pipegen.cli.failures import CannotRun, code_of, print_findings, refused
 from pipegen.files import is_irregular, write_whole
 from pipegen.spec.allowed import Allowed, granting
-from pipegen.terminal import bold as bold
-from pipegen.terminal import is_terminal as is_terminal
-from pipegen.terminal import json_text as json_text
-from pipegen.terminal import note as note
-from pipegen.terminal import progress as progress
-from pipegen.terminal import say as say
+from pipegen.terminal import progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

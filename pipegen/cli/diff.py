@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, bold, json_text, note, parse_sets, read_stdin, say
+from pipegen.cli.common import Sets, parse_sets, read_stdin
+from pipegen.terminal import bold, json_text, note, say
 
 _DIFFERENT = 1
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, bold, is_terminal, json_text, load_spec, progress, say
+from pipegen.cli.common import Sets, load_spec
 from pipegen.cli.failures import FOUND, OK, CannotRun
+from pipegen.terminal import bold, is_terminal, json_text, progress, say
 
 if TYPE_CHECKING:
     from pipegen.observe.examination import Line

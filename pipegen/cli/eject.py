@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, progress, say
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun, print_findings
+from pipegen.terminal import progress, say
 
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline

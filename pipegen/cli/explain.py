@@ -6,21 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import (
-    AllowCode,
-    Sets,
-    SpecFile,
-    StageNumber,
-    allowed_code,
-    choose_split,
-    json_text,
-    load_spec,
-    note,
-    open_pipeline,
-    say,
-    write_text,
-)
+from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, write_text
 from pipegen.cli.failures import print_findings
+from pipegen.terminal import json_text, note, say
 
 if TYPE_CHECKING:
     from pipegen.phases.specs import Spec

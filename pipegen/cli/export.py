@@ -7,21 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import (
-    AllowCode,
-    Quality,
-    Sets,
-    SpecFile,
-    StageNumber,
-    allowed_code,
-    choose_split,
-    load_spec,
-    open_pipeline,
-    progress,
-    say,
-)
+from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.terminal import progress, say
 
 if TYPE_CHECKING:
     from pipegen.views.export import Exported

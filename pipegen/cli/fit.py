@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, progress, say, start_tensorflow
-from pipegen.terminal import aligned
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, start_tensorflow
+from pipegen.terminal import aligned, progress, say
 
 if TYPE_CHECKING:
     from pipegen.phases.specs import Learned, Spec

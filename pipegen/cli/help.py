@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import bold, say
 from pipegen.cli.failures import CannotRun
-from pipegen.terminal import aligned
+from pipegen.terminal import aligned, bold, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

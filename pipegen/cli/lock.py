@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import Sets, json_text, note, parse_sets, progress, say
+from pipegen.cli.common import Sets, parse_sets
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
+from pipegen.terminal import json_text, note, progress, say
 
 if TYPE_CHECKING:
     from pipegen.api.lock import Compared, Locked

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import bold, note, say
 from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.files import write_whole
+from pipegen.terminal import bold, note, say
 
 if TYPE_CHECKING:
     from pipegen.migrate.migration import Migration

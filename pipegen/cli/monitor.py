@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer.core import TyperCommand
 
-from pipegen.cli.common import as_app, is_terminal, json_text, note, say
+from pipegen.cli.common import as_app
 from pipegen.cli.failures import CannotRun, keep_silent, refused
-from pipegen.terminal import aligned, note_between
+from pipegen.terminal import aligned, is_terminal, json_text, note, note_between, say
 
 if TYPE_CHECKING:
     from pipegen.observe.records import Summary

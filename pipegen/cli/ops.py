@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import say
 from pipegen.cli.failures import CannotRun
+from pipegen.terminal import say
 
 
 def _complete(incomplete: str) -> list[tuple[str, str]]:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, allowed_code, load_spec, progress, say, start_tensorflow
+from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, allowed_code, load_spec, start_tensorflow
 from pipegen.cli.failures import CannotRun
 from pipegen.preparing.options import OF_RECORDS, not_here
+from pipegen.terminal import progress, say
 
 if TYPE_CHECKING:
     from pipegen.preparing.options import Prepared

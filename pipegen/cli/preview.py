@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, progress, say
+from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.files import whole_file
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.terminal import progress, say
 
 
 def preview(

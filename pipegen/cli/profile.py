@@ -7,21 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import (
-    AllowCode,
-    Sets,
-    SpecFile,
-    allowed_code,
-    choose_split,
-    json_text,
-    load_spec,
-    note,
-    open_pipeline,
-    progress,
-    say,
-    write_text,
-)
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, write_text
 from pipegen.cli.failures import CannotRun, refused
+from pipegen.terminal import json_text, note, progress, say
 
 if TYPE_CHECKING:
     from pipegen.observe.profile import Profile

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import Sets, SpecFile, load_spec, note, say
+from pipegen.cli.common import Sets, SpecFile, load_spec
 from pipegen.cli.failures import CannotRun, code_of, print_findings, refused
+from pipegen.terminal import note, say
 
 if TYPE_CHECKING:
     from pipegen.api.tasks import DataReport

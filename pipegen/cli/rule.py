@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import bold, say
 from pipegen.cli.failures import CannotRun
+from pipegen.terminal import bold, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

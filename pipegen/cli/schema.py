@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import note, say, write_text
+from pipegen.cli.common import write_text
 from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.terminal import note, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

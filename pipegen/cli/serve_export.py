@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, open_pipeline, say
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun
-from pipegen.terminal import aligned
+from pipegen.terminal import aligned, say
 
 if TYPE_CHECKING:
     from pipegen.views.serving import ServedModel

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipegen.cli.common import OptionalValues, help_text, say, start_tensorflow
+from pipegen.cli.common import OptionalValues, help_text, start_tensorflow
 from pipegen.cli.failures import CannotRun
+from pipegen.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable

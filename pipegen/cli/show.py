@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from pydantic import ValidationError
 
-from pipegen.cli.common import Sets, SpecFile, StageNumber, json_text, load_spec, say
+from pipegen.cli.common import Sets, SpecFile, StageNumber, load_spec
 from pipegen.cli.reference.ops import argument_names
 from pipegen.spec.compose import double_quoted, flow_scalar, needs_quotes, quoted
 from pipegen.spec.params import NAME
 from pipegen.spec.source_map import ABSENT, format_path, lookup
-from pipegen.terminal import masked_value, one_line
+from pipegen.terminal import json_text, masked_value, one_line, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.testing.base import DataTest
+    from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, SpecFile, allowed_code, examine, note, progress, say, start_tensorflow, write_text
+from pipegen.cli.common import STDIN, AllowCode, Sets, SpecFile, allowed_code, examine, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun, code_of, print_findings
 from pipegen.errors import SpecError
+from pipegen.terminal import note, progress, say
 
 if TYPE_CHECKING:
     from pipegen.data.testing import Chosen

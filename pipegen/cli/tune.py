@@ -7,21 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import (
-    AllowCode,
-    Sets,
-    SpecFile,
-    allowed_code,
-    choose_split,
-    examine,
-    json_text,
-    load_spec,
-    note,
-    say,
-    start_tensorflow,
-    write_text,
-)
+from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, examine, load_spec, start_tensorflow, write_text
 from pipegen.cli.failures import CannotRun, refused
+from pipegen.terminal import json_text, note, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, note, write_text
+from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, write_text
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
 from pipegen.diagnostics.diagnostic import Applicability
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.terminal import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

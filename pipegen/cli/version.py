@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pipegen.cli.common import say
-from pipegen.terminal import aligned
+from pipegen.terminal import aligned, say
 
 _LIBRARIES = (
     ("TensorFlow", ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")),

@@ -10,8 +10,7 @@ from pipegen.data.check import check_splits
 from pipegen.data.exclude import excluded_keys
 from pipegen.data.in_stage import in_stage
 from pipegen.data.mix import collect_mixed
-from pipegen.data.one_source import Collected as Collected
-from pipegen.data.one_source import chosen, collect_part, collected, findings_of, list_part
+from pipegen.data.one_source import Collected, chosen, collect_part, collected, findings_of, list_part
 from pipegen.data.ownership import claim_places, path_only
 from pipegen.data.sides import judge_buckets, with_sides
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity

@@ -26,8 +26,8 @@ from pipegen.terminal import log
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pipegen.ops.sampling import Splits
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.spec.models import Splits
 
 
 Array = np.ndarray[Any, Any]

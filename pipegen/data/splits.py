@@ -15,17 +15,17 @@ import numpy as np
 
 from pipegen.data.fingerprint import split_hashes
 from pipegen.errors import Attempts, InternalError, OpError
+from pipegen.ops.sampling import ColumnMethod, PathGroup
 from pipegen.ops.sources.listing.strings import as_places, decode
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.patterns import compile_pattern
-from pipegen.spec.models import ColumnMethod, PathGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pipegen.ops.sampling import Folds, Splits
     from pipegen.ops.sources.listing.base import Cells, Listing
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.spec.models import Folds, Splits
 
 
 SLACK = Fraction(1, 10**6)

@@ -16,8 +16,9 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity, write
 from pipegen.errors import OpError
 from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.sampling import ColumnMethod
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.spec.models import ColumnMethod, Epoch, ShardIndex
+from pipegen.spec.models import Epoch, ShardIndex
 from pipegen.spec.source_map import format_path
 from pipegen.spec.variants import bucketed
 

@@ -19,7 +19,7 @@ from pipegen.spec.bases.packages import package_file, search_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
     from pipegen.spec.bases.packages import PackageFile
     from pipegen.spec.models import PipelineSpec
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from pipegen.api.pipeline import Pipeline
     from pipegen.observe.measured import Recording
+    from pipegen.ops.stage import Stage
     from pipegen.physical.nodes import Physical
     from pipegen.plan.cost import Circumstances, NodeCost
     from pipegen.plan.nodes import Node, Plan
-    from pipegen.plan.stages import Stage
 
 
 _OWN = {Index: (INDEX, "order and random numbers"), Read: (READ, "reading"), Cache: (CACHE, "the cache"), Batch: (BATCH, "batches")}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.observe.parts import blocked_share, is_blocked, measured_parts, remedies, run_sizes
 from pipegen.page import bar, element, page, table
-from pipegen.physical.forms import forms_of
+from pipegen.physical.nodes import forms_of
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances
 from pipegen.terminal import aligned
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pipegen.ops.base import Transform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.transform import When
+from pipegen.ops.transform import Transform, When
 from pipegen.types import ElementType
 
 

@@ -11,24 +11,13 @@ from typing import TYPE_CHECKING, ClassVar
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.arithmetic import Arithmetic as Arithmetic
-from pipegen.ops.arguments.geometry import ConstantFill as ConstantFill
-from pipegen.ops.arguments.geometry import Fill as Fill
-from pipegen.ops.arguments.geometry import Interpolation as Interpolation
-from pipegen.ops.arguments.geometry import Reach, filled, interpolated
-from pipegen.ops.arguments.magnitudes import Number as Number
+from pipegen.ops.arguments.arithmetic import Arithmetic
+from pipegen.ops.arguments.geometry import ConstantFill, Fill, Interpolation, Reach, filled, interpolated
 from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.windows import cut
-from pipegen.ops.model import Model as Model
-from pipegen.ops.traits import ANY_IMAGE as ANY_IMAGE
-from pipegen.ops.traits import IMAGE_224 as IMAGE_224
-from pipegen.ops.traits import Example as Example
-from pipegen.ops.traits import Family as Family
-from pipegen.ops.traits import Traits as Traits
-from pipegen.ops.transform import Part as Part
-from pipegen.ops.transform import SplitName as SplitName
-from pipegen.ops.transform import Transform as Transform
+from pipegen.ops.traits import Family, Traits
+from pipegen.ops.transform import Transform
 from pipegen.types import BYTE_RANGE, times
 
 if TYPE_CHECKING:

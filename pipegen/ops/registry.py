@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from pipegen.errors import InternalError
-from pipegen.ops.base import Transform
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.testing.base import DataTest
+from pipegen.ops.transform import Transform
 
 _T = TypeVar("_T", Transform, Source, DataTest)
 _DECODER = "decode"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.magnitudes import most
-from pipegen.ops.base import Transform
 from pipegen.ops.families.policies import Policy
+from pipegen.ops.transform import Transform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from pipegen.errors import InternalError
+from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Batch, Element, Kernel, Node, Plan, Read, for_buckets
-from pipegen.plan.stages import Stage
 from pipegen.plan.verify import same_output, verify
 from pipegen.spec.models import Runtime
 from pipegen.types import ElementType

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.crops import CanvasCrop
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import Stage
 from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Plan, Read
@@ -76,12 +77,12 @@ def _entering(read: Read, turned: dict[str, CanvasCrop]) -> Read:
     return replace(read, out=read.out.replace(**types))
 
 
-def _absorbs(before: s.Stage, stage: s.Stage) -> bool:
+def _absorbs(before: Stage, stage: Stage) -> bool:
     """Returns whether a stage only mirrors what the crop right before it gives."""
     return isinstance(before, CanvasCrop) and before.feature == stage.feature and isinstance(stage, s.Warp) and stage.mirrors
 
 
-def _with_mirrors(crop: CanvasCrop, stage: s.Stage) -> CanvasCrop:
+def _with_mirrors(crop: CanvasCrop, stage: Stage) -> CanvasCrop:
     refs = tuple(ref.of(GeometricTransform) for ref in stage.uses())
     return replace(crop, mirrors=(*crop.mirrors, *refs))
 

@@ -6,7 +6,7 @@ stays before anything that interpolates, whose rounding would change.
 
 from __future__ import annotations
 
-from pipegen.ops.base import ConstantFill
+from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipegen.ops.stage import Stage
 from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
@@ -43,7 +44,7 @@ def drop_identities(plan: Plan, context: PassContext, note: Note) -> Plan:
     return pack(plan, kept)
 
 
-def _said(stage: s.Stage) -> str:
+def _said(stage: Stage) -> str:
     used = stage.uses()
     return f"`{used[-1].id}` changes nothing" if used else f"arithmetic on `{stage.feature}` changes nothing"
 

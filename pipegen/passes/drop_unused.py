@@ -10,7 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipegen.ops.families.crops import ChooseWindow, window_name
+from pipegen.ops.families.decoder import Decode
+from pipegen.ops.families.items import Measure
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import Stage
 from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Node, Plan, Read
@@ -54,7 +57,7 @@ def _part(part: tuple[Read | Element, ...], needed: set[str], unused: tuple[str,
     return tuple(replace(node, out=node.out.without(*unused)) for node in left)
 
 
-def _less(stage: s.Stage, needed: set[str]) -> s.Stage:
+def _less(stage: Stage, needed: set[str]) -> Stage:
     """A stage that makes views of a feature, or takes others along, without those that nothing comes of; any other as it is."""
     riders = getattr(stage, "riders", ())
     if riders:
@@ -85,7 +88,7 @@ def _needed(plan: Plan) -> set[str]:
         needed |= {name for st in stages if st.feature in needed for name in st.needs()}
     used = {window_name(ref) for st in stages if st.feature in needed for ref in st.uses()}
     needed |= {part for st in stages if isinstance(st, ChooseWindow) and window_name(st.ref) in used for part in st.touches()}
-    needed |= {st.like[0] for st in stages if isinstance(st, (s.Decode, s.Measure)) and st.feature in needed and st.like}
+    needed |= {st.like[0] for st in stages if isinstance(st, (Decode, Measure)) and st.feature in needed and st.like}
     return needed | {st.feature for st in stages if isinstance(st, s.Fork) and needed & {*st.names}}
 
 

@@ -6,8 +6,8 @@ table that needs the histogram of an image between two steps gets it pushed thro
 
 from __future__ import annotations
 
+from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, joined
-from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 
 
@@ -15,16 +15,16 @@ def fold_tables(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Merge adjacent tables on the same feature."""
     folded = joined(plan, _folded)
     for stage in folded.stages():
-        if isinstance(stage, s.LookupTable) and len(stage.refs) > 1:
+        if isinstance(stage, LookupTable) and len(stage.refs) > 1:
             note(f"{len(stage.refs)} tables on `{stage.feature}` became one look-up")
     return folded
 
 
 def _folded(first: Placed, second: Placed) -> Placed | None:
     a, b = first.stage, second.stage
-    if not (isinstance(a, s.LookupTable) and isinstance(b, s.LookupTable) and a.feature == b.feature):
+    if not (isinstance(a, LookupTable) and isinstance(b, LookupTable) and a.feature == b.feature):
         return None
-    return Placed(s.LookupTable(a.feature, a.refs + b.refs, a.reads_histogram or b.reads_histogram), first.before, second.after)
+    return Placed(LookupTable(a.feature, a.refs + b.refs, a.reads_histogram or b.reads_histogram), first.before, second.after)
 
 
 FOLD_TABLES = Pass("fold_tables", "E0", "one look-up for a run of tables", in_parts(fold_tables))

@@ -15,9 +15,9 @@ of the sum of the parts, against 1.19 in one kernel), and colour behind a mirror
 
 from __future__ import annotations
 
+from pipegen.ops.stage import Stage
 from pipegen.passes.base import Note, Pass, PassContext
 from pipegen.plan.nodes import Element, Kernel, Node, Plan
-from pipegen.plan.stages import Stage
 
 
 def form_kernels(plan: Plan, context: PassContext, note: Note) -> Plan:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipegen.ops.families.decoder import Decode, DecodeWindow
+from pipegen.ops.stage import StepRef
 from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
@@ -19,20 +21,20 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
     kept: list[Node | Placed] = []
     for item in unpack(plan):
         previous = kept[-1] if kept else None
-        if isinstance(item, Placed) and isinstance(item.stage, s.DecodeWindow) and item.stage.whole and _can(item, item.stage.decode):
+        if isinstance(item, Placed) and isinstance(item.stage, DecodeWindow) and item.stage.whole and _can(item, item.stage.decode):
             note(f"`{item.stage.crop.id}` decodes its window alone")
             kept.append(Placed(replace(item.stage, whole=False), item.before, item.after))
         elif (
             isinstance(item, Placed)
             and isinstance(item.stage, s.Crop)
             and isinstance(previous, Placed)
-            and isinstance(previous.stage, s.Decode)
+            and isinstance(previous.stage, Decode)
             and previous.stage.feature == item.stage.feature
             and previous.stage.like is None
             and _can(previous, previous.stage.ref)
             and _lies_within(item.stage, item.before[item.stage.feature])
         ):
-            fused = s.DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, None)
+            fused = DecodeWindow(item.stage.feature, previous.stage.ref, item.stage.ref, None)
             note(f"`{item.stage.ref.id}` decodes its window alone")
             kept[-1] = Placed(fused, previous.before, item.after)
         else:
@@ -46,7 +48,7 @@ def _lies_within(stage: s.Crop, x: FeatureType) -> bool:
     return not traits.pads and not traits.chosen
 
 
-def _can(decoding: Placed, ref: s.StepRef) -> bool:
+def _can(decoding: Placed, ref: StepRef) -> bool:
     """Returns whether the decoder can decode a window alone."""
     return ref.step.traits(decoding.before[decoding.stage.feature]).decodes_windows
 

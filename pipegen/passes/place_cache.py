@@ -10,6 +10,7 @@ the data itself must not, so that is for the spec to say.
 from __future__ import annotations
 
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import Stage
 from pipegen.passes.base import Note, Pass, PassContext
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, gather_us, plan_cost
@@ -47,7 +48,7 @@ def cache_point(plan: Plan, *, disk: bool) -> int:
     """The number of the first node that a cache has to stand before: the first random one, the one that makes views of an image, or the
     batch; of a cache on a disk also the first whose results are not known to be the same in another process."""
 
-    def stops(stage: s.Stage) -> bool:
+    def stops(stage: Stage) -> bool:
         return s.is_random(stage) or isinstance(stage, s.Fork) or (disk and not s.is_lasting(stage))
 
     return next(i for i, n in enumerate(plan.nodes) if isinstance(n, Batch) or (isinstance(n, Element) and any(map(stops, n.stages))))

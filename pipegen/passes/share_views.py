@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+from pipegen.ops.families.decoder import Decode
+from pipegen.ops.families.items import Measure
 from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, retyped, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Plan
@@ -65,7 +67,7 @@ def _shared(forks: list[s.Fork], items: list[Placed]) -> dict[str, int]:
         found[fork.feature] = count
     for name, chain in chains.items():  # what looks at a file has to find it
         for stage in chain[found[back[name]] :]:
-            if isinstance(stage, (s.Decode, s.Measure)) and stage.like:
+            if isinstance(stage, (Decode, Measure)) and stage.like:
                 found[back.get(stage.like[0], stage.like[0])] = 0
     return found
 

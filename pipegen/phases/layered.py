@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.base import Transform
     from pipegen.ops.families.decoder import DecodeTransform
+    from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
     from pipegen.plan.nodes import Node, Plan
     from pipegen.spec.locate import Locate

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostics
     from pipegen.ops.arguments.learned import Statistics
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
     from pipegen.passes import Compiled
     from pipegen.phases.machine import Tuned
     from pipegen.plan.nodes import Plan

@@ -13,8 +13,8 @@ from pipegen.plan.nodes import Kernel, Plan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pipegen.ops.stage import Stage
     from pipegen.plan.nodes import Node
-    from pipegen.plan.stages import Stage
     from pipegen.types import ElementType
 
 US_PER_BYTE = 1e-4

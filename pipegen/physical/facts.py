@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
 from pipegen.plan import stages as s
@@ -15,8 +16,8 @@ from pipegen.plan.nodes import Element, Kernel, Read
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from pipegen.ops.stage import Stage
     from pipegen.plan.nodes import Plan
-    from pipegen.plan.stages import Stage
 
 
 RARELY = "rare kinds of files"
@@ -91,7 +92,7 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             rarely = "rarely" in called and plan.form.takes != "batch"
             called_for = ((f"`{called['always']}`",) if "always" in called else ()) + ((RARELY,) if rarely else ())
             # A window of fixed size does not fit into every image.
-            asserts = any(isinstance(st, s.Decodes) or (isinstance(st, s.Crop) and not st.ref.step.resizes()) for st in part.stages)
+            asserts = any(isinstance(st, Decodes) or (isinstance(st, s.Crop) and not st.ref.step.resizes()) for st in part.stages)
             return Facts((), called_for, asserts, any(isinstance(stage, s.Branch) and stage.compiled for stage in part.stages))
     return Facts()
 

@@ -12,21 +12,16 @@ from dataclasses import replace
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError, SpecError
-from pipegen.ops.base import (
-    ColourTransform,
-    CropTransform,
-    ElementTransform,
-    Family,
-    GeometricTransform,
-    PointwiseTransform,
-    Transform,
-)
+from pipegen.ops.acting import anchor as anchor_of
+from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop, window_name
-from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.decoder import Decode, DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.stage import StagedTransform
+from pipegen.ops.stage import Stage, StagedTransform, StepRef
+from pipegen.ops.traits import Family
+from pipegen.ops.transform import Transform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.followers import Fills, another_fill, marked
@@ -36,7 +31,6 @@ from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
 from pipegen.plan.recipe import Assembly, Colour, Doubts, Geometric, reading
-from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate
 from pipegen.spec.mismatch import UnknownStep
 from pipegen.spec.models import PipelineSpec, WindowShuffle
@@ -134,7 +128,7 @@ class Builder(Assembly):
         """Returns for each image that a crop cuts the feature by which it chooses its window, if it does."""
         if not isinstance(ref.step, ItemCrop):
             return {}
-        images = dict.fromkeys(followers.anchor(self.type, feature) for feature in features)
+        images = dict.fromkeys(anchor_of(self.type, feature) for feature in features)
         return {image: followers.leader(ref.step, self.type, image, self.lanes.home) for image in images}
 
     def _apart(self, acts: list[Act]) -> None:
@@ -142,8 +136,8 @@ class Builder(Assembly):
         found: dict[str, list[Diagnostic]] = {}
         leading = {name for ref, features in acts for name in self._leaders(ref, features).values() if name is not None}
         for feature in followers.in_order(self.type, leading):
-            anchor = followers.anchor(self.type, feature)
-            together = {name for name, _ in self.type.items() if followers.anchor(self.type, name) == anchor}
+            anchor = anchor_of(self.type, feature)
+            together = {name for name, _ in self.type.items() if anchor_of(self.type, name) == anchor}
             near = [(self.lanes.own(ref, anchor), feature in features) for ref, features in acts if together & set(features)]
             mine = [ref for ref, own in near if own]
             decoding = (ref for ref, features in acts if isinstance(ref.step, DecodeTransform) and anchor in features)
@@ -169,7 +163,7 @@ class Builder(Assembly):
             found[feature] = self.findings[known:]
         # What is wrong with a step on an image and on what is aligned with it is said once.
         self._place()
-        own = {name: followers.anchor(self.type, name) == name for name in found}
+        own = {name: anchor_of(self.type, name) == name for name in found}
         said = {(d.code, d.labels) for name, ds in found.items() if own[name] for d in ds}
         again = {id(d) for name, ds in found.items() if not own[name] for d in ds if (d.code, d.labels) in said}
         self.findings = [d for d in self.findings if id(d) not in again]
@@ -267,7 +261,7 @@ class Builder(Assembly):
         else:
             self._close()
             stage = self._single(ref, feature, x, y, following)
-            if isinstance(stage, s.Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
+            if isinstance(stage, Decode) and stage.needed is not None and following is not None and following.step.traits(y).crops:
                 self._hold(stage, y)
             else:
                 self._emit(stage, feature, y)
@@ -281,7 +275,7 @@ class Builder(Assembly):
             return s.Pointwise(feature, step.arithmetic(x), (ref.of(PointwiseTransform),))
         if traits.decodes:
             needed = self._needed(feature, y, following) if traits.decodes_scaled else None
-            return s.Decode(feature, ref.of(DecodeTransform), needed, self.like.get(feature))
+            return Decode(feature, ref.of(DecodeTransform), needed, self.like.get(feature))
         return s.Crop(feature, ref.of(CropTransform)) if traits.crops else s.Apply(feature, ref.of(ElementTransform))
 
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:

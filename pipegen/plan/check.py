@@ -11,9 +11,9 @@ from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
+from pipegen.ops.acting import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan import followers
 from pipegen.plan.bucketed import build_plan, check_buckets, check_sampling
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
@@ -80,8 +80,8 @@ def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> 
 
 def _left_behind(step: CustomTransform, record: ElementType) -> tuple[str, str] | None:
     """Returns an image that the step acts on, and what is aligned with it."""
-    acted = (step.feature,) if step.feature is not None else followers.acted_on(step, record)
-    pairs = ((followers.anchor(record, name), name) for name, _ in record.items())
+    acted = (step.feature,) if step.feature is not None else acted_on(step, record)
+    pairs = ((anchor(record, name), name) for name, _ in record.items())
     return next(((image, name) for image, name in pairs if image in acted and image != name), None)
 
 

@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import Any
 
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Shuffle
 from pipegen.plan.render import plan_json
-from pipegen.plan.stages import Stage
 from pipegen.spec.units import format_bytes
 from pipegen.types import ElementType, FeatureType, times
 

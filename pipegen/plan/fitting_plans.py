@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError, SpecError
+from pipegen.ops.acting import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan import followers
 from pipegen.plan.bucketed import sound_plan
 from pipegen.plan.lanes import first_view, viewed
 from pipegen.plan.nodes import Plan
@@ -50,9 +50,9 @@ def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
 
 def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementType) -> tuple[str, ...]:
     """Returns the features that a step acts on, without those that the model does not receive and that nothing received is aligned with."""
-    acted = (step.feature,) if step.feature is not None else followers.acted_on(step, record)
+    acted = (step.feature,) if step.feature is not None else acted_on(step, record)
     wanted = {name for name in received(spec.output) if name in record} | {*(viewed(record) if spec.views != 1 else ())}
-    wanted |= {followers.anchor(record, name) for name in wanted}
+    wanted |= {anchor(record, name) for name in wanted}
     return tuple(name for name in acted if name in wanted)
 
 
@@ -72,7 +72,7 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
     if not isinstance(step, FittedTransform):
         raise InternalError(f"`{step.op}` learns nothing")
     measures = step.measuring(feature)
-    before = tuple(s for s in spec.transforms[:index] if feature in ((s.feature,) if s.feature else followers.acted_on(s, record)))
+    before = tuple(s for s in spec.transforms[:index] if feature in ((s.feature,) if s.feature else acted_on(s, record)))
     changes = {
         "transforms": (*before, measures),
         "output": spec.output.model_copy(

@@ -7,16 +7,17 @@ from dataclasses import replace
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
-from pipegen.ops.acting import acted_on as acted_on
-from pipegen.ops.acting import anchor as anchor
-from pipegen.ops.base import ConstantFill, Fill, GeometricTransform, Transform
+from pipegen.ops.acting import acted_on, anchor
+from pipegen.ops.arguments.geometry import ConstantFill, Fill
+from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.ops.stage import Computes, Path, Stage, StepRef
+from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Node
 from pipegen.plan.outputs import meant_feature
-from pipegen.plan.stages import Path, StepRef
 from pipegen.spec.mismatch import UnknownStep
 from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType
 
@@ -123,12 +124,12 @@ def marked(nodes: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(exact.get(place, node) for place, node in enumerate(nodes))
 
 
-def unmarked(nodes: Sequence[Node]) -> list[s.Stage]:
+def unmarked(nodes: Sequence[Node]) -> list[Stage]:
     """Returns the stages, in nodes of one stage each, that do not say that their floats are rounded later."""
     return [stage for _, _, stage in _meant(nodes) if not stage.exact]
 
 
-def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, Element | Kernel, s.Computes]]:
+def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, Element | Kernel, Computes]]:
     """Yields the stages that compute floats which are rounded later, or that round them, with their nodes and the places of those; the
     last one first."""
     rounded: set[str] = set()
@@ -145,7 +146,7 @@ def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, Element | Kernel, s.Com
         if before in FLOATING and after not in FLOATING:
             rounded.add(feature)
         computing = stage.stage if isinstance(stage, s.Branch) else stage
-        if feature in rounded and isinstance(computing, s.Computes):
+        if feature in rounded and isinstance(computing, Computes):
             yield place, node, computing
         if before not in FLOATING:
             rounded.discard(feature)

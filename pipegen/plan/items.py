@@ -11,14 +11,29 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.acting import anchor
-from pipegen.ops.base import CropTransform, Family, Fill, GeometricTransform
+from pipegen.ops.arguments.geometry import Fill
+from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.families.items import (
+    Bend,
+    BendEach,
+    Enter,
+    EnterEach,
+    Limit,
+    Measure,
+    Move,
+    MoveEach,
+    NumberItems,
+    PasteItems,
+    Renumber,
+    Shorten,
+)
 from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of, kinds
-from pipegen.plan import stages as s
+from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.traits import Family
 from pipegen.plan.nodes import Kernel
-from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate
 from pipegen.types import ElementType, FeatureType, valid_name
 
@@ -62,7 +77,7 @@ class Items:
         """Returns the stage that moves the items; where a size is not known, one that works on each example by itself."""
         known = self.alike or None not in (*self.canvas, *self.size)
         x, riders = self.type_[self.feature], self.type_.riders(self.feature)
-        made = (s.Bend if known else s.BendEach) if self.displaced else (s.Move if known else s.MoveEach)
+        made = (Bend if known else BendEach) if self.displaced else (Move if known else MoveEach)
         return made(self.feature, self.kind, tuple(self.refs), self.canvas, self.size, x.details, riders, x.beside, self.projective)
 
 
@@ -83,14 +98,14 @@ class Images:
         items = type_[feature]
         image = type_[anchor(type_, feature)]
         if like is not None and image.encoded:
-            yield s.Measure(feature, like), items
+            yield Measure(feature, like), items
             image = like[1].step.infer(image)
         elif None in (image.height, image.width) and not image.uniform and not image.encoded:
-            yield s.Measure(feature, (anchor(type_, feature), None)), items
+            yield Measure(feature, (anchor(type_, feature), None)), items
         self._types[feature] = image = image.with_(dtype="float32", interval=None)
         if kind_of(items).enters(items):
             canvas = image.height, image.width
-            made = s.EnterEach if None in canvas and not image.uniform else s.Enter
+            made = EnterEach if None in canvas and not image.uniform else Enter
             yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside), kind_of(items).entered(items)
 
     def canvas(self, feature: str) -> tuple[int | None, int | None]:
@@ -143,12 +158,12 @@ def nothing_chooses(ref: StepRef, feature: str) -> OpError:
     return OpError("PG590", message, help=f"give the {' or '.join(sorted(named))} as a feature of the source, or use `{other}`")
 
 
-def limits(type_: ElementType) -> Iterator[s.Limit]:
+def limits(type_: ElementType) -> Iterator[Limit]:
     """Yields what gives each feature that says so its number of places."""
     for name, t in type_.items():
         most = kind_of(t).limit(t)
         if most is not None and most != t.shape[0]:
-            yield s.Limit(name, t.kind, t.shape[0], most, type_.riders(name))
+            yield Limit(name, t.kind, t.shape[0], most, type_.riders(name))
 
 
 def resized(stage: Stage, type_: ElementType, room: int | None) -> dict[str, FeatureType]:
@@ -173,7 +188,7 @@ def shortened(edge: ElementType) -> Iterator[Kernel]:
     """Yields what cuts the batches of each feature that has `buckets`."""
     for name, t in edge.items():
         if kind_of(t).ragged and t.buckets and t.beside is None:
-            stage = s.Shorten(name, t.buckets, edge.riders(name))
+            stage = Shorten(name, t.buckets, edge.riders(name))
             edge = edge.replace(**{part: edge[part].with_(shape=(None, *edge[part].shape[1:])) for part in stage.touches()})
             yield Kernel(edge, (stage,))
 
@@ -198,7 +213,7 @@ def renumbered(type_: ElementType, home: str | None = None, sources: int = 1) ->
     for name, t in type_.items():
         number = number_of(type_, t.instances) if t.instances is not None else None
         if number is not None and t.instances is not None and home in (None, t.instances):
-            yield s.Renumber(name, t.instances, number, t.ignore, sources), {name: t.with_(dtype="uint8")}
+            yield Renumber(name, t.instances, number, t.ignore, sources), {name: t.with_(dtype="uint8")}
 
 
 def joined(type_: ElementType, home: str, sources: int) -> Emitted:
@@ -209,10 +224,10 @@ def joined(type_: ElementType, home: str, sources: int) -> Emitted:
         return
     room = type_[home].shape[0]
     if room is not None and room > MOST_INSTANCES:
-        limit = s.Limit(home, type_[home].kind, room, MOST_INSTANCES, type_.riders(home))
+        limit = Limit(home, type_[home].kind, room, MOST_INSTANCES, type_.riders(home))
         yield limit, resized(limit, type_, MOST_INSTANCES)
     yield from renumbered(type_, home, sources)
-    yield s.NumberItems(home, number), {}
+    yield NumberItems(home, number), {}
 
 
 def about_items(type_: ElementType, home: str) -> dict[str, Any]:
@@ -251,10 +266,10 @@ def pasted_by(
 
 def pasted(
     ref: StepRef[PastingTransform], type_: ElementType, mask: str, canvas: tuple[int | None, int | None]
-) -> tuple[s.PasteItems, tuple[Stage, ...]]:
+) -> tuple[PasteItems, tuple[Stage, ...]]:
     """Returns what joins the items that a mask of instances pastes, and what comes before anything is pasted: its numbers become places, so
     that pixels of items that were dropped are none's."""
     home, number = type_[mask].instances, number_of(type_, type_[mask].instances or "")
     assert home is not None and number is not None  # noqa: S101, PT018 - a mask of instances has both
-    items = s.PasteItems(home, ref=ref, canvas=canvas, mask=mask, ignore=type_[mask].ignore, **about_items(type_, home))
-    return items, (*(stage for stage, _ in renumbered(type_, home)), s.NumberItems(home, number))
+    items = PasteItems(home, ref=ref, canvas=canvas, mask=mask, ignore=type_[mask].ignore, **about_items(type_, home))
+    return items, (*(stage for stage, _ in renumbered(type_, home)), NumberItems(home, number))

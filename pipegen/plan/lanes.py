@@ -13,17 +13,18 @@ from itertools import takewhile, zip_longest
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.suggest import closest
-from pipegen.ops.base import Transform
+from pipegen.ops.acting import anchor as anchor_of
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import StepRef
+from pipegen.ops.transform import Transform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.outputs import names
 from pipegen.plan.recipe import Recipe, recipe
-from pipegen.plan.stages import StepRef
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
@@ -161,7 +162,7 @@ def viewed(type_: ElementType) -> dict[str, str]:
     """The features of a record that may have views, images and what is aligned with them, each with its image."""
 
     def root(name: str) -> str:
-        above = followers.anchor(type_, name)
+        above = anchor_of(type_, name)
         return name if above == name else root(above)
 
     images = {name: root(name) for name, _ in type_.items()}

@@ -9,23 +9,22 @@ from pipegen.data.shares import rows_of
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
-from pipegen.ops.acting import runs_on
+from pipegen.ops.acting import anchor, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import GROUP, MixingTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import Family
-from pipegen.plan import followers
 from pipegen.plan.bucketed import measuring_features, sampled_features
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.recipe import recipe, step_path
-from pipegen.plan.stages import StepRef
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
 
 
 _LEAST = 8
@@ -159,7 +158,7 @@ def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator
     record, wanted = record.padded(), received(settled(spec))
     if any(name not in record for name in wanted):
         return  # which feature was meant there is not known
-    used = {*wanted, *(followers.anchor(record, name) for name in wanted), spec.source.class_feature()}
+    used = {*wanted, *(anchor(record, name) for name in wanted), spec.source.class_feature()}
     used.update((*sampled_features(spec), *measuring_features(spec)))
     used |= {name for test in spec.tests for name in test.features()}
     for name, path in spec.source.described().items():

@@ -15,13 +15,15 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
+from pipegen.ops.families.items import Move
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan import stages as s
 from pipegen.plan.build import Builder
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import received, settled
-from pipegen.plan.stages import StepRef, with_refs
+from pipegen.plan.stages import with_refs
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.variants import joined, of_bucket, part_path, relocate_part, relocated_part
@@ -258,11 +260,11 @@ def _closed(heads: Mapping[str, tuple[Node, ...]], tail: list[Node]) -> bool:
         }
         if waiting:
             return False
-    moves = [stage for node in tail if isinstance(node, (Element, Kernel)) for stage in node.stages if isinstance(stage, s.Move)]
+    moves = [stage for node in tail if isinstance(node, (Element, Kernel)) for stage in node.stages if isinstance(stage, Move)]
     return not any(heads.values()) or all(None not in stage.canvas for stage in moves)
 
 
-def _later(stages: list[s.Stage], end: int) -> bool:
+def _later(stages: list[Stage], end: int) -> bool:
     """Returns whether another segment of a feature is opened behind the end of one."""
     return any(isinstance(stage, s.Composes) and stage.feature == stages[end].feature for stage in stages[end + 1 :])
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.acting import anchor
-from pipegen.ops.base import Family
-from pipegen.ops.families.items import PastingTransform
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.items import MixInstances, MixItems, Paste, PasteInstances, PastePoints, PastingTransform
+from pipegen.ops.families.mixing import Mix, MixingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.plan import stages as s
+from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.traits import Family
 from pipegen.plan.items import about_items, pasted, pasted_by
 from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
-from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType, FeatureType
@@ -41,7 +40,7 @@ class MixPlan:
 
     encodings: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
-    items: list[s.MixItems] = field(default_factory=list)
+    items: list[MixItems] = field(default_factory=list)
     before: list[Stage] = field(default_factory=list)
     last: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     errors: list[OpError] = field(default_factory=list)
@@ -92,7 +91,7 @@ def plan_mixing(
             joined = kind_of(home).joins(home) if joining is None else of in joining
             _follower(plan, spec, ref, name, type_, canvas, deciding, joined=joined)
     if joining is None:
-        plan.items += [s.MixItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in _joined(type_)]
+        plan.items += [MixItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in _joined(type_)]
     else:
         _pasting(plan, ref, type_, canvas, by, {name: masks.get(anchor(type_, name)) for name in points})
     if plan.errors:
@@ -123,7 +122,7 @@ def _pasting(
         if hiding is not None:
             ignore, joins = type_[hiding].ignore, kind_of(type_[name]).joins(type_[name])
             about = about_items(type_, name)
-            plan.items.append(s.PastePoints(name, ref=ref, canvas=canvas, mask=hiding, ignore=ignore, joins=joins, **about))
+            plan.items.append(PastePoints(name, ref=ref, canvas=canvas, mask=hiding, ignore=ignore, joins=joins, **about))
 
 
 def _by_instances(
@@ -176,8 +175,8 @@ def _masks(
 def _stage(ref: StepRef[MixingTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
     """The stage of a step on a feature that it acts on itself."""
     if feature not in masks:
-        return s.Mix(feature, ref, _canvas(y), label=False) if y.instances is None else s.MixInstances(feature, ref, _canvas(y), y.ignore)
-    paste = s.Paste if y.instances is None else s.PasteInstances
+        return Mix(feature, ref, _canvas(y), label=False) if y.instances is None else MixInstances(feature, ref, _canvas(y), y.ignore)
+    paste = Paste if y.instances is None else PasteInstances
     return paste(feature, ref.of(PastingTransform), masks[feature], type_[masks[feature]].ignore, label=False)
 
 
@@ -215,9 +214,9 @@ def _follower(
         stage, y = encode(name, encoding, x)
         plan.encodings.append((name, stage, y))
     if mask is None:
-        plan.stages.append((name, s.Mix(name, ref, canvas, label=True), y))
+        plan.stages.append((name, Mix(name, ref, canvas, label=True), y))
     else:
-        plan.stages.append((name, s.Paste(name, ref.of(PastingTransform), mask, type_[mask].ignore, label=True), y))
+        plan.stages.append((name, Paste(name, ref.of(PastingTransform), mask, type_[mask].ignore, label=True), y))
 
 
 def _canvas(x: FeatureType) -> tuple[int | None, int | None]:

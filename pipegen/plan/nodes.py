@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Union
 
 from pipegen.errors import InternalError
-from pipegen.plan.stages import Stage, StepRef
+from pipegen.ops.stage import Stage, StepRef
 from pipegen.spec.models import Output, Remainder
 from pipegen.types import ElementType
 

@@ -9,12 +9,13 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.acting import runs_on
-from pipegen.ops.base import Arithmetic
+from pipegen.ops.arguments.arithmetic import Arithmetic
+from pipegen.ops.families.items import Express
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 from pipegen.plan.recipe import step_path
-from pipegen.plan.stages import Stage
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec
 from pipegen.spec.source_map import KeyPath
@@ -135,7 +136,7 @@ def _items(plan: OutputPlan, name: str, type_: ElementType) -> None:
     if not kind.formats or plan.output.boxes == kind.formats[0] or image is None or image.height is None or image.width is None:
         return
     y = x.with_(form=plan.output.boxes)
-    plan.stages.append((name, s.Express(name, x.kind, y.form, (image.height, image.width)), y))
+    plan.stages.append((name, Express(name, x.kind, y.form, (image.height, image.width)), y))
 
 
 def _channels_first(plan: OutputPlan, name: str, x: FeatureType) -> None:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.acting import runs_on
-from pipegen.ops.base import CropTransform, Fill, GeometricTransform, Transform
+from pipegen.ops.arguments.geometry import Fill
+from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.families.crops import PaddedWindow
+from pipegen.ops.families.decoder import Decode, DecodeWindow
+from pipegen.ops.stage import Choice, Path, Stage, StepRef
+from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Kernel
-from pipegen.plan.stages import Choice, Path, Stage, StepRef
 from pipegen.spec.mismatch import UnknownStep, keeps_shape
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.steps import ids_of, inner_ids
@@ -165,7 +168,7 @@ class Assembly:
         self.nodes: list[Node] = []
         self.waiting: list[tuple[Stage, dict[str, FeatureType]]] = []
         """Stages that are not in nodes yet, and what leaves each of their features."""
-        self.held: dict[str, s.Decode] = {}
+        self.held: dict[str, Decode] = {}
         """For a feature, the decode at a scale that the window of its next step decides."""
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
@@ -173,7 +176,7 @@ class Assembly:
         self.type = self.type.replace(**{feature: y})
         held = self.held.pop(feature, None)
         if held is not None and isinstance(stage, s.Crop):
-            stage = s.DecodeWindow(feature, held.ref, stage.ref, held.needed, whole=True)
+            stage = DecodeWindow(feature, held.ref, stage.ref, held.needed, whole=True)
         elif held is not None:
             raise InternalError(f"`{held.ref.id}` waited for a crop and met {type(stage).__name__}")
         self.waiting.append((stage, {feature: y}))
@@ -183,7 +186,7 @@ class Assembly:
         self.type = self.type.replace(**types)
         self.waiting.append((stage, types))
 
-    def _hold(self, stage: s.Decode, y: FeatureType) -> None:
+    def _hold(self, stage: Decode, y: FeatureType) -> None:
         """Keep a decode until the crop that comes next."""
         self.held[stage.feature] = stage
         self.type = self.type.replace(**{stage.feature: y})

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipegen.ops.arguments.geometry import BUCKET
-from pipegen.ops.stage import step_kwargs
+from pipegen.ops.stage import Stage, StepRef, step_kwargs
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Node, Plan, Prefetch, Read, Shard, Shuffle
-from pipegen.plan.stages import Stage, StepRef
 from pipegen.spec.units import format_bytes
 from pipegen.types import times
 

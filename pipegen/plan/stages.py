@@ -12,47 +12,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic
 
-from pipegen.ops.base import (
-    Arithmetic,
-    ColourTransform,
-    CropTransform,
-    ElementTransform,
-    Fill,
-    GeometricTransform,
-    PointwiseTransform,
-)
+from pipegen.ops.arguments.arithmetic import Arithmetic
+from pipegen.ops.arguments.geometry import Fill
+from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.families.decoder import CROP_NS
-from pipegen.ops.families.decoder import Decode as Decode
-from pipegen.ops.families.decoder import Decodes as Decodes
-from pipegen.ops.families.decoder import DecodeWindow as DecodeWindow
-from pipegen.ops.families.items import Bend as Bend
-from pipegen.ops.families.items import BendEach as BendEach
-from pipegen.ops.families.items import Enter as Enter
-from pipegen.ops.families.items import EnterEach as EnterEach
-from pipegen.ops.families.items import Express as Express
-from pipegen.ops.families.items import Limit as Limit
-from pipegen.ops.families.items import Measure as Measure
-from pipegen.ops.families.items import MixInstances as MixInstances
-from pipegen.ops.families.items import MixItems as MixItems
-from pipegen.ops.families.items import Move as Move
-from pipegen.ops.families.items import MoveEach as MoveEach
-from pipegen.ops.families.items import NumberItems as NumberItems
-from pipegen.ops.families.items import Paste as Paste
-from pipegen.ops.families.items import PasteInstances as PasteInstances
-from pipegen.ops.families.items import PasteItems as PasteItems
-from pipegen.ops.families.items import PastePoints as PastePoints
-from pipegen.ops.families.items import Renumber as Renumber
-from pipegen.ops.families.items import Shorten as Shorten
-from pipegen.ops.families.lookup_tables import LookupTable as LookupTable
-from pipegen.ops.families.mixing import Mix as Mix
-from pipegen.ops.families.neighbourhood import Neighbourhood as Neighbourhood
-from pipegen.ops.stage import RESIZING_NS, WAITING, Computes, F, Path, Stage, fitted_use, only_identities, use, uses, value, weight_ns
-from pipegen.ops.stage import Choice as Choice
-from pipegen.ops.stage import StepRef as StepRef
+from pipegen.ops.families.neighbourhood import Neighbourhood
+from pipegen.ops.stage import (
+    RESIZING_NS,
+    WAITING,
+    Computes,
+    F,
+    Stage,
+    StepRef,
+    fitted_use,
+    only_identities,
+    use,
+    uses,
+    value,
+    weight_ns,
+)
 from pipegen.spec.models import Encoding
 from pipegen.types import ElementType, FeatureType, Interval, times
-
-__all__ = ["Choice", "Computes", "LookupTable", "Mix", "Neighbourhood", "Path", "Stage", "StepRef"]
 
 _MIRROR_NS = 0.13
 _TURN_NS = 0.4

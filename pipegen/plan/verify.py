@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pipegen.errors import InternalError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
 from pipegen.plan.followers import unmarked
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
@@ -124,7 +125,7 @@ def _draws_are_in_range(plan: Plan) -> str | None:
     of_parts = [{(r.id, r.start): r.num_draws for r in part.draws} for part in plan.index.parts]
     for stages, own in [(plan.stages(), known), *zip(alone, of_parts, strict=False)]:
         for use in (use for stage in stages for use in stage.uses()):
-            ref: s.StepRef | None = use
+            ref: StepRef | None = use
             while ref is not None:
                 if ref.num_draws > own.get((ref.id, ref.start), 0):
                     return f"`{ref.id}` at {ref.start}."

@@ -12,11 +12,12 @@ from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.running.failures import explain_failure
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.decoder import Decode
+from pipegen.ops.families.items import MoveEach
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
 from pipegen.ops.stage import StepRef
 from pipegen.plan.nodes import Element, Read
-from pipegen.plan.stages import Apply, MoveEach
+from pipegen.plan.stages import Apply
 from pipegen.types import ElementType, valid_name
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError
 from pipegen.ops.families.decoder import Decode, DecodeWindow
+from pipegen.ops.families.items import Enter, Measure
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
 from pipegen.plan.fitting_plans import learning_steps
 from pipegen.plan.nodes import Element, Read
@@ -114,7 +116,7 @@ def _fixed(spec: PipelineSpec, plans: Mapping[str, Plan]) -> int:
     return min([i for i in random if i >= 0] + [len(spec.transforms)])  # what a branch of views does is no common step
 
 
-def _place(ref: s.StepRef) -> int:
+def _place(ref: StepRef) -> int:
     """The number of a use's step among the spec's."""
     policy = ref.choice.policy if ref.choice is not None else ref
     return next((part for part in policy.path if isinstance(part, int)), _ALWAYS)
@@ -149,7 +151,7 @@ def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tupl
         for stage in node.stages:
             name, own = stage.feature, stage
             # What brings items into form is done before the first step.
-            before = {True} if isinstance(stage, (s.Measure, s.Enter)) else {_place(ref) < steps for ref in stage.uses()}
+            before = {True} if isinstance(stage, (Measure, Enter)) else {_place(ref) < steps for ref in stage.uses()}
             if isinstance(stage, DecodeWindow) and _place(stage.decode) < steps <= _place(stage.crop):
                 own = Decode(name, stage.decode, None)
                 least = _lesser(least, stage.needed)

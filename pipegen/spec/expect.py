@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
 from pipegen.ops.arguments.magnitudes import Schedule
-from pipegen.ops.base import Transform
+from pipegen.ops.transform import Transform
 from pipegen.spec.units import parse_bytes
 
 _LONGEST = 40

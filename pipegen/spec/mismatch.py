@@ -16,7 +16,7 @@ from pipegen.diagnostics.foreign import meanings
 from pipegen.diagnostics.suggest import closest, is_certain
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import BUCKET
-from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform, Transform
+from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.buckets import sized
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
@@ -29,6 +29,7 @@ from pipegen.ops.registry import datatests, transforms
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.testing.base import DataTest
 from pipegen.ops.traits import IMAGE_224, Family, Traits
+from pipegen.ops.transform import Transform
 from pipegen.spec.compose import bool_trap, has_one_reading, number_trap, quoted, quoted_number
 from pipegen.spec.expect import accepts, describe, field_type, one_of, schedules_of, shape, show, valid, validated, with_arguments, words_of
 from pipegen.spec.locate import Place

@@ -14,20 +14,13 @@ from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_s
 
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.item_rules import BoxFormat
-from pipegen.ops.base import SplitName, Transform
 from pipegen.ops.buckets import Buckets
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
-from pipegen.ops.sampling import ColumnMethod as ColumnMethod
-from pipegen.ops.sampling import Curriculum, FeatureName
-from pipegen.ops.sampling import Folds as Folds
-from pipegen.ops.sampling import PathGroup as PathGroup
-from pipegen.ops.sampling import Sampling as Sampling
-from pipegen.ops.sampling import Seed as Seed
-from pipegen.ops.sampling import Splits as Splits
+from pipegen.ops.sampling import Curriculum, FeatureName, Sampling, Seed, Splits
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.testing.base import DataTest
-from pipegen.ops.transform import When
+from pipegen.ops.transform import SplitName, Transform, When
 from pipegen.spec.units import ByteSize, Seconds
 
 Count = Annotated[int, Field(ge=1, le=64)]

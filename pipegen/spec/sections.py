@@ -13,16 +13,17 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostics, Edit, Fix, Label, Severity, Span, write
 from pipegen.diagnostics.foreign import meanings, rows
 from pipegen.diagnostics.suggest import closest
-from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources
+from pipegen.ops.sampling import Splits
 from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.transform import Transform
 from pipegen.spec.choices import build_source, build_steps, build_tests, steps_of_each
 from pipegen.spec.compose import has_one_reading, number_trap
 from pipegen.spec.expect import field_type, one_of, show
 from pipegen.spec.locate import Place
 from pipegen.spec.mapping import endless
 from pipegen.spec.mismatch import AnyStep, UnknownStep, certain, keeps_shape, name_of, replacement, stand_ins, too_many, unknown_key
-from pipegen.spec.models import Param, PipelineSpec, Splits
+from pipegen.spec.models import Param, PipelineSpec
 from pipegen.spec.source_map import ABSENT, KeyPath, Tree, format_path, lookup
 from pipegen.spec.split_sizes import bare_sizes
 from pipegen.spec.steps import KEYS, SOURCE_KEYS, collisions, every_id

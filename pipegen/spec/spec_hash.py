@@ -13,11 +13,12 @@ from typing import Any
 from pipegen.errors import OpError
 from pipegen.ops.acting import acted_on, runs_on
 from pipegen.ops.arguments.arithmetic import Arithmetic
-from pipegen.ops.base import PointwiseTransform, Transform
+from pipegen.ops.base import PointwiseTransform
 from pipegen.ops.buckets import sized
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import default_decoder
+from pipegen.ops.transform import Transform
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
 from pipegen.spec.rebase import PLACES, own_places
 from pipegen.spec.source_map import KeyPath, format_path

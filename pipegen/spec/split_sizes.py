@@ -6,10 +6,10 @@ from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Edit, Fix, write
+from pipegen.ops.sampling import Splits
 from pipegen.spec.compose import flow, number_trap
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import certain
-from pipegen.spec.models import Splits
 from pipegen.spec.translate import split_named
 
 _NAMES = frozenset({"train", "validation", "test", "predict"})

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
-from pipegen.ops.base import Transform
 from pipegen.ops.testing.base import DataTest
+from pipegen.ops.transform import Transform
 from pipegen.spec.source_map import KeyPath
 
 

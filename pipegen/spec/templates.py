@@ -10,9 +10,10 @@ from pydantic import BaseModel
 
 from pipegen.diagnostics.foreign import Kind, Row, plain, rows
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224, Transform
 from pipegen.ops.buckets import sized
 from pipegen.ops.registry import sources, transforms
+from pipegen.ops.traits import IMAGE_224
+from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow, number_trap
 from pipegen.spec.expect import field_type, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec

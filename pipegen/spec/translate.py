@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Edit, Fix, Span, write
 from pipegen.diagnostics.foreign import NOTHING, Row, meanings, plain, rows
-from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
+from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow
 from pipegen.spec.expect import field_type, valid
 from pipegen.spec.locate import Place

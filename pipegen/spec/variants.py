@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.ops.acting import named_by, runs_on
-from pipegen.ops.base import Transform
 from pipegen.ops.buckets import says_bucket, sized
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
+from pipegen.ops.transform import Transform
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import Features, Output, PipelineSpec, View
 from pipegen.spec.source_map import KeyPath

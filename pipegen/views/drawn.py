@@ -17,13 +17,16 @@ from pipegen.backend.index.order import START
 from pipegen.data.mix import MixedManifest, mixed_manifest
 from pipegen.data.shards import RANKED
 from pipegen.data.testing import pick
-from pipegen.ops.base import Transform
+from pipegen.ops.families.decoder import DecodeWindow
 from pipegen.ops.families.fitted import StepPart
-from pipegen.ops.families.items import MixItems, Move
+from pipegen.ops.families.items import Express, MixItems, Move
 from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.stage import Stage
 from pipegen.ops.traits import ANY_IMAGE
+from pipegen.ops.transform import Transform
 from pipegen.passes.base import Placed, pack, unpack
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
@@ -39,9 +42,9 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
+    from pipegen.ops.stage import Stage, StepRef
     from pipegen.phases.specs import FittedSpec, Spec
     from pipegen.plan.nodes import Node, Plan
-    from pipegen.plan.stages import Stage, StepRef
     from pipegen.types import ElementType, FeatureType
 
 
@@ -125,7 +128,7 @@ class DrawnParameters:
             if isinstance(before, (Read, Element)):
                 self._x.element(before, features)
         value = features[stage.feature]
-        if isinstance(stage, s.DecodeWindow):
+        if isinstance(stage, DecodeWindow):
             value = stage.decode.step.decode(value, None)
         return int(value.shape[0]), int(value.shape[1])
 
@@ -188,11 +191,11 @@ INDEX = ("@epoch", "@slot", "@record", "@draws")
 """What the index says of each example, by the names that the backend gives it."""
 
 
-def finishes(stage: s.Stage) -> bool:
+def finishes(stage: Stage) -> bool:
     """Returns whether a stage at the end only brings an image into the form that a model takes."""
-    if isinstance(stage, s.Neighbourhood):
+    if isinstance(stage, Neighbourhood):
         return isinstance(stage.ref.step, StepPart)
-    return stage.cheap and not isinstance(stage, s.Express)
+    return stage.cheap and not isinstance(stage, Express)
 
 
 def varies(split: str, plan: Plan) -> bool:

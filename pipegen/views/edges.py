@@ -11,6 +11,7 @@ from PIL import Image
 
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.reading.damage import reason
+from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.mixing import GROUP
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
@@ -129,7 +130,7 @@ class _Run:
         return Seen((), "; ".join(self._value_text(value, t) for value in values))
 
     def _decoded(self, name: str, contents: tf.Tensor) -> Array:
-        stage = next(st for st in self.plan.stages() if isinstance(st, s.Decodes) and st.feature == name)
+        stage = next(st for st in self.plan.stages() if isinstance(st, Decodes) and st.feature == name)
         pixels = np.asarray(stage.decode.step.decode(contents, None))
         categorical = kind_of(self.plan.read[name]).categorical
         return _classes(pixels, self.plan.read[name]) if categorical else levels(pixels)

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.stage import Stage
     from pipegen.phases.specs import CompiledSpec
     from pipegen.plan.nodes import Emit, Plan
-    from pipegen.plan.stages import Stage
 
 
 ABOUT = "datasets.json"

@@ -12,10 +12,11 @@ from pipegen.backend.datasets.probe import spread
 from pipegen.backend.index.mixing import group_of
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.running.walk import Run
+from pipegen.ops.families.decoder import Decodes
+from pipegen.ops.families.items import Enter, Express, Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.nodes import SHOWN
-from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel
 from pipegen.views.drawn import finishes, forks_of, varies, views_of
 
@@ -114,7 +115,7 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     if not type_[feature].encoded:
         return _visible(read, feature, type_)
     stages = (st for node in nodes if isinstance(node, Element) for st in node.stages)
-    stage = next(st for st in stages if isinstance(st, s.Decodes) and st.feature == feature)
+    stage = next(st for st in stages if isinstance(st, Decodes) and st.feature == feature)
     image = np.asarray(stage.decode.step.decode(read[feature], None))
     return levels(image) if image.dtype.kind == "f" else image
 
@@ -126,7 +127,7 @@ def _entered(plan: Plan, feature: str, read: Features) -> Features:
     own = view.get(feature, feature)
     features = {**read, **{view[name]: value for name, value in read.items() if name in view}}
     for stage in (*plan.part_stages(), *plan.stages()):
-        if isinstance(stage, (s.Measure, s.Enter)) and own in (stage.feature, *stage.touches()):
+        if isinstance(stage, (Measure, Enter)) and own in (stage.feature, *stage.touches()):
             apply_element(stage, features)
     back = {first: name for name, first in view.items()}
     return {**features, **{back[name]: value for name, value in features.items() if name in back}}
@@ -139,7 +140,7 @@ def render_example(executor: Executor, record: int, epoch: int, feature: str) ->
     every = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages]
     own |= {name for st in every if st.feature in own for name in st.needs()}
     kernel_stages = [st for st in every if own & {*st.touches()}]
-    while kernel_stages and (finishes(kernel_stages[-1]) or isinstance(kernel_stages[-1], s.Express)):
+    while kernel_stages and (finishes(kernel_stages[-1]) or isinstance(kernel_stages[-1], Express)):
         kernel_stages.pop()
     for stage in kernel_stages:
         apply_stage(stage, features)

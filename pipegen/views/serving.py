@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.lowering.graphs import Target
+    from pipegen.ops.stage import StepRef
     from pipegen.phases.specs import BoundSpec
     from pipegen.physical.nodes import Physical
     from pipegen.plan.nodes import Plan
     from pipegen.plan.served import Takes
-    from pipegen.plan.stages import StepRef
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
 

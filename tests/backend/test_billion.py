@@ -11,9 +11,9 @@ import pytest
 
 from pipegen.data.shard_manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64
+from pipegen.ops.sampling import Splits
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.shards import Shards
-from pipegen.spec.models import Splits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,9 @@ from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.ops.families.crops import CanvasCrop, place_name, size_name, store_name
 from pipegen.ops.registry import transforms
+from pipegen.ops.stage import StepRef
 from pipegen.plan.nodes import Kernel
-from pipegen.plan.stages import Crop, StepRef, Warp
+from pipegen.plan.stages import Crop, Warp
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType
 
 pytestmark = pytest.mark.tf

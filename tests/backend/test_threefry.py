@@ -30,7 +30,7 @@ def random_words(n: int, seed: int = 0) -> list[np.ndarray[Any, Any]]:
 
 @pytest.mark.parametrize(("counter", "key", "expected"), VECTORS)
 def test_known_answers(counter: tuple[int, int], key: tuple[int, int], expected: tuple[int, int]) -> None:
-    from pipegen.backend.index.draws import threefry2x32
+    from pipegen.ops.lowering.random import threefry2x32
 
     assert tuple(int(w) for w in threefry2x32(words(*key), words(*counter))) == expected
 
@@ -39,7 +39,8 @@ def test_known_answers(counter: tuple[int, int], key: tuple[int, int], expected:
 def test_a_graph_and_xla_give_the_bits_of_eager_mode(jit: bool) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.draws import threefry2x32, uniform
+    from pipegen.backend.index.draws import uniform
+    from pipegen.ops.lowering.random import threefry2x32
 
     k0, k1, c0, c1 = (tf.constant(w) for w in random_words(257))
     both = tf.function(lambda: (*threefry2x32((k0, k1), (c0, c1)), uniform((k0, k1), (c0, c1))), jit_compile=jit)()

@@ -14,8 +14,9 @@ from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.lower import apply_stage
 from pipegen.backend.kernels.warp import fixed_matrix, locate, locate_lines, read, weigh_columns, weigh_rows
 from pipegen.ops.registry import transforms
+from pipegen.ops.stage import StepRef
 from pipegen.plan.nodes import Kernel
-from pipegen.plan.stages import Compose, Resample, StepRef, Warp
+from pipegen.plan.stages import Compose, Resample, Warp
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType
 
 pytestmark = pytest.mark.tf

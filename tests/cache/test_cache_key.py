@@ -14,8 +14,8 @@ from planning import built, compiled, load_spec
 from pipegen.cache import key as module
 from pipegen.cache.key import cache_key, describe_cache, plain, steps_in_words, upstream
 from pipegen.data.manifest import Manifest
+from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.plan import stages as s
 from pipegen.plan.nodes import Cache
 
 BASE: dict[str, Any] = {
@@ -139,4 +139,4 @@ def test_a_cache_has_a_row_for_each_record_of_the_data() -> None:
 
 def test_a_stage_that_was_renamed_keeps_its_keys() -> None:
     """What was learned behind a look-up table, and lies on disks, is found again: the stage was called `Curve` then."""
-    assert plain(s.LookupTable("image", (), False)) == ["Curve", {"feature": "image", "refs": [], "reads_histogram": False}]
+    assert plain(LookupTable("image", (), False)) == ["Curve", {"feature": "image", "refs": [], "reads_histogram": False}]

@@ -9,9 +9,9 @@ import yaml
 
 from pipegen.data.check import check_splits
 from pipegen.diagnostics.diagnostic import Severity
-from pipegen.ops.base import Transform
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.image_folder import ImageFolder
+from pipegen.ops.transform import Transform
 from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 from pipegen.data.manifest import Manifest
 from pipegen.data.splits import assign
 from pipegen.errors import OpError
+from pipegen.ops.sampling import Splits
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.spec.models import Splits
 
 CHARACTERS = ["a", "b", "é", "-", ".", "_", "0", "1", "日", "\U0001f600", "\udcff", "/x", "~"]
 PARTS: list[dict[str, Any]] = [

@@ -15,10 +15,10 @@ from pipegen.data.fingerprint import example_ids
 from pipegen.data.shard_manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64, shard_bases
 from pipegen.errors import InternalError, OpError
+from pipegen.ops.sampling import Splits
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.shards import Shards
-from pipegen.spec.models import Splits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

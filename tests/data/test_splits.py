@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pipegen.data.splits import assign
 from pipegen.errors import OpError
+from pipegen.ops.sampling import Splits
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.spec.models import Splits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

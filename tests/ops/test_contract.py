@@ -15,15 +15,7 @@ from planning import callee_of
 
 from pipegen.ops import registry
 from pipegen.ops.arguments.learned import Fitted
-from pipegen.ops.base import (
-    ColourTransform,
-    CropTransform,
-    ElementTransform,
-    Family,
-    GeometricTransform,
-    PointwiseTransform,
-    Transform,
-)
+from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.families.chains import ChainsTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
@@ -37,6 +29,8 @@ from pipegen.ops.model import field_docs
 from pipegen.ops.registry import default_decoder, transforms
 from pipegen.ops.stage import StepRef, step_kwargs
 from pipegen.ops.testing.base import DataTest
+from pipegen.ops.traits import Family
+from pipegen.ops.transform import Transform
 
 if TYPE_CHECKING:
     from pipegen.ops.traits import Example

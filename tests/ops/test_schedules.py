@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from pipegen.ops.arguments.magnitudes import Schedule, factor_range, level_range, symmetric_range
-from pipegen.ops.base import Transform
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import transforms
+from pipegen.ops.transform import Transform
 from pipegen.phases.compilation import inspect
 from pipegen.spec.load import load
 

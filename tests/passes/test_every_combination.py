@@ -23,7 +23,7 @@ from pipegen.spec.models import Runtime, View
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
     from pipegen.spec.models import PipelineSpec
 
 IMAGES = ("alone", "mask", "two")

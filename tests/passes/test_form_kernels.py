@@ -14,7 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from planning import built, compiled, load_spec
 from strategies import recipes
 
-from pipegen.ops.families.neighbourhood import HostNeighbourhood
+from pipegen.ops.families.lookup_tables import LookupTable
+from pipegen.ops.families.mixing import Mix
+from pipegen.ops.families.neighbourhood import HostNeighbourhood, Neighbourhood
+from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Kernel, Plan
 
@@ -38,16 +41,16 @@ def kernels_of(text: str) -> list[Kernel]:
     return [n for n in plan.nodes if isinstance(n, Kernel)]
 
 
-def _kind(stage: s.Stage) -> str:
+def _kind(stage: Stage) -> str:
     if isinstance(stage, s.Warp):
         return "mirror" if stage.mirrors else "warp"
-    if isinstance(stage, s.LookupTable):
+    if isinstance(stage, LookupTable):
         return "histogram" if stage.reads_histogram else "table"
-    if isinstance(stage, s.Neighbourhood):
+    if isinstance(stage, Neighbourhood):
         return "filter" if stage.starts_kernel else "erasing"
     if isinstance(stage, s.Colour):
         return "colour" if stage.mixes_channels or stage.uses_mean else "each"
-    return {s.Mix: "mix", s.Pointwise: "arithmetic", s.ChannelsFirst: "channels first", s.EncodeLabel: "label"}[type(stage)]
+    return {Mix: "mix", s.Pointwise: "arithmetic", s.ChannelsFirst: "channels first", s.EncodeLabel: "label"}[type(stage)]
 
 
 def test_what_needs_the_host_is_a_kernel_that_xla_does_not_compile() -> None:

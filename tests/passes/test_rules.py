@@ -9,8 +9,8 @@ import pytest
 
 import pipegen.passes
 import pipegen.plan
-from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
+from pipegen.ops.transform import Transform
 from pipegen.passes import PASSES
 
 PASS_FILES = sorted(p for p in Path(pipegen.passes.__file__).parent.glob("*.py") if p.stem not in ("__init__", "base"))

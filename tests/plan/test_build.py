@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from planning import built, checked
 from strategies import recipes
 
+from pipegen.ops.families.decoder import Decode, DecodeWindow
+from pipegen.ops.families.mixing import Mix
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
 from pipegen.plan.verify import verify
@@ -163,7 +165,7 @@ def test_order_and_shares(text: str, split: str, kinds: list[type]) -> None:
 
 
 def test_a_written_decode_takes_the_place_of_the_implicit_one() -> None:
-    decoders = [st for st in built("{transforms: [{decode: {exif: ignore}}, {resize: {size: 8}}]}").stages() if isinstance(st, s.Decode)]
+    decoders = [st for st in built("{transforms: [{decode: {exif: ignore}}, {resize: {size: 8}}]}").stages() if isinstance(st, Decode)]
     assert [d.ref.step.exif for d in decoders] == ["ignore"]  # type: ignore[attr-defined]
     assert decoders[0].needed == (8, 8)
 
@@ -173,13 +175,13 @@ def test_a_written_decode_takes_the_place_of_the_implicit_one() -> None:
     ("{center_crop: {size: 20}}", None), ("random_flip, {resize: {size: 20}}", None),
 ])  # fmt: skip
 def test_how_far_a_decoder_may_shrink(following: str, needed: Any) -> None:
-    decode = next(st for st in built(f"{{transforms: [{following}]}}").stages() if isinstance(st, s.Decode))
+    decode = next(st for st in built(f"{{transforms: [{following}]}}").stages() if isinstance(st, Decode))
     assert decode.needed == needed
 
 
 def test_a_window_that_is_resized_is_decoded_with_its_crop() -> None:
     plan = built("{transforms: [{random_resized_crop: {size: 18}}]}")
-    assert [type(st) for st in plan.stages()][:1] == [s.DecodeWindow]
+    assert [type(st) for st in plan.stages()][:1] == [DecodeWindow]
     assert plan.stages()[0].whole, "as built, the whole image is decoded and cut; not to is a pass's work"  # type: ignore[union-attr]
 
 
@@ -199,7 +201,7 @@ def test_every_edge_is_typed(text: str) -> None:
     assert all(n.out.batch is None for n in plan.nodes[:batch])
     assert all(n.out.batch is not None for n in plan.nodes[batch:])
     assert plan.out["image"].is_static
-    assert not any(isinstance(n, Kernel) for n in plan.nodes) or any(isinstance(st, s.Mix) for st in plan.stages())
+    assert not any(isinstance(n, Kernel) for n in plan.nodes) or any(isinstance(st, Mix) for st in plan.stages())
 
 
 @pytest.mark.parametrize(("remainder", "axis"), [("drop", 8), ("pad", 8), ("keep", 0)])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from planning import built, compiled, load_spec
 
+from pipegen.ops.stage import Stage
 from pipegen.passes.fold_constants import FOLD_CONSTANTS
 from pipegen.plan import stages as s
 from pipegen.plan.render import render_plan
 
 
-def stages(steps: str, **sections: object) -> list[s.Stage]:
+def stages(steps: str, **sections: object) -> list[Stage]:
     """The stages of the training plan as built, without decoding and resizing."""
     plan = built({"transforms": [{"resize": {"size": 24}}, *steps_of(steps)], **sections}, classes=3)
     return [stage for stage in plan.stages() if not stage.one_example and stage.feature == "image"]

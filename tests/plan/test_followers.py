@@ -10,6 +10,8 @@ from pydantic import ValidationError
 
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.errors import SpecError
+from pipegen.ops.families.decoder import Decode, DecodeWindow
+from pipegen.ops.families.mixing import Mix
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.files import Files
 from pipegen.plan import stages as s
@@ -76,17 +78,17 @@ def test_a_mask_is_picked_and_not_blended() -> None:
 
 
 def test_followers_are_decoded_first_at_full_size_and_compared() -> None:
-    decoded = [(st.feature, st.like and st.like[0], st.needed) for st in stages(plans()) if isinstance(st, s.Decode)]
+    decoded = [(st.feature, st.like and st.like[0], st.needed) for st in stages(plans()) if isinstance(st, Decode)]
     assert decoded == [("mask", "image", None), ("depth", "image", None)], "the image itself waits for its window"
-    windows = [st.feature for st in stages(plans()) if isinstance(st, s.DecodeWindow)]
+    windows = [st.feature for st in stages(plans()) if isinstance(st, DecodeWindow)]
     assert windows == ["image", "other"]
 
 
 def test_a_size_that_follows_from_the_size_before_is_not_decoded_at_a_scale() -> None:
     steps = [{"resize": {"shorter_side": 48}}, {"center_crop": {"size": 32}}]
-    needed = {st.feature: st.needed for st in stages(plans(steps=steps)) if isinstance(st, s.Decode)}
+    needed = {st.feature: st.needed for st in stages(plans(steps=steps)) if isinstance(st, Decode)}
     assert needed == {"mask": None, "depth": None, "image": None, "other": (48, 48)}
-    needed = {st.feature: st.needed for st in stages(plans(steps=[{"resize": {"size": 32}}])) if isinstance(st, s.Decode)}
+    needed = {st.feature: st.needed for st in stages(plans(steps=[{"resize": {"size": 32}}])) if isinstance(st, Decode)}
     assert needed == {"mask": None, "depth": None, "image": (32, 32), "other": (32, 32)}
 
 
@@ -170,9 +172,9 @@ def test_nothing_is_left_behind(step: Any, says: str | None) -> None:
 def test_the_frame_of_a_crop_does_not_follow_from_a_scaled_size() -> None:
     for mode, needed in (("stretch", (32, 32)), ("crop", None), ("pad", None)):
         found = plans(steps=[{"resize": {"size": 32, "mode": mode}}])
-        assert {st.feature: st.needed for st in stages(found) if isinstance(st, s.Decode)}["image"] == needed
+        assert {st.feature: st.needed for st in stages(found) if isinstance(st, Decode)}["image"] == needed
         alone = plans({"image": FEATURES["image"]}, steps=[{"resize": {"size": 32, "mode": mode}}])
-        assert {st.feature: st.needed for st in stages(alone) if isinstance(st, s.Decode)}["image"] == (32, 32)
+        assert {st.feature: st.needed for st in stages(alone) if isinstance(st, Decode)}["image"] == (32, 32)
 
 
 def nowhere(*_: Any, **__: Any) -> Label:
@@ -182,7 +184,7 @@ def nowhere(*_: Any, **__: Any) -> Label:
 def test_predictions_decode_as_evaluation_does_and_take_one_image() -> None:
     spec = load_spec(source={"files": {"features": FEATURES}}, transforms=[{"resize": {"size": 32, "mode": "crop"}}], output={"x": "image"})
     plan = unlabelled_plan(spec, nowhere)
-    assert [(st.feature, st.needed) for st in plan.stages() if isinstance(st, s.Decode)] == [("image", None)]
+    assert [(st.feature, st.needed) for st in plan.stages() if isinstance(st, Decode)] == [("image", None)]
     second = spec.model_copy(update={"output": spec.output.model_copy(update={"x": "other"})})
     assert {st.feature for st in unlabelled_plan(second, nowhere).stages()} == {"other"}, "whichever image the model takes"
     two = spec.model_copy(update={"output": spec.output.model_copy(update={"x": ["image", "other"]})})
@@ -275,4 +277,4 @@ def test_binary_masks_have_two_classes() -> None:
 def test_mixing_takes_along_what_lives_on_an_image() -> None:
     features = {name: FEATURES[name] for name in ("image", "depth")}
     found = plans(features, [{"resize": {"size": 16}}, {"mixup": {"alpha": 0.2}}])
-    assert [st.feature for st in stages(found) if isinstance(st, s.Mix)] == ["image", "depth"]
+    assert [st.feature for st in stages(found) if isinstance(st, Mix)] == ["image", "depth"]

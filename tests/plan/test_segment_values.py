@@ -13,6 +13,7 @@ import pytest
 from planning import built, interpret, load_spec, records
 from scipy import ndimage
 
+from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def run(*steps: str) -> tuple[Plan, Array, Array]:
     return plan, interpret(plan, spec, data)["image"], x.draws(x.tensors, record, tf.zeros_like(record)).numpy()
 
 
-def matrix_of(ref: s.StepRef, draws: Array, canvas: tuple[int, int]) -> Array:
+def matrix_of(ref: StepRef, draws: Array, canvas: tuple[int, int]) -> Array:
     """One step's matrix on (x, y), by the op's own definition; `test_geometry` holds that to OpenCV's."""
     import tensorflow as tf
 

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 from planning import built, compiled, load_spec
 
+from pipegen.ops.stage import Stage
 from pipegen.plan import nodes as n
 from pipegen.plan import stages as s
 from pipegen.plan.verify import same_output
@@ -23,7 +24,7 @@ transforms:
 output: {channels: first, encode: {label: one_hot}}
 """
 
-KINDS = tuple(kind for kind in vars(s).values() if isinstance(kind, type) and issubclass(kind, s.Stage) and is_dataclass(kind))
+KINDS = tuple(kind for kind in vars(s).values() if isinstance(kind, type) and issubclass(kind, Stage) and is_dataclass(kind))
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *get_args(n.Node)], ids=lambda k: k.__name__)

@@ -9,7 +9,10 @@ import pytest
 from planning import built, compiled, load_spec
 
 from pipegen.errors import InternalError
-from pipegen.ops.base import Arithmetic
+from pipegen.ops.arguments.arithmetic import Arithmetic
+from pipegen.ops.families.decoder import Decode
+from pipegen.ops.families.lookup_tables import LookupTable
+from pipegen.ops.families.mixing import Mix
 from pipegen.ops.transforms.mixup import Cutmix
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import Pass
@@ -94,7 +97,7 @@ def cached_after_randomness(p: Plan) -> Plan:
 
 
 def cached_at_any_shape(p: Plan) -> Plan:
-    decode = nodes_with(p, s.Decode)[0]
+    decode = nodes_with(p, Decode)[0]
     return swap(p, decode, decode, Cache(decode.out))
 
 
@@ -117,12 +120,12 @@ def kernel_before_the_batch(p: Plan) -> Plan:
 
 
 def decode_in_a_kernel(p: Plan) -> Plan:
-    decode = nodes_with(p, s.Decode)[0]
+    decode = nodes_with(p, Decode)[0]
     return swap(p, p.batch, p.batch, Kernel(p.batch.out, decode.stages))
 
 
 def histogram_inside_a_kernel(p: Plan) -> Plan:
-    return swap(p, p.batch, p.batch, Kernel(p.batch.out, (s.LookupTable("image", (), False), s.LookupTable("image", (), True))))
+    return swap(p, p.batch, p.batch, Kernel(p.batch.out, (LookupTable("image", (), False), LookupTable("image", (), True))))
 
 
 def element_after_the_batch(p: Plan) -> Plan:
@@ -132,7 +135,7 @@ def element_after_the_batch(p: Plan) -> Plan:
 
 def worked_on_before_it_is_read(p: Plan) -> Plan:
     read = next(n for n in p.nodes if isinstance(n, Read))
-    decode = nodes_with(p, s.Decode)[0]
+    decode = nodes_with(p, Decode)[0]
     return swap(without(p, decode), read, decode, read)
 
 
@@ -140,7 +143,7 @@ def mixed_before_the_batch(p: Plan) -> Plan:
     use = nodes_with(p, s.Apply)[0].stages[0]
     assert isinstance(use, s.Apply)
     mixing = replace(use.ref, step=Cutmix()).of(Cutmix)
-    return swap(p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, (s.Mix("image", mixing, (24, 24), label=False),)), p.batch)
+    return swap(p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, (Mix("image", mixing, (24, 24), label=False),)), p.batch)
 
 
 def empty_node(p: Plan) -> Plan:

@@ -25,7 +25,7 @@ from pipegen.spec.spec_hash import effects, explain_difference, known_hashes, me
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
 
 SPLITS = "splits: {parts: {train: 0.8, validation: 0.2}}\n"
 

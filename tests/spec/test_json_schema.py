@@ -15,9 +15,9 @@ from spec_helpers import HEAD, codes, read
 from test_sections import FULL
 
 from pipegen.diagnostics.diagnostic import Diagnostics
-from pipegen.ops.base import Transform
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.transform import Transform
 from pipegen.spec.compose import compose
 from pipegen.spec.expect import field_type, shape, words_of
 from pipegen.spec.json_schema import json_schema

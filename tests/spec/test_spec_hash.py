@@ -23,7 +23,7 @@ from pipegen.spec.spec_hash import canonical, explain_difference, spec_hash
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
 
 BODY = """
 splits: {parts: {train: 0.8, validation: 0.2}, seed: 3}

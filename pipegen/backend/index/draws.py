@@ -11,15 +11,15 @@ import tensorflow as tf
 
 from pipegen.backend.process.graphs import compiled, vectors
 from pipegen.ops.families.policies import Policy
-from pipegen.ops.lowering.random import threefry2x32 as threefry2x32
+from pipegen.ops.lowering.random import threefry2x32
 from pipegen.spec.steps import step_hash
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.records import RecordTensors
-    from pipegen.ops.base import Transform
     from pipegen.ops.lowering.random import Word
+    from pipegen.ops.stage import StepRef
+    from pipegen.ops.transform import Transform
     from pipegen.plan.nodes import Index
-    from pipegen.plan.stages import StepRef
 
 
 def uniform(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tf.Tensor:

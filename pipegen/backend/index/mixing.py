@@ -12,10 +12,9 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.index.order import START
-from pipegen.ops.families.items import PastingTransform
-from pipegen.ops.families.mixing import GROUP, MixingTransform, mix_labels
+from pipegen.ops.families.items import Paste, PasteItems, PastingTransform
+from pipegen.ops.families.mixing import GROUP, Mix, MixingTransform, mix_labels
 from pipegen.ops.lowering.linear import as_float32
-from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
@@ -106,7 +105,7 @@ def _partners(step: MixingTransform, u: tf.Tensor, features: Features) -> tf.Ten
     return partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
 
 
-def mix_params(stage: s.Mix, features: Features) -> Params:
+def mix_params(stage: Mix, features: Features) -> Params:
     """The partners, and what the draws decide: for an image what the step's `choose` says, for a label the shares."""
     step = step_of(stage.ref, features["@draws"])
     value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
@@ -128,7 +127,7 @@ def partners_at(params: Params, rows: tf.Tensor) -> Params:
     return distance + rows[:, None], how
 
 
-def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
+def mix(stage: Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
     """The mixed feature: a pure function."""
     partner, how = params
     others = tf.gather(value, partner)
@@ -139,7 +138,7 @@ def mix(stage: s.Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
     return tf.cast(as_float32(mixed), value.dtype) if stage.exact and mixed.dtype == tf.float64 else mixed
 
 
-def pasted_pixels(stage: s.Paste | s.PasteItems, features: Features) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def pasted_pixels(stage: Paste | PasteItems, features: Features) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns everyone's partner, int32 `(n,)`, the partners' masks, and which pixels of them are pasted: `(n, height, width, 1)` each."""
     step, u = step_of(stage.ref.of(PastingTransform), features["@draws"]), own_draws(stage.ref, features["@draws"])
     partner = _partners(step, u, features)[:, 0]
@@ -147,7 +146,7 @@ def pasted_pixels(stage: s.Paste | s.PasteItems, features: Features) -> tuple[tf
     return partner, theirs, step.pasted(theirs, u, stage.ignore)
 
 
-def paste(stage: s.Paste, features: Features) -> None:
+def paste(stage: Paste, features: Features) -> None:
     """Pastes what the mask of each one's partner shows into a feature, in place, or weighs a label by how much that is."""
     partner, theirs, taken = pasted_pixels(stage, features)
     value = features[stage.feature]

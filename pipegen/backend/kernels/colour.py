@@ -9,10 +9,12 @@ import tensorflow as tf
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.ops.lowering.colours import compose
 from pipegen.ops.lowering.linear import as_float32
+from pipegen.ops.stage import StepRef
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
-    from pipegen.ops.base import Arithmetic, ColourTransform
+    from pipegen.ops.arguments.arithmetic import Arithmetic
+    from pipegen.ops.base import ColourTransform
     from pipegen.plan import stages as s
     from pipegen.types import Interval
 
@@ -97,7 +99,7 @@ def pointwise(image: tf.Tensor, arithmetic: Arithmetic, *, exact: bool = False) 
     return tf.cast(x, dtype)
 
 
-def colour_matrix(ref: s.StepRef[ColourTransform], draws: tf.Tensor, channels: int) -> ColourMatrix:
+def colour_matrix(ref: StepRef[ColourTransform], draws: tf.Tensor, channels: int) -> ColourMatrix:
     """One step's colour matrix, float64."""
     n = tf.shape(draws)[0]
     a, b, m = step_of(ref, draws).matrix(own_draws(ref, draws), channels)

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.ops.families.crops import window_name
+from pipegen.ops.families.decoder import Decode, Decodes, DecodeWindow
+from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pipegen.ops.lowering.decoding import Survey
 
 
-def decode(stage: s.Decode, features: Features, found: Found | None) -> None:
+def decode(stage: Decode, features: Features, found: Found | None) -> None:
     """Decodes a file, or says that it is not of the size of the image that it is aligned with."""
     decoder, contents = stage.ref.step, features[stage.feature]
     if stage.like is not None:
@@ -30,7 +32,7 @@ def decode(stage: s.Decode, features: Features, found: Found | None) -> None:
         features[stage.feature] = decoder.decode_surveyed(contents, found, stage.needed)
 
 
-def _of_one_size(stage: s.Decode, features: Features) -> tf.Tensor:
+def _of_one_size(stage: Decode, features: Features) -> tf.Tensor:
     assert stage.like is not None  # noqa: S101 - the caller has asked
     name, other = stage.like
     image = other.step.fitted(stage.ref.step.decode(features[stage.feature]), features[name])
@@ -41,7 +43,7 @@ def _of_one_size(stage: s.Decode, features: Features) -> tf.Tensor:
         return tf.identity(image)
 
 
-def decode_window(stage: s.DecodeWindow, features: Features, found: Found | None) -> None:
+def decode_window(stage: DecodeWindow, features: Features, found: Found | None) -> None:
     """Decodes a window of a file."""
     crop, decoder, contents, draws = stage.crop.step, stage.decode.step, features[stage.feature], features["@draws"]
 
@@ -68,16 +70,16 @@ def crop(stage: s.Crop, features: Features) -> None:
     features[stage.feature] = step.finish(step.cut(image, window))
 
 
-def surveyed(stage: s.Stage) -> TypeGuard[s.Decode | s.DecodeWindow]:
+def surveyed(stage: Stage) -> TypeGuard[Decode | DecodeWindow]:
     """Returns whether it helps a stage to look at several examples before it works on each."""
-    return isinstance(stage, s.Decodes)
+    return isinstance(stage, Decodes)
 
 
-def survey(stage: s.Decode | s.DecodeWindow, examples: list[Features]) -> Survey | None:
+def survey(stage: Decode | DecodeWindow, examples: list[Features]) -> Survey | None:
     """Returns what a decoder finds out of several examples at once, if it finds out anything."""
     contents = [features[stage.feature] for features in examples]
     window = None
-    if isinstance(stage, s.DecodeWindow):
+    if isinstance(stage, DecodeWindow):
         draws = tf.stack([features["@draws"] for features in examples])
         window = partial(step_of(stage.crop, draws).window, own_draws(stage.crop, draws))
     return stage.decode.step.survey(contents, stage.needed, window)

@@ -28,15 +28,14 @@ from pipegen.backend.kernels.warp import (
 )
 from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.lowering.linear import multiply
+from pipegen.ops.stage import StepRef
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params, Phase
     from pipegen.plan import stages as s
 
 
-def geometric_matrix(
-    ref: s.StepRef[GeometricTransform | CropTransform], draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor
-) -> tf.Tensor:
+def geometric_matrix(ref: StepRef[GeometricTransform | CropTransform], draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
     """One step's output-to-input matrix, float64 `(n, 3, 3)`."""
     u = own_draws(ref, draws)
     if isinstance(ref.step, CropTransform):

@@ -45,19 +45,43 @@ from pipegen.backend.kernels.warp import around, outside, read, sides
 from pipegen.errors import InternalError
 from pipegen.ops.families.chains import BlendChains
 from pipegen.ops.families.crops import CanvasCrop, ChooseWindow
-from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood
+from pipegen.ops.families.decoder import Decode, DecodeWindow
+from pipegen.ops.families.items import (
+    Bend,
+    BendEach,
+    Enter,
+    EnterEach,
+    Express,
+    Limit,
+    Measure,
+    MixInstances,
+    MixItems,
+    Move,
+    MoveEach,
+    NumberItems,
+    Paste,
+    PasteInstances,
+    PasteItems,
+    PastePoints,
+    Renumber,
+    Shorten,
+)
+from pipegen.ops.families.lookup_tables import LookupTable
+from pipegen.ops.families.mixing import Mix
+from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
 from pipegen.ops.lowering.linear import as_float32
+from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
 
 
-def neighbourhood_params(stage: s.Neighbourhood, features: Features) -> Params:
+def neighbourhood_params(stage: Neighbourhood, features: Features) -> Params:
     """The step's own parameters, and behind them whether it acts, where that is drawn."""
     ref, draws = stage.ref, features["@draws"]
     own: Params = step_of(ref, draws).parameters(own_draws(ref, draws), *sides(features[stage.feature]))
     return (*own, acts(ref, draws)) if ref.conditional else own
 
 
-def neighbourhood_phases(stage: s.Neighbourhood) -> tuple[Phase, ...]:
+def neighbourhood_phases(stage: Neighbourhood) -> tuple[Phase, ...]:
     """The step's phases, which know nothing of whether it acts; where it displaces, then what each pixel reads."""
     step: Any = stage.ref.step
     own: list[Callable[..., Params]] = list(step.phases())
@@ -66,7 +90,7 @@ def neighbourhood_phases(stage: s.Neighbourhood) -> tuple[Phase, ...]:
     return tuple(partial(_phase, phase, stage) for phase in own)
 
 
-def neighbourhood(stage: s.Neighbourhood, image: tf.Tensor, given: Params) -> tf.Tensor:
+def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.Tensor:
     """The images `(n, height, width, channels)` that leave, from what the last phase gave."""
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
@@ -84,12 +108,12 @@ def neighbourhood(stage: s.Neighbourhood, image: tf.Tensor, given: Params) -> tf
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
 
-def _phase(phase: Callable[..., Params], stage: s.Neighbourhood, image: tf.Tensor, params: Params) -> Params:
+def _phase(phase: Callable[..., Params], stage: Neighbourhood, image: tf.Tensor, params: Params) -> Params:
     image = _entering(stage, image)
     return (*phase(image, *params[:-1]), params[-1]) if stage.ref.conditional else phase(image, *params)
 
 
-def _entering(stage: s.Neighbourhood, image: tf.Tensor) -> tf.Tensor:
+def _entering(stage: Neighbourhood, image: tf.Tensor) -> tf.Tensor:
     """The image as the step takes it: bytes where it works on those alone; else float64 where every bit counts, which comes back where the
     step keeps the dtype."""
     image = stage.ref.step.entering(image)
@@ -139,7 +163,7 @@ class Lowering:
     surveyed: Callable[[Any, Features, Found | None], None] | None = None
 
 
-def apply_stage(stage: s.Stage, features: Features) -> None:
+def apply_stage(stage: Stage, features: Features) -> None:
     """Runs a batch stage on a batch, in place, with its parameters from the draws."""
     how = LOWERINGS[type(stage)]
     if how.batch is not None:
@@ -149,7 +173,7 @@ def apply_stage(stage: s.Stage, features: Features) -> None:
     features[stage.feature] = run(stage, value, expand(stage, value, parameters(stage, features)))
 
 
-def apply_element(stage: s.Stage, features: Features, found: Found | None = None) -> None:
+def apply_element(stage: Stage, features: Features, found: Found | None = None) -> None:
     """Runs any stage on one example, in place; a batch stage sees a batch of one. `found` is what a survey says of it, if there was one."""
     how = LOWERINGS[type(stage)]
     if how.example is not None:
@@ -165,19 +189,19 @@ def apply_element(stage: s.Stage, features: Features, found: Found | None = None
     features.update({k: tf.squeeze(v, 0) for k, v in single.items()})
 
 
-def parameters(stage: s.Stage, features: Features) -> Params:
+def parameters(stage: Stage, features: Features) -> Params:
     """Returns the parameters of a batch stage, rounded once."""
     return LOWERINGS[type(stage)].parameters(stage, features)
 
 
-def expand(stage: s.Stage, value: tf.Tensor, params: Params) -> Params:
+def expand(stage: Stage, value: tf.Tensor, params: Params) -> Params:
     """Returns the parameters after every phase."""
     for phase in LOWERINGS[type(stage)].phases(stage):
         params = phase(value, params)
     return params
 
 
-def run(stage: s.Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
+def run(stage: Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
     """Computes a batch stage as a pure function of a feature `(n, ...)` and its expanded parameters."""
     how = LOWERINGS[type(stage)]
     if how.run is None:
@@ -218,48 +242,48 @@ def _fork(stage: s.Fork, features: Features) -> None:
             features |= {to.format(name): value for name in stage.names}
 
 
-LOWERINGS: dict[type[s.Stage], Lowering] = {
-    s.Decode: Lowering(surveyed=decode),
-    s.DecodeWindow: Lowering(surveyed=decode_window),
+LOWERINGS: dict[type[Stage], Lowering] = {
+    Decode: Lowering(surveyed=decode),
+    DecodeWindow: Lowering(surveyed=decode_window),
     s.Apply: Lowering(example=_apply),
     s.Crop: Lowering(example=crop),
     CanvasCrop: Lowering(canvas_crop, canvas_crop_params, canvas_words),
     s.Branch: Lowering(example=_branch),
     s.Fork: Lowering(batch=_fork, example=_fork),
-    s.Measure: Lowering(example=measure),
-    s.Enter: Lowering(batch=enter),
-    s.EnterEach: Lowering(batch=enter),
+    Measure: Lowering(example=measure),
+    Enter: Lowering(batch=enter),
+    EnterEach: Lowering(batch=enter),
     ChooseWindow: Lowering(batch=choose_window),
-    s.Move: Lowering(batch=move),
-    s.MoveEach: Lowering(batch=move),
-    s.Bend: Lowering(batch=bend),
-    s.BendEach: Lowering(batch=bend),
-    s.MixItems: Lowering(batch=mix_items),
-    s.Limit: Lowering(batch=limit),
-    s.Renumber: Lowering(batch=renumber),
-    s.NumberItems: Lowering(batch=number_items),
-    s.MixInstances: Lowering(batch=mix_instances),
-    s.Express: Lowering(batch=express),
-    s.Shorten: Lowering(batch=shorten),
+    Move: Lowering(batch=move),
+    MoveEach: Lowering(batch=move),
+    Bend: Lowering(batch=bend),
+    BendEach: Lowering(batch=bend),
+    MixItems: Lowering(batch=mix_items),
+    Limit: Lowering(batch=limit),
+    Renumber: Lowering(batch=renumber),
+    NumberItems: Lowering(batch=number_items),
+    MixInstances: Lowering(batch=mix_instances),
+    Express: Lowering(batch=express),
+    Shorten: Lowering(batch=shorten),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),
     s.Warp: Lowering(warp, warp_params, phases=warp_phases, quantised=True),
     s.ComposeColour: Lowering(batch=compose_colour),
     s.ApplyColour: Lowering(batch=apply_pending),
     s.Colour: Lowering(colour, colour_params, quantised=True),
-    s.LookupTable: Lowering(
+    LookupTable: Lowering(
         lambda _stage, value, params: look_up(value, params[0]),
         table_params,
         phases=lambda stage: (partial(histogram_table, stage),) if stage.reads_histogram else (),
     ),
-    s.Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
+    Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
-    s.Mix: Lowering(mix, mix_params, sent=near_partners, received=partners_at),
-    s.Paste: Lowering(batch=paste),
-    s.PasteInstances: Lowering(batch=paste_instances),
-    s.PasteItems: Lowering(batch=paste_items),
-    s.PastePoints: Lowering(batch=paste_points),
+    Mix: Lowering(mix, mix_params, sent=near_partners, received=partners_at),
+    Paste: Lowering(batch=paste),
+    PasteInstances: Lowering(batch=paste_instances),
+    PasteItems: Lowering(batch=paste_items),
+    PastePoints: Lowering(batch=paste_points),
     s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),
     s.ChannelsFirst: Lowering(lambda _stage, value, _params: tf.transpose(value, [0, 3, 1, 2])),
     s.EncodeLabel: Lowering(_encode),

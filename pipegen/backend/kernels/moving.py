@@ -12,31 +12,47 @@ from pipegen.backend.index.mixing import partners, partners_of, pasted_pixels
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.crops import ChooseWindow, window_name
-from pipegen.ops.families.items import NUMBERS
+from pipegen.ops.families.items import (
+    NUMBERS,
+    Bend,
+    Enter,
+    Express,
+    Limit,
+    Measure,
+    MixInstances,
+    MixItems,
+    Move,
+    NumberItems,
+    PasteInstances,
+    PasteItems,
+    PastePoints,
+    Renumber,
+    Shorten,
+)
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.lowering.windows import Box, Sides, onto
+from pipegen.ops.stage import StepRef
 from pipegen.types import valid_name
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.ops.families.mixing import MixingTransform
-    from pipegen.plan import stages as s
 
 
 _ROUNDS = 24
 """Rounds of the search for where a point is shown; half of each error is left, or less, so that 2^-24 of it are."""
 
 
-def measure(stage: s.Measure, features: Features) -> None:
+def measure(stage: Measure, features: Features) -> None:
     """Notes the size of an image, which is at hand, or its file is: int32 `(2,)`."""
     name, decode = stage.like
     stored = features[name]
     features[f"@size/{stage.feature}"] = tf.shape(stored)[:2] if decode is None else decode.step.stored_size(stored)
 
 
-def move(stage: s.Move, features: Features) -> None:
+def move(stage: Move, features: Features) -> None:
     """Moves the items of a batch, in place. Those that are left come first, in the order that they had; zeros follow.
 
     Args:
@@ -55,7 +71,7 @@ def move(stage: s.Move, features: Features) -> None:
     settle(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
 
 
-def bend(stage: s.Bend, features: Features) -> None:
+def bend(stage: Bend, features: Features) -> None:
     """Moves the items of a batch along the field that a step reads their image by, in place."""
     name, draws = stage.feature, features["@draws"]
     (ref,), size = stage.refs, _known(stage.canvas, features.get(f"@size/{stage.feature}"))
@@ -106,7 +122,7 @@ def _shown_at(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
     return found
 
 
-def enter(stage: s.Enter, features: Features) -> None:
+def enter(stage: Enter, features: Features) -> None:
     """Brings the items of a batch into the form that steps work on, in place."""
     size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
     settle(stage, features, *kind_named(stage.kind).enter(features[stage.feature], size, stage.details))
@@ -128,7 +144,7 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
         features[valid] = there & stays
 
 
-def mix_items(stage: s.MixItems, features: Features) -> None:
+def mix_items(stage: MixItems, features: Features) -> None:
     """Takes the items of each example's partners beside its own, in place: the own ones come first."""
     valid, height, width = valid_name(stage.feature), *(tf.convert_to_tensor(side, tf.int32) for side in stage.canvas)
     step, chosen, partner, alone = mixed_with(stage.ref, features, height, width)
@@ -159,7 +175,7 @@ def mix_items(stage: s.MixItems, features: Features) -> None:
 
 
 def mixed_with(
-    ref: s.StepRef[MixingTransform], features: Features, height: tf.Tensor, width: tf.Tensor
+    ref: StepRef[MixingTransform], features: Features, height: tf.Tensor, width: tf.Tensor
 ) -> tuple[MixingTransform, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns who is mixed with whom: the step, what its draws decide, everyone's partners, int32 `(n, others)`, and who is mixed with
     nobody but itself, in its own place, and so has each item once: bool `(n,)`."""
@@ -172,7 +188,7 @@ def mixed_with(
     return step, chosen, partner, alone
 
 
-def limit(stage: s.Limit, features: Features) -> None:
+def limit(stage: Limit, features: Features) -> None:
     """Gives a batch so many places for items, in place. Those that stay keep their order."""
     valid = valid_name(stage.feature)
     there = features[valid]
@@ -189,13 +205,13 @@ def limit(stage: s.Limit, features: Features) -> None:
         features[name] = padded
 
 
-def express(stage: s.Express, features: Features) -> None:
+def express(stage: Express, features: Features) -> None:
     """Writes the items of a batch in a format, in place."""
     items = kind_named(stage.kind).express(features[stage.feature], stage.form, stage.canvas)
     features[stage.feature] = _shown(items, features[valid_name(stage.feature)])
 
 
-def shorten(stage: s.Shorten, features: Features) -> None:
+def shorten(stage: Shorten, features: Features) -> None:
     """Cuts the items of a batch, of which those that are there come first, to the least length that holds them, in place."""
     lengths = tf.constant(stage.lengths)
     most = tf.reduce_max(tf.math.count_nonzero(features[valid_name(stage.feature)], axis=1, dtype=lengths.dtype))
@@ -204,7 +220,7 @@ def shorten(stage: s.Shorten, features: Features) -> None:
         features[name] = features[name][:, :length]
 
 
-def settle(stage: s.Move | s.Enter | s.MixItems | s.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
+def settle(stage: Move | Enter | MixItems | Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
     """Puts those items that are there and kept first, in the order that they had, and what stands beside them likewise; zeros follow.
 
     Of items that stand beside others themselves, those say which are there.
@@ -236,7 +252,7 @@ def _known(sides: tuple[int | None, int | None], size: tf.Tensor | None) -> tupl
     return tf.convert_to_tensor(height, tf.int32), tf.convert_to_tensor(width, tf.int32)
 
 
-def _product(stage: s.Move, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+def _product(stage: Move, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
     """The matrix from the image that leaves to the one that enters, float64 `(n, 3, 3)`, and the size of the former."""
     draws = features["@draws"]
     real = [tf.cast(side, tf.float64) for side in before]
@@ -252,7 +268,7 @@ def _product(stage: s.Move, features: Features, before: tuple[tf.Tensor, tf.Tens
     return whole, after
 
 
-def _shown_by(ref: s.StepRef, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[Box, Sides]:
+def _shown_by(ref: StepRef, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[Box, Sides]:
     """The part of the image that a step shows, and the size of the output."""
     chosen = features.get(window_name(ref))
     if chosen is None:
@@ -269,7 +285,7 @@ def _inverse(m: tf.Tensor) -> tf.Tensor:
     return tf.stack(columns, axis=-1) * mirrored[:, None, None]
 
 
-def renumber(stage: s.Renumber, features: Features) -> None:
+def renumber(stage: Renumber, features: Features) -> None:
     """Gives each pixel of a batch the place of its item, counted from 1, in place: uint8."""
     mask, there = features[stage.feature], features[valid_name(stage.home)]
     n, most = tf.shape(there)[0], tf.shape(there)[1]
@@ -282,13 +298,13 @@ def renumber(stage: s.Renumber, features: Features) -> None:
     features[stage.feature] = tf.ensure_shape(tf.reshape(found, tf.shape(mask)), mask.shape)
 
 
-def number_items(stage: s.NumberItems, features: Features) -> None:
+def number_items(stage: NumberItems, features: Features) -> None:
     """Numbers the items of a batch from 1 on, in place."""
     there = features[valid_name(stage.feature)]
     features[stage.number] = tf.where(there, tf.cast(tf.range(1, tf.shape(there)[1] + 1), tf.float32), 0.0)
 
 
-def mix_instances(stage: s.MixInstances, features: Features) -> None:
+def mix_instances(stage: MixInstances, features: Features) -> None:
     """Mixes the masks of a batch as its images are, in place: int32, the numbers of each partner behind those of the one before."""
     mask = features[stage.feature]
     height, width = (d if d is not None else tf.shape(mask)[a] for a, d in enumerate(stage.canvas, 1))
@@ -303,7 +319,7 @@ def mix_instances(stage: s.MixInstances, features: Features) -> None:
     features[stage.feature] = tf.ensure_shape(mixed, mask.shape)
 
 
-def paste_instances(stage: s.PasteInstances, features: Features) -> None:
+def paste_instances(stage: PasteInstances, features: Features) -> None:
     """Pastes what the mask of each one's partner shows into a mask of instances, in place: int32, the partner's numbers behind the own."""
     partner, _, taken = pasted_pixels(stage, features)
     mask = tf.cast(features[stage.feature], tf.int32)
@@ -313,7 +329,7 @@ def paste_instances(stage: s.PasteInstances, features: Features) -> None:
     features[stage.feature] = tf.where(taken & ~alone, tf.where(numbered, others + NUMBERS, others), mask)
 
 
-def paste_items(stage: s.PasteItems, features: Features) -> None:
+def paste_items(stage: PasteItems, features: Features) -> None:
     """Takes the items of each one's partner that are pasted beside its own, in place, and of the own ones what is still seen.
 
     Numbers are places by now. An edge of an item stays where it is as long as its outermost pixels there are seen, else it is that of those
@@ -344,7 +360,7 @@ def paste_items(stage: s.PasteItems, features: Features) -> None:
     settle(stage, features, features[stage.feature], both)
 
 
-def paste_points(stage: s.PastePoints, features: Features) -> None:
+def paste_points(stage: PastePoints, features: Features) -> None:
     """Takes away, in place, the points of a batch that what is pasted hides, and joins those of each one's partner that lie on it."""
     partner, _, taken = pasted_pixels(stage, features)
     shown = tf.squeeze(taken, -1) & (partner != tf.range(tf.size(partner)))[:, None, None]

@@ -12,19 +12,19 @@ import tensorflow as tf
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels.warp import fits_int32, fixed_matrix, locate, outside, read, sides
 from pipegen.ops.families.chains import PLAIN, STRETCH, BlendChains, Chains
+from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.lowering.filters import BITS, rounded_shift
 from pipegen.ops.lowering.tables import as_bytes, auto_contrasted, equalized
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params, Phase
-    from pipegen.plan import stages as s
 
 
 _waits = attrgetter("step.needs_histogram")
 """Whether the table of a use of a step has to wait for the image."""
 
 
-def table_params(stage: s.LookupTable, features: Features) -> Params:
+def table_params(stage: LookupTable, features: Features) -> Params:
     """Returns what the draws say of a chain of tables, outside XLA.
 
     Neighbours that need no histogram are one table. A step that needs it leaves its draws, and behind them whether it
@@ -45,7 +45,7 @@ def table_params(stage: s.LookupTable, features: Features) -> Params:
     return tuple(found)
 
 
-def histogram_table(stage: s.LookupTable, image: tf.Tensor, params: Params) -> Params:
+def histogram_table(stage: LookupTable, image: tf.Tensor, params: Params) -> Params:
     """Returns the one table of a chain that reads the histogram: int32 `(n, channels, 256)`. A pure function of `table_params`."""
     given = iter(params)
     counts = histogram(image)

@@ -15,8 +15,7 @@ from pipegen.ops.lowering.linear import as_float32, nearest_float32
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.ops.arguments.geometry import Reach
-    from pipegen.ops.base import ConstantFill
+    from pipegen.ops.arguments.geometry import ConstantFill, Reach
 
 
 ONE = 1 << 16

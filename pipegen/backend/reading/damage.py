@@ -22,7 +22,7 @@ from pipegen.types import ElementType
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.backend.reading.records import Records
-    from pipegen.plan.stages import Path
+    from pipegen.ops.stage import Path
     from pipegen.spec.models import Skip
 
 

@@ -12,7 +12,8 @@ from pipegen.backend.index.order import From
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.reading.damage import NO_STAND_IN, reason
 from pipegen.errors import DataError
-from pipegen.plan import stages as s
+from pipegen.ops.families.decoder import Decode, Decodes, DecodeWindow
+from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan.nodes import Read
 from pipegen.types import ElementType
 
@@ -97,9 +98,9 @@ def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 
     return None
 
 
-def _at_fault(stage: s.Stage, features: Features) -> str:
+def _at_fault(stage: Stage, features: Features) -> str:
     """The feature whose file is damaged: what is aligned with an image is compared with its size, so it may be that of the image."""
-    if isinstance(stage, s.Decode) and stage.like is not None:
+    if isinstance(stage, Decode) and stage.like is not None:
         name, image = stage.like
         try:
             image.step.stored_size(features[name])
@@ -108,14 +109,14 @@ def _at_fault(stage: s.Stage, features: Features) -> str:
     return stage.feature
 
 
-def _describe(executor: Executor, path: str, stage: s.Stage, error: Exception) -> str:
-    ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, s.Decodes) else "process"
-    if isinstance(stage, s.DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
+def _describe(executor: Executor, path: str, stage: Stage, error: Exception) -> str:
+    ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, Decodes) else "process"
+    if isinstance(stage, DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
         ref, verb = stage.crop, "crop"
     return f"cannot {verb} {path}{_place(executor, ref)}: {reason(error)}; {executor.advice}"
 
 
-def _place(executor: Executor, ref: s.StepRef | None) -> str:
+def _place(executor: Executor, ref: StepRef | None) -> str:
     """A step and its place, in brackets; empty for none."""
     return f" (step `{ref.id}`, {executor.where(ref.path)})" if ref is not None else ""
 
@@ -123,5 +124,5 @@ def _place(executor: Executor, ref: s.StepRef | None) -> str:
 def place_of_decode(executor: Executor) -> str:
     """The step that decodes and its place, in brackets; empty when nothing is decoded."""
     stages = (*executor.plan.part_stages(), *executor.plan.stages())
-    decodes = (st.uses() for st in stages if isinstance(st, s.Decodes))
+    decodes = (st.uses() for st in stages if isinstance(st, Decodes))
     return _place(executor, next(iter(next(decodes, ())), None))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
+    from pipegen.ops.stage import Stage
     from pipegen.physical.nodes import Physical
-    from pipegen.plan.stages import Stage
 
     Function = Callable[[Features], Features]
 

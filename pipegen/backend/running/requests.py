@@ -11,12 +11,13 @@ from pipegen.backend.features import Features
 from pipegen.backend.kernels.chain import lower_for_any_batch
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.errors import InternalError
+from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.lowering.formats import head_of, is_jpeg, kind
 from pipegen.ops.lowering.graphs import target
 from pipegen.ops.lowering.library import served_formats
+from pipegen.ops.stage import Stage
 from pipegen.physical import nodes as p
 from pipegen.plan.nodes import Element, Kernel
-from pipegen.plan.stages import Decodes, Stage
 from pipegen.types import ElementType, FeatureType
 
 WEIGHT = "@weight"

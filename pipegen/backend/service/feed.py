@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.backend.running.execute import Executor
-    from pipegen.physical.forms import Form
+    from pipegen.physical.nodes import Form
     from pipegen.spec.models import Service
 
 

@@ -17,7 +17,7 @@ from pipegen.backend.running.walk import Run
 from pipegen.backend.service.origin import origin_here, origin_there
 from pipegen.ops.lowering.graphs import made_for
 from pipegen.physical.decide import decide
-from pipegen.physical.forms import SERVICE
+from pipegen.physical.nodes import SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

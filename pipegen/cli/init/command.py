@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import SUFFIX, note, progress, say
+from pipegen.cli.common import SUFFIX
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.cli.init.records import ENDINGS, shards_in
 from pipegen.files import write_whole
@@ -17,7 +17,7 @@ from pipegen.ops.sources.dataset_folders.hub import is_saved
 from pipegen.ops.sources.dataset_folders.tfds import FEATURES, INFO
 from pipegen.ops.sources.prepared_store.layout import ABOUT
 from pipegen.ops.sources.zarr import Zarr
-from pipegen.terminal import aligned
+from pipegen.terminal import aligned, note, progress, say
 
 _ARRAYS = (".npz", ".npy")
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")

@@ -7,16 +7,15 @@ import json
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from pipegen.cli.common import bold
-from pipegen.ops.base import Transform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import sources, transforms
+from pipegen.ops.transform import Transform
 from pipegen.spec.expect import describe_argument, field_type, shape
-from pipegen.terminal import aligned
+from pipegen.terminal import aligned, bold
 
 if TYPE_CHECKING:
-    from pipegen.ops.base import Model
+    from pipegen.ops.model import Model
     from pipegen.ops.sources.listing.base import Source
 
 

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.reference.ops import default_of, summary
 from pipegen.ops.arguments.magnitudes import CosineSchedule, LinearSchedule, Schedule, StepSchedule, TableSchedule
-from pipegen.ops.base import GeometricTransform, Model, Transform
-from pipegen.ops.model import field_docs
+from pipegen.ops.base import GeometricTransform
+from pipegen.ops.model import Model, field_docs
 from pipegen.ops.registry import datatests, sources
+from pipegen.ops.sampling import Folds, Splits
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.files import FilesFeature
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.testing.base import DataTest, ExampleTest
+from pipegen.ops.transform import Transform
 from pipegen.spec.expect import describe_argument, field_type, shape
-from pipegen.spec.models import Batch, Errors, Folds, Output, Param, PipelineSpec, Runtime, Splits
+from pipegen.spec.models import Batch, Errors, Output, Param, PipelineSpec, Runtime
 from pipegen.terminal import aligned
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.base import Fill, Interpolation
+from pipegen.ops.arguments.geometry import Fill, Interpolation
 from pipegen.ops.families.neighbourhood import Neighbourhood, NeighbourhoodTransform
 from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.kinds.registry import kind_of

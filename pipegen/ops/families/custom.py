@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import PrivateAttr, field_validator
 
 from pipegen.errors import InternalError
-from pipegen.ops.base import ElementTransform, Family, Traits
+from pipegen.ops.base import ElementTransform
+from pipegen.ops.traits import Family, Traits
 from pipegen.types import BYTE_RANGE, Interval
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from pydantic import PrivateAttr
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.arguments.learned import Fitted
-from pipegen.ops.base import ElementTransform, Transform, require_image
+from pipegen.ops.base import ElementTransform, require_image
+from pipegen.ops.transform import Transform
 from pipegen.types import FLOATING
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from typing import ClassVar
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range, most
-from pipegen.ops.base import Transform, require_image
+from pipegen.ops.base import require_image
 from pipegen.ops.stage import Computes, Stage, StepRef, only_identities, use
 from pipegen.ops.traits import Family
+from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
 GROUP = 8

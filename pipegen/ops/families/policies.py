@@ -5,8 +5,8 @@ from __future__ import annotations
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability, most
-from pipegen.ops.base import Transform
 from pipegen.ops.traits import Family
+from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType, times
 
 

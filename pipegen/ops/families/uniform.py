@@ -8,10 +8,11 @@ from typing import ClassVar
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, factor_range, has_type, symmetric_range
-from pipegen.ops.base import ColourTransform, GeometricTransform, Transform
+from pipegen.ops.base import ColourTransform, GeometricTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
 

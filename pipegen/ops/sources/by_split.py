@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import SerializeAsAny, field_validator, model_serializer, model_validator
 
 from pipegen.errors import OpError, OpErrors
-from pipegen.ops.base import SplitName
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.listing.base import Note, Source
 from pipegen.ops.sources.parts.merge import merge
+from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.transform import Transform
     from pipegen.types import ElementType, FeatureType
 
 

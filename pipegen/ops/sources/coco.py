@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.base import Parts
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.transform import Transform
     from pipegen.types import ElementType
 
 _MOST_SAID = 1000

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.folders.scan import Tree
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.transform import Transform
 
     Kind = str
 else:

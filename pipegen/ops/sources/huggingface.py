@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.base import SplitName
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.dataset_folders.hub import class_names, files_of, find_saved, key_for
@@ -22,6 +21,7 @@ from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.shard_sets import check_sets
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet_files import read_parquet
+from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
     import builtins

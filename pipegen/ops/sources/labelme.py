@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.annotations.found import Found
     from pipegen.ops.sources.listing.base import Parts
     from pipegen.ops.sources.listing.missing import Missing
+    from pipegen.ops.transform import Transform
     from pipegen.types import ElementType
 
 _WITHOUT_AREA = frozenset({"point", "line", "linestrip", "points"})

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.base import SplitName
 from pipegen.ops.families.array_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.ragged import Ragged
@@ -19,15 +18,16 @@ from pipegen.ops.model import Model
 from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.features.items import LATER, Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Parts, Source
+from pipegen.ops.transform import SplitName
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pipegen.ops.arguments.item_rules import BoxRules
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.prepared_store.layout import StoreAbout
+    from pipegen.ops.transform import Transform
 
     Kind = str
 else:

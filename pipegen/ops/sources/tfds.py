@@ -11,7 +11,6 @@ from pydantic import Field, field_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
-from pipegen.ops.base import SplitName
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import class_names, find_prepared, parse_split
@@ -22,6 +21,7 @@ from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.tfrecord import TFRecord
+from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
     import builtins

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.base import SplitName
 from pipegen.ops.families.array_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import number_name
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
@@ -18,6 +17,7 @@ from pipegen.ops.sources.annotations.pairs import annotated, below, listed_image
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, without_listed, without_own_image
 from pipegen.ops.sources.listing.base import LeftOut, Note, Parts
 from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
+from pipegen.ops.transform import SplitName
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.annotations.found import Found
     from pipegen.ops.sources.listing.missing import Missing
+    from pipegen.ops.transform import Transform
 
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"

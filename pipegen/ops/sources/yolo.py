@@ -10,13 +10,13 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.item_rules import BoxFormat
-from pipegen.ops.base import SplitName
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text
 from pipegen.ops.sources.annotations.pairs import below, files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, without_listed, without_own_image
 from pipegen.ops.sources.annotations.yolo_names import Described, described
 from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
+from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
     import builtins

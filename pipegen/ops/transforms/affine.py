@@ -22,10 +22,10 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     needs_one,
 )
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import affine
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.ops.traits import IMAGE_224, Example
 
 Angle = Annotated[float, Field(ge=-89, le=89), STEEP]
 

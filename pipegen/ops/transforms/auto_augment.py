@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Level, Strength, checked, level_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.augmentation import (
     GEOMETRY,
     NUMBER,
@@ -29,6 +28,7 @@ from pipegen.ops.lowering.filters import whole_weights
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import symmetric_dirichlet
 from pipegen.ops.lowering.tables import posterized, solarized
+from pipegen.ops.traits import IMAGE_224, Example
 
 FULL_LEVEL = 9
 """The level of full strength in the published tables."""

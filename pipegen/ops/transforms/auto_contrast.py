@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pipegen.lazy import tf
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import OccasionalLookupTable
 from pipegen.ops.families.uniform import DeterministicLookupTable
 from pipegen.ops.lowering.tables import auto_contrasted
+from pipegen.ops.traits import IMAGE_224, Example
 
 
 class AutoContrast(DeterministicLookupTable):

@@ -23,7 +23,6 @@ from pipegen.ops.arguments.magnitudes import (
     span_range,
     symmetric_range,
 )
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import UniformTransform
@@ -47,6 +46,7 @@ from pipegen.ops.lowering.filters import (
 )
 from pipegen.ops.lowering.linear import about_centre, choice, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 LARGEST = 10.0

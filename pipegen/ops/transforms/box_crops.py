@@ -9,10 +9,11 @@ from pydantic import Field
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Size, height_width
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Transform
 from pipegen.ops.families.crops import ItemCrop, WholeOrItemCrop
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import inside, pick, place
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example
+from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
 

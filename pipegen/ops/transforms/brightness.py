@@ -18,10 +18,10 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     needs_one,
 )
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import DeterministicColour, UniformColour
 from pipegen.ops.lowering.colours import brightness, compose, offset
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 

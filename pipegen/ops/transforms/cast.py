@@ -6,7 +6,9 @@ from typing import Literal
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
+from pipegen.ops.arguments.arithmetic import Arithmetic
+from pipegen.ops.base import PointwiseTransform, require_image
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 FLOAT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 255))

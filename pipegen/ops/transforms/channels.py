@@ -9,10 +9,11 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, delta_lints, needs_one, symmetric_range
-from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import ORDERS, gains, reorder, shift
 from pipegen.ops.lowering.linear import choice, uniform
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 Count = Annotated[int, Field(ge=1, le=2)]

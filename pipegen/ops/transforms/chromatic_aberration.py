@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
 from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.lowering.filters import BITS
 from pipegen.ops.lowering.linear import about_centre, uniform
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 

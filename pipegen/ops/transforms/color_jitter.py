@@ -19,10 +19,10 @@ from pipegen.ops.arguments.magnitudes import (
     needs_one,
     symmetric_range,
 )
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, reorder, saturation
 from pipegen.ops.lowering.linear import choice, radians
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 _FACTORS = ("brightness_factor", "contrast_factor", "saturation_factor")

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Number, Odd, check_range, checked, factor_lints
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import DeterministicColour, UniformColour
 from pipegen.ops.lowering.colours import contrast
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.ops.traits import IMAGE_224, Example
 
 
 class Contrast(DeterministicColour):

@@ -9,9 +9,11 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Size, height_width
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, CropTransform, Example, Transform
+from pipegen.ops.base import CropTransform
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.lowering.windows import inside, pick, place
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example
+from pipegen.ops.transform import Transform
 from pipegen.types import LARGEST_SIDE, FeatureType, Interval, times
 
 Place = Annotated[int, Field(ge=0, le=32767)]

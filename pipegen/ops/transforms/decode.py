@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import model_validator
 
 from pipegen.errors import OpError
-from pipegen.ops.base import Example, Family, Traits
 from pipegen.ops.families.decoder import DecodeTransform, format_of
 from pipegen.ops.lowering.formats import odd_form
+from pipegen.ops.traits import Example, Family, Traits
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType
 
 if TYPE_CHECKING:

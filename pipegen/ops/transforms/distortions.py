@@ -19,12 +19,12 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     symmetric_range,
 )
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import UNIT, key_of, smooth_field, spacing
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 MOST_CELLS = 8

@@ -22,13 +22,13 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     span_range,
 )
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.references import ReferenceTransform
 from pipegen.ops.families.uniform import RgbTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import choice, uniform
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 _BITS = 12

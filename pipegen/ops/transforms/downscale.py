@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.filters import columns_of, rows_of, through
 from pipegen.ops.lowering.linear import uniform
+from pipegen.ops.traits import IMAGE_224, Example
 
 
 class RandomDownscale(NeighbourhoodTransform):

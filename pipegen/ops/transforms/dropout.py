@@ -10,9 +10,8 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import filled
+from pipegen.ops.arguments.geometry import ConstantFill, filled
 from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, check_magnitude, check_pair, check_range, checked, span_range
-from pipegen.ops.base import IMAGE_224, ConstantFill, Example, Transform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import ByteTransform
 from pipegen.ops.kinds.registry import kind_of
@@ -20,6 +19,8 @@ from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import logarithms, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.lowering.windows import pick, place
+from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
 WORD = 31

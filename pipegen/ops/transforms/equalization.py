@@ -10,7 +10,6 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import OccasionalLookupTable
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import DeterministicLookupTable
@@ -18,6 +17,7 @@ from pipegen.ops.lowering.clahe import blended, corners, luma, tile_counts, tile
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.tables import equalized
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 MOST_TILES = 32

@@ -7,10 +7,11 @@ from typing import Literal
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, Family, GeometricTransform, Traits
+from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.uniform import DeterministicGeometric
 from pipegen.ops.lowering.affine import mirrored
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits
 from pipegen.types import FeatureType
 
 

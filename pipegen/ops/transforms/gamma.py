@@ -18,11 +18,11 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     level_range,
 )
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.uniform import DeterministicLookupTable, UniformTransform
 from pipegen.ops.lowering.linear import normal
 from pipegen.ops.lowering.tables import gamma_corrected
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 

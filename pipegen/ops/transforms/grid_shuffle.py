@@ -10,10 +10,9 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.lowering.filters import sides
-from pipegen.ops.traits import Traits
+from pipegen.ops.traits import IMAGE_224, Example, Traits
 from pipegen.types import FeatureType
 
 Cells = Annotated[int, Field(ge=1, le=16)]

@@ -8,10 +8,10 @@ from typing import Annotated
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURN, TURNS, Magnitude, Number, check_magnitude, checked, delta_lints, needs_one
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import DeterministicColour, RgbTransform, UniformColour
 from pipegen.ops.lowering.colours import channels, hue, shifted, whole_shifts
 from pipegen.ops.lowering.linear import radians, zeros_for
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import BYTE_RANGE, FeatureType
 
 

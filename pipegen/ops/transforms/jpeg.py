@@ -9,10 +9,10 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AnySchedule, check_pair, check_range, checked, span_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.linear import whole_bounds
 from pipegen.ops.lowering.windows import pick
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 Quality = Annotated[int, Field(ge=1, le=100)]

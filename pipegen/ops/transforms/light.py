@@ -24,12 +24,13 @@ from pipegen.ops.arguments.magnitudes import (
     needs_one,
     span_range,
 )
-from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import ByteTransform, UniformColour
 from pipegen.ops.lowering.colours import BITS, ONE, gains, over, plasma, shares, shift
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import normal, radians
 from pipegen.ops.lowering.random import key_of
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 _STEP = 500

@@ -8,11 +8,11 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Span, check_pair, check_range, checked, most, span_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.mixing import WHOLE, MixingTransform, PairTransform, Seen
 from pipegen.ops.lowering.linear import as_float32, uniform, working
 from pipegen.ops.lowering.random import half_words, key_of
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.filters import sides, with_border
 from pipegen.ops.lowering.linear import choice
+from pipegen.ops.traits import IMAGE_224, Example
 
 MOST = 4
 Reach = Annotated[int, Field(ge=0, le=MOST)]

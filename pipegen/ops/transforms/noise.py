@@ -23,13 +23,13 @@ from pipegen.ops.arguments.magnitudes import (
     span_range,
     symmetric_range,
 )
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import ByteTransform, RgbTransform, UniformTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 _STD_BITS = 8

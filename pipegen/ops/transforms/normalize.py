@@ -8,9 +8,10 @@ from pydantic import Field, model_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
-from pipegen.ops.arguments.arithmetic import Preset, constants, needs_three_channels
+from pipegen.ops.arguments.arithmetic import Arithmetic, Preset, constants, needs_three_channels
 from pipegen.ops.arguments.magnitudes import Number, checked
-from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, centred_values, is_standardised, require_image
+from pipegen.ops.base import PointwiseTransform, centred_values, is_standardised, require_image
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType, Interval
 
 UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))

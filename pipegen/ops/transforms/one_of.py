@@ -8,9 +8,10 @@ from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, check_range, checked, level_range
-from pipegen.ops.base import IMAGE_224, Example, Part, Transform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.selections import InnerStep, Selection
+from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.transform import Part, Transform
 
 
 def check_weight(value: Strength, name: str) -> None:

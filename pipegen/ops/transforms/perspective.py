@@ -9,10 +9,10 @@ from pydantic import model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, Number, needs_one
-from pipegen.ops.base import IMAGE_224, Example, Family, Traits
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import cornered
 from pipegen.ops.lowering.linear import uniform, zeros_for
+from pipegen.ops.traits import IMAGE_224, Example, Family, Traits
 from pipegen.types import FeatureType
 
 Corner = tuple[Number, Number]

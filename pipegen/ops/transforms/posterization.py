@@ -8,11 +8,11 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AnySchedule, check_pair, check_range, checked, most, span_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.uniform import DeterministicLookupTable
 from pipegen.ops.lowering.linear import whole_bounds
 from pipegen.ops.lowering.tables import posterized, repeated
+from pipegen.ops.traits import IMAGE_224, Example
 
 
 class Posterization(DeterministicLookupTable):

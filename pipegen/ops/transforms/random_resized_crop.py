@@ -10,12 +10,13 @@ from pydantic import model_validator
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import BUCKET, Size, height_width
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.base import ANY_IMAGE, CropTransform, Example, Transform
+from pipegen.ops.base import CropTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.linear import logarithms, uniform
 from pipegen.ops.lowering.resizing import ANTIALIAS_WEIGHT, BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, resize
 from pipegen.ops.lowering.windows import pick, place
-from pipegen.ops.traits import Traits
+from pipegen.ops.traits import ANY_IMAGE, Example, Traits
+from pipegen.ops.transform import Transform
 from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType
 
 TRIES = 10

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 from pydantic import model_validator
 
 from pipegen.errors import OpError
+from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.magnitudes import Number, Range, check_range, checked
-from pipegen.ops.base import IMAGE_224, Arithmetic, Example, PointwiseTransform, require_image
+from pipegen.ops.base import PointwiseTransform, require_image
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType, Interval
 
 DARKENS = 1 / 64

@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import Size, filled, height_width, require_holds
+from pipegen.ops.arguments.geometry import ConstantFill, Size, filled, height_width, require_holds
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.base import ANY_IMAGE, ConstantFill, ElementTransform, Example, Transform, require_image
+from pipegen.ops.base import ElementTransform, require_image
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering import resizing as pillow
 from pipegen.ops.lowering.linear import uniform
@@ -28,7 +28,8 @@ from pipegen.ops.lowering.resizing import (
 )
 from pipegen.ops.lowering.windows import Box, Sides, cut, pick, place
 from pipegen.ops.model import Model
-from pipegen.ops.traits import Family, Traits
+from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits
+from pipegen.ops.transform import Transform
 from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType, Interval
 
 if TYPE_CHECKING:

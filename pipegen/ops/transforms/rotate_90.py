@@ -8,10 +8,10 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, Example, GeometricTransform, require_image
+from pipegen.ops.base import GeometricTransform, require_image
 from pipegen.ops.lowering.affine import quarter_turned
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import Family, Traits
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits
 from pipegen.types import BYTE_RANGE, FeatureType, times
 
 

@@ -7,10 +7,10 @@ from typing import Annotated
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURN, TURNS, Magnitude, Number
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import turned
 from pipegen.ops.lowering.linear import radians, zeros_for
+from pipegen.ops.traits import IMAGE_224, Example
 
 
 class Rotation(DeterministicGeometric):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.base import IMAGE_224, ColourTransform, Example
+from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import DeterministicColour
 from pipegen.ops.lowering.colours import sepia
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.ops.traits import IMAGE_224, Example
 
 
 class Sepia(DeterministicColour):

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, Span, check_pair, check_range, checked, factor_lints, span_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.sharpening import LARGEST, SharpenTransform, gains
 from pipegen.ops.families.uniform import UniformTransform
@@ -28,6 +27,7 @@ from pipegen.ops.lowering.filters import (
     with_border,
 )
 from pipegen.ops.lowering.linear import nearest_float32, uniform, working
+from pipegen.ops.traits import IMAGE_224, Example
 
 
 class Sharpness(SharpenTransform):

@@ -9,10 +9,10 @@ from pydantic import Field
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import SLANT, STEEP, Magnitude, symmetric_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import slanted
 from pipegen.ops.lowering.linear import radians, zeros_for
+from pipegen.ops.traits import IMAGE_224, Example
 
 
 class Shear(DeterministicGeometric):

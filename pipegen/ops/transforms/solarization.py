@@ -20,10 +20,10 @@ from pipegen.ops.arguments.magnitudes import (
     span_range,
     symmetric_range,
 )
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.lookup_tables import LookupTableTransform, threshold_lints
 from pipegen.ops.families.uniform import DeterministicLookupTable, UniformTransform
 from pipegen.ops.lowering.tables import repeated, solarized
+from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType
 
 

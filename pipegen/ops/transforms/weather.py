@@ -11,12 +11,12 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability, Span, check_pair, check_range, checked, most, span_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import ByteTransform
 from pipegen.ops.lowering.colours import BITS, ONE, clouds, over, shares, squares
 from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import half_words, key_of
+from pipegen.ops.traits import IMAGE_224, Example
 
 _WHITE = (255, 255, 255)
 

@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Number, Odd, factor_lints, factor_range
-from pipegen.ops.base import IMAGE_224, Example
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import magnified
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.ops.traits import IMAGE_224, Example
 
 Factor = Annotated[Number, Field(gt=0)]
 EXTREME = Odd(factor_lints, low=0.2, high=5.0, drawn=False)

@@ -12,8 +12,8 @@ from planning import built
 
 from pipegen.errors import ModelMismatchError, OpError, SpecError
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
+from pipegen.ops.families.items import Move
 from pipegen.ops.kinds.registry import kind_named
-from pipegen.plan import stages as s
 from pipegen.types import ElementType
 
 SIZE = HEIGHT, WIDTH = 48, 64
@@ -154,7 +154,7 @@ def test_a_mirror_shows_no_fill_and_so_divides_no_run(steps: list[Any], runs: in
     """Boxes are clipped and chosen once a run; a mirror takes what is on the image to what is on the image."""
     features = {"image": {"kind": "image", "size": list(SIZE)}, "boxes": {"kind": "boxes", "max": 4}}
     plan = built(source={"arrays": {"features": features}}, transforms=steps, output={"y": "boxes"})
-    found = [stage for stage in plan.stages() if isinstance(stage, s.Move)]
+    found = [stage for stage in plan.stages() if isinstance(stage, Move)]
     assert len(found) == runs
     assert [stage.projective for stage in found] == ["random_perspective" in steps[0]] * runs
 

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from pipegen.data.fingerprint import fingerprint
 from pipegen.data.splits import assign
 from pipegen.errors import OpError
+from pipegen.ops.sampling import Splits
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.csv import Csv
-from pipegen.spec.models import Splits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from planning import built, compiled, interpret, load_spec, records, run_plan
 
-from pipegen.plan import stages as s
+from pipegen.ops.families.decoder import Decode, DecodeWindow
 
 Array = np.ndarray[Any, Any]
 
@@ -66,8 +66,8 @@ def test_no_window_and_no_scale(crop: str) -> None:
     for how, leaves in (("accurate", True), ("tensorflow", True), ("fast", False)):
         text = f"{{transforms: [{{decode: {{jpeg: {how}}}}}, {{{crop}}}]}}"
         done = compiled(built(text), load_spec(text))
-        stages = [stage for stage in done.plan.stages() if isinstance(stage, (s.Decode, s.DecodeWindow))]
-        plain = all(isinstance(stage, s.Decode) and stage.needed is None for stage in stages)
+        stages = [stage for stage in done.plan.stages() if isinstance(stage, (Decode, DecodeWindow))]
+        plain = all(isinstance(stage, Decode) and stage.needed is None for stage in stages)
         assert plain == leaves, crop
 
 
@@ -86,7 +86,7 @@ def test_a_crop_shows_pillow_s_pixels() -> None:
 
 
 def test_scaled_says_nothing_then() -> None:
-    from pipegen.ops.base import Transform
+    from pipegen.ops.transform import Transform
     from pipegen.ops.transforms.decode import Decode
 
     with pytest.raises(ValueError, match="`jpeg: accurate` decodes at full size"):

@@ -8,8 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
-from pipegen.ops.base import IMAGE_224, ConstantFill, GeometricTransform
+from pipegen.ops.arguments.geometry import ConstantFill
+from pipegen.ops.base import GeometricTransform
 from pipegen.ops.registry import transforms
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.affine import Affine, RandomAffine
 from pipegen.ops.transforms.flip import Flip, RandomFlip
 from pipegen.ops.transforms.perspective import Perspective, RandomPerspective

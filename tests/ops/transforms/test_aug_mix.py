@@ -81,8 +81,8 @@ def test_a_blend_is_pillow_s_of_the_same_draws(more: dict[str, Any], jit: bool) 
     import tensorflow as tf
 
     from pipegen.backend.kernels.tables import blend_chains, chain_phases
-    from pipegen.ops.base import IMAGE_224
-    from pipegen.plan.stages import StepRef
+    from pipegen.ops.stage import StepRef
+    from pipegen.ops.traits import IMAGE_224
 
     step = AugMix.model_validate_json(json.dumps({**STEP, **more}))
     images = smooth(12)

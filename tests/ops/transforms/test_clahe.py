@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224
 from pipegen.ops.registry import transforms
+from pipegen.ops.traits import IMAGE_224
 from pipegen.types import Interval
 
 Array = np.ndarray[Any, Any]

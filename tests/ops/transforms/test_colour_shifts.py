@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224, ColourTransform
+from pipegen.ops.base import ColourTransform
 from pipegen.ops.lowering.colours import ORDERS
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.brightness import Brightness, RandomBrightness
 from pipegen.ops.transforms.channels import RandomChannelDrop, RandomChannelShuffle, RandomRgbShift
 from pipegen.ops.transforms.color_jitter import RandomPhotometricDistort

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from planning import checked
 
-from pipegen.ops.base import IMAGE_224
+from pipegen.ops.families.items import Paste, PasteItems, PastePoints
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.mixup import CopyPaste
-from pipegen.plan import stages as s
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +58,7 @@ def test_a_batch_is_what_numpy_makes_of_it() -> None:
 
     from pipegen.backend.index.mixing import partners
     from pipegen.backend.kernels.lower import apply_stage
-    from pipegen.plan.stages import StepRef
+    from pipegen.ops.stage import StepRef
 
     step, rng = CopyPaste(objects=0.7, probability=0.8), np.random.default_rng(3)
     u = draws(step)
@@ -71,7 +71,7 @@ def test_a_batch_is_what_numpy_makes_of_it() -> None:
     }
     features = {name: tf.constant(value) for name, value in entering.items()} | {"@draws": tf.constant(u)}
     for name in entering:
-        apply_stage(s.Paste(name, ref, "mask", IGNORE, label=name == "label"), features)
+        apply_stage(Paste(name, ref, "mask", IGNORE, label=name == "label"), features)
     partner = partners(u[:, 0], np.ones(N, bool)).numpy()
     taken = pasted(step, u, MASKS[partner])
     for name in ("image", "parts", "mask"):
@@ -89,7 +89,7 @@ def test_points_are_those_that_numpy_finds_to_be_seen(*, named: bool) -> None:
     from pipegen.backend.index.mixing import partners
     from pipegen.backend.kernels.lower import apply_stage
     from pipegen.ops.arguments.item_rules import PointRules
-    from pipegen.plan.stages import StepRef
+    from pipegen.ops.stage import StepRef
 
     step, rng, most = CopyPaste(objects=0.7, probability=0.8), np.random.default_rng(4), 5
     u, member = draws(step), np.arange(N) < N - 7  # of the last group one alone has a place, and no partner but itself
@@ -102,7 +102,7 @@ def test_points_are_those_that_numpy_finds_to_be_seen(*, named: bool) -> None:
     points[~there] = 0
     rank = np.where(there, np.arange(N)[:, None] * 100 + np.arange(most) + 1, 0).astype(np.float32)
     rules = PointRules(("a", "b", "c", "d", "e"), tuple(range(most))) if named else PointRules(outside="keep")
-    stage = s.PastePoints("points", "keypoints", ref, (H, W), rules, ("rank",), mask="mask", ignore=IGNORE, joins=not named)
+    stage = PastePoints("points", "keypoints", ref, (H, W), rules, ("rank",), mask="mask", ignore=IGNORE, joins=not named)
     given = {"points": points, "points_valid": there, "rank": rank, "mask": MASKS, "@draws": u, "@member": member}
     features = {name: tf.constant(value) for name, value in given.items()}
     apply_stage(stage, features)
@@ -147,7 +147,7 @@ def found(step: Any, *masks: str) -> Any:
 
 def test_what_reads_the_mask_comes_before_it_changes() -> None:
     plan = found({"copy_paste": {"mask": "parts"}}, "mask", "parts").plans["train"]
-    assert [st.feature for st in plan.stages() if isinstance(st, s.Paste)] == ["image", "mask", "parts"]
+    assert [st.feature for st in plan.stages() if isinstance(st, Paste)] == ["image", "mask", "parts"]
 
 
 def test_points_are_looked_up_before_the_mask_changes() -> None:
@@ -171,7 +171,7 @@ def test_points_are_looked_up_before_the_mask_changes() -> None:
         found = checked({"transforms": [{"copy_paste": {"mask": mask}}], "output": output, "source": source})
         assert not [d for d in found.diagnostics if d.severity.value == "error"]
         plan = found.plans["train"]
-        own = [st for st in plan.stages() if isinstance(st, (s.Paste, s.PasteItems))]
+        own = [st for st in plan.stages() if isinstance(st, (Paste, PasteItems))]
         assert ", ".join(f"{type(st).__name__} {st.feature}" for st in own) == stages
         assert {st.mask for st in own} == {mask}
         assert plan.nodes[-1].out["pose"].shape == (2, 3)

@@ -9,10 +9,10 @@ import pytest
 from planning import checked
 
 from pipegen.ops.arguments.item_rules import BoxRules
+from pipegen.ops.families.items import NumberItems, Paste, PasteInstances, PasteItems, Renumber
 from pipegen.ops.kinds.keypoints import PointRules
+from pipegen.ops.stage import StepRef
 from pipegen.ops.transforms.mixup import CopyPaste
-from pipegen.plan import stages as s
-from pipegen.plan.stages import StepRef
 
 pytestmark = pytest.mark.tf
 N, H, W, MOST = 24, 24, 32, 5
@@ -98,11 +98,11 @@ def test_a_batch_is_what_numpy_makes_of_it(rules: BoxRules, objects: float, prob
     points = ("points", "keypoints", PointRules(("a", "b"), (0, 1), "remove", each=True))
     riders = ("labels", "points", "boxes_number")
     stages = [
-        s.Paste("image", ref, "mask", 255, label=False),
-        s.PasteItems("boxes", "boxes", ref, (H, W), rules, riders, (points,), "boxes_number", mask="mask", ignore=255),
-        s.PasteInstances("mask", ref, "mask", 255, label=False),
-        s.Renumber("mask", "boxes", "boxes_number", 255, 2),
-        s.NumberItems("boxes", "boxes_number"),
+        Paste("image", ref, "mask", 255, label=False),
+        PasteItems("boxes", "boxes", ref, (H, W), rules, riders, (points,), "boxes_number", mask="mask", ignore=255),
+        PasteInstances("mask", ref, "mask", 255, label=False),
+        Renumber("mask", "boxes", "boxes_number", 255, 2),
+        NumberItems("boxes", "boxes_number"),
     ]  # fmt: skip
     features = {name: tf.constant(value) for name, value in given.items()} | {"@draws": tf.constant(u), "@member": tf.constant(member)}
     for stage in stages:
@@ -147,7 +147,7 @@ def planned(step: Any, *received: str, **more: Any) -> Any:
 def test_what_decides_is_the_mask_of_what_the_model_gets() -> None:
     def by(step: Any, *received: str) -> list[str]:
         plan = planned(step, *received).plans["train"]
-        return [f"{type(st).__name__} {st.feature} by {st.mask}" for st in plan.stages() if isinstance(st, (s.Paste, s.PasteItems))]
+        return [f"{type(st).__name__} {st.feature} by {st.mask}" for st in plan.stages() if isinstance(st, (Paste, PasteItems))]
 
     images = ["Paste image by mask", "Paste classes by mask"]
     for received in (("mask",), ("boxes", "boxes_valid"), ("kind",), ("mask", "classes")):

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.decode import FILE, Decode
 from pipegen.ops.transforms.random_resized_crop import RandomResizedCrop
 

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224
 from pipegen.ops.registry import transforms
+from pipegen.ops.traits import IMAGE_224
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:

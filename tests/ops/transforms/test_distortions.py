@@ -9,7 +9,7 @@ import pytest
 from planning import built, compiled, load_spec
 from scipy import interpolate, ndimage
 
-from pipegen.ops.base import IMAGE_224
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.distortions import RandomGridDistortion, RandomOpticalDistortion, RandomPiecewiseAffine, RandomThinPlateSpline
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import cv2
 import numpy as np
 import pytest
 
-from pipegen.ops.base import IMAGE_224, GeometricTransform
+from pipegen.ops.base import GeometricTransform
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.flip import RandomFlip
 from pipegen.ops.transforms.rotation import RandomRotation
 from pipegen.ops.transforms.shear import RandomShear

@@ -9,15 +9,16 @@ import pytest
 from PIL import Image, ImageOps
 
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224
+from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.registry import transforms
+from pipegen.ops.stage import StepRef
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.auto_contrast import AutoContrast, RandomAutoContrast
 from pipegen.ops.transforms.equalization import Equalization, RandomEqualization
 from pipegen.ops.transforms.gamma import Gamma, RandomGamma
 from pipegen.ops.transforms.invert import Invert, RandomInvert
 from pipegen.ops.transforms.posterization import Posterization, RandomPosterization
 from pipegen.ops.transforms.solarization import RandomSolarization, Solarization
-from pipegen.plan import stages as s
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -39,20 +40,20 @@ def pictures(count: int = 40) -> Array:
     return np.stack(made)
 
 
-def ref(step: LookupTableTransform, start: int = 0) -> s.StepRef:
+def ref(step: LookupTableTransform, start: int = 0) -> StepRef:
     """A use of a step as a recipe has it."""
-    return s.StepRef(step, step.op, (), start, step.probability < 1)
+    return StepRef(step, step.op, (), start, step.probability < 1)
 
 
-def folded(*steps: LookupTableTransform) -> s.LookupTable:
+def folded(*steps: LookupTableTransform) -> LookupTable:
     """A stage of these steps, folded."""
-    used: list[s.StepRef] = []
+    used: list[StepRef] = []
     for step in steps:
         used.append(ref(step, used[-1].start + used[-1].num_draws if used else 0))
-    return s.LookupTable("image", tuple(used), any(step.needs_histogram for step in steps))
+    return LookupTable("image", tuple(used), any(step.needs_histogram for step in steps))
 
 
-def apply(stage: s.LookupTable, images: Array, u: Array | None = None) -> Array:
+def apply(stage: LookupTable, images: Array, u: Array | None = None) -> Array:
     """The stage on a batch, through the backend."""
     import tensorflow as tf
 
@@ -183,7 +184,7 @@ def test_a_folded_chain_is_its_steps_one_after_another(name: str) -> None:
     for images in (pictures(12), pictures(12)[..., :1], pictures(12) + np.float32(0.3)):
         expected = images
         for used in stage.refs:
-            expected = apply(s.LookupTable("image", (used,), used.step.needs_histogram), expected, u)  # type: ignore[attr-defined]
+            expected = apply(LookupTable("image", (used,), used.step.needs_histogram), expected, u)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(apply(stage, images, u), expected)
         if images.dtype == np.uint8 and images.shape[-1] == 3:
             params = parameters(stage, {"image": tf.constant(images), "@draws": tf.constant(u)})

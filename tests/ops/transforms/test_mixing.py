@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224
 from pipegen.ops.families.mixing import GROUP, WHOLE, MixingTransform, mix_labels, symmetric_beta
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.mixup import Cutmix, Mixup, Mosaic
 from pipegen.types import FeatureType, Interval
 

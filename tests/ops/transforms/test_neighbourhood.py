@@ -10,7 +10,10 @@ from planning import built, compiled, load_spec
 from scipy import ndimage, stats
 
 from pipegen.errors import OpError
-from pipegen.ops.base import IMAGE_224, ConstantFill
+from pipegen.ops.arguments.geometry import ConstantFill
+from pipegen.ops.families.neighbourhood import Neighbourhood
+from pipegen.ops.stage import StepRef
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.blurs import GaussianBlur, MedianBlur, RandomGaussianBlur
 from pipegen.ops.transforms.distortions import RandomElastic
 from pipegen.ops.transforms.dropout import RandomErasing
@@ -54,9 +57,8 @@ def exact(step: NeighbourhoodTransform, images: Array, u: Array) -> Array:
     import tensorflow as tf
 
     from pipegen.backend.kernels.lower import apply_stage
-    from pipegen.plan import stages as s
 
-    stage = s.Neighbourhood("image", s.StepRef(step, step.op, (), 0, False), step.clip_of(of(images)), step.starts_kernel)
+    stage = Neighbourhood("image", StepRef(step, step.op, (), 0, False), step.clip_of(of(images)), step.starts_kernel)
     features = {"image": tf.constant(images), "@draws": tf.constant(u, tf.float64)}
     apply_stage(stage, features)
     done: Array = features["image"].numpy()

@@ -9,7 +9,8 @@ import pytest
 from planning import checked, load_spec
 
 from pipegen.errors import OpError
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, ConstantFill
+from pipegen.ops.arguments.geometry import ConstantFill
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224
 from pipegen.ops.transforms.crop import CenterCrop, RandomCrop
 from pipegen.ops.transforms.pad import Pad, RandomZoomOut
 from pipegen.ops.transforms.resize import RandomShorterSide, Resize, ScaleJitter

@@ -9,7 +9,7 @@ import PIL
 import pytest
 from PIL import Image
 
-from pipegen.ops.base import ANY_IMAGE
+from pipegen.ops.traits import ANY_IMAGE
 from pipegen.ops.transforms.resize import PillowMethod, Resize
 
 Array = np.ndarray[Any, Any]

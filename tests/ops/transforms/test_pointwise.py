@@ -9,7 +9,8 @@ import pytest
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import PRESETS
-from pipegen.ops.base import IMAGE_224, PointwiseTransform
+from pipegen.ops.base import PointwiseTransform
+from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.cast import Cast
 from pipegen.ops.transforms.normalize import Normalize
 from pipegen.ops.transforms.rescale import Rescale

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pipegen.errors import OpError
-from pipegen.ops.base import ANY_IMAGE, IMAGE_224, ConstantFill
+from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.ops.lowering.resizing import cover_size, fit_size, shorter_side_size, to_dtype
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224
 from pipegen.ops.transforms.resize import Resize
 from pipegen.types import FeatureType, Interval
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from planning import built, checked, compiled, load_spec
 
+from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import transforms
 from pipegen.plan import stages as s
@@ -95,7 +96,7 @@ def test_families_come_in_the_order_of_a_block() -> None:
     order = [stage.uses()[0].step.op for stage in plan.stages() if stage.uses()]
     assert order[2:] == ["random_invert", "random_flip", "random_zoom", "random_hue"]
     found = compiled(plan, load_spec(transforms=blocks(steps))).plan.stages()
-    assert [type(stage) for stage in found[2:]] == [s.LookupTable, s.Warp, s.Colour], "one warp and one matrix for all"
+    assert [type(stage) for stage in found[2:]] == [LookupTable, s.Warp, s.Colour], "one warp and one matrix for all"
 
 
 def test_a_block_in_a_block_is_decided_twice() -> None:

@@ -111,7 +111,7 @@ def test_some_images_of_another_shape_are_a_finding(steps: list[Any], says: str)
 
 def test_a_size_that_is_not_known_is_a_finding() -> None:
     from pipegen.errors import OpError
-    from pipegen.ops.base import ANY_IMAGE
+    from pipegen.ops.traits import ANY_IMAGE
 
     for name in ("rotate_90", "transpose", "random_d4"):
         with pytest.raises(OpError, match="they differ from image to image"):

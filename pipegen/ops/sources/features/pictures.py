@@ -16,8 +16,8 @@ from pipegen.ops.model import Model
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.kinds.base import FeatureKind
+    from pipegen.ops.transform import Transform
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]
 """A class index of a mask."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pipegen.errors import InternalError
-from pipegen.ops.base import Model
+from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.missing import taken
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes, shareable
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.shards import Shards
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.transform import Transform
     from pipegen.types import ElementType
 
     Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]

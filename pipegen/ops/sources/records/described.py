@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.features.arrays import FeatureName
+    from pipegen.ops.transform import Transform
 
 
 class DescribedRecords(Source):

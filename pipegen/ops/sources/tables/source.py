@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    from pipegen.ops.base import Transform
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
+    from pipegen.ops.transform import Transform
 
     _Listed: TypeAlias = tuple[Files, tuple[Note, ...], tuple[Missing, ...]]
     """One file of each row, what is odd about them, and those that do not exist."""
