@@ -172,7 +172,7 @@ def claim_disk(spec: PipelineSpec, plans: Mapping[str, Plan], manifest: Manifest
     Raises:
         SpecError: `PG416` when there is not enough room, `PG417` when the folder cannot be used.
     """
-    cached = {split: plan for split, plan in plans.items() if any(isinstance(n, Cache) and n.disk for n in plan.nodes)}
+    cached = {split: plan for split, plan in plans.items() if any(isinstance(n, Cache) and n.kind.outlives for n in plan.nodes)}
     if not cached:
         return
     folder = cache_folder(spec)

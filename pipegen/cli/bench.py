@@ -241,7 +241,7 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
 
 def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:
     """Returns in how many batches a cache of the split is filled, and where it is; on a disk an earlier run may have filled it."""
-    from pipegen.backend.reading.caches import MemoryCache
+    from pipegen.backend.reading.caches import DiskCache
     from pipegen.observe.measured import filling_steps
     from pipegen.plan.nodes import Cache
 
@@ -249,11 +249,9 @@ def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:
     node = next((n for n in executor.plan.nodes if isinstance(n, Cache)), None)
     if node is None:
         return 0, None
-    if not node.disk:
-        return filling_steps(executor), "memory"
-    assert not isinstance(executor.cache, MemoryCache)  # noqa: S101 - the plan says so
-    there = len(list(executor.cache.store.filled()))
-    return (0 if there >= len(executor.records) else filling_steps(executor)), "disk"
+    cache = executor.cache
+    whole = isinstance(cache, DiskCache) and len(list(cache.store.filled())) >= len(executor.records)
+    return 0 if whole else filling_steps(executor), node.kind.name
 
 
 def _timed(batches: Iterator[int], most: int | None, steps: int | None, tick: Callable[[int], None]) -> Timed:

@@ -229,7 +229,7 @@ class Needs:
     def cache(self) -> str | None:
         """Returns where the plan caches: `memory`, `disk`, or nowhere."""
         node = next((n for n in self._plan.nodes if isinstance(n, Cache)), None)
-        return None if node is None else "disk" if node.disk else "memory"
+        return None if node is None else node.kind.name
 
     @property
     def _plan(self) -> Plan:

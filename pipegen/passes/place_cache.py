@@ -13,9 +13,9 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage
 from pipegen.passes.base import Note, Pass, PassContext
 from pipegen.plan import stages as s
+from pipegen.plan.caches import CacheKind, wanted_kind
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, example_bytes, gather_us, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Plan
-from pipegen.spec.models import DiskCache
 from pipegen.spec.units import format_bytes
 
 _WORTH = 2.0
@@ -24,32 +24,31 @@ _WORTH = 2.0
 
 def place_cache(plan: Plan, context: PassContext, note: Note) -> Plan:
     """Insert a Cache, where that is legal and wanted."""
-    wanted = context.runtime.cache
-    if wanted == "none":
+    kind = wanted_kind(context.runtime)
+    if kind is None:
         return plan
-    disk = isinstance(wanted, DiskCache)
-    at = cache_point(plan, disk=disk)
-    problem = _obstacle(plan, at, context)
+    at = cache_point(plan, kind)
+    problem = _obstacle(plan, at, kind, context)
     if problem is not None:
         note(f"no cache: {problem}")
         return plan
     out = plan.nodes[at - 1].out
-    if wanted == "auto":
+    if context.runtime.cache == "auto":
         said, chosen = _choose(plan, at, context)
         note(said)
         if not chosen:
             return plan
     else:
-        note(f"{format_bytes(example_bytes(out))} an example {'on disk' if disk else 'in memory'}, as the spec asks")
-    return plan.with_nodes([*plan.nodes[:at], Cache(out, disk), *plan.nodes[at:]])
+        note(f"{format_bytes(example_bytes(out))} an example {kind.where}, as the spec asks")
+    return plan.with_nodes([*plan.nodes[:at], Cache(out, kind), *plan.nodes[at:]])
 
 
-def cache_point(plan: Plan, *, disk: bool) -> int:
+def cache_point(plan: Plan, kind: CacheKind) -> int:
     """The number of the first node that a cache has to stand before: the first random one, the one that makes views of an image, or the
-    batch; of a cache on a disk also the first whose results are not known to be the same in another process."""
+    batch; of a cache that outlives the process also the first whose results are not known to be the same in another."""
 
     def stops(stage: Stage) -> bool:
-        return s.is_random(stage) or isinstance(stage, s.Fork) or (disk and not s.is_lasting(stage))
+        return s.is_random(stage) or isinstance(stage, s.Fork) or (kind.outlives and not s.is_lasting(stage))
 
     return next(i for i, n in enumerate(plan.nodes) if isinstance(n, Batch) or (isinstance(n, Element) and any(map(stops, n.stages))))
 
@@ -74,12 +73,12 @@ def _choose(plan: Plan, at: int, context: PassContext) -> tuple[str, bool]:
     return f"{format_bytes(total)} in memory, of a RAM budget of {budget}", True
 
 
-def _obstacle(plan: Plan, at: int, context: PassContext) -> str | None:
+def _obstacle(plan: Plan, at: int, kind: CacheKind, context: PassContext) -> str | None:
     """Why a plan cannot be cached, in words, or `None`."""
     node, alone = plan.nodes[at], plan.part_stages()
     if any(map(s.is_random, alone)):
         return "a step of one part of the mix is random, and comes before those that all parts share"
-    if isinstance(context.runtime.cache, DiskCache) and not all(map(s.is_lasting, alone)):
+    if kind.outlives and not all(map(s.is_lasting, alone)):
         return "a step of one part of the mix calls a Python function without a `version`"
     if not alone and not any(isinstance(n, Element) for n in plan.nodes[: at + 1]):
         return "nothing is computed before the batch"

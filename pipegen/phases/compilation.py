@@ -341,7 +341,7 @@ def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, 
     from pipegen.plan.cost import example_bytes
 
     node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
-    if node is None or node.disk:
+    if node is None or not node.kind.in_memory:
         return 0
     need = example_bytes(node.out) * num_examples
     if need > budget and spec.runtime.cache == "memory":

@@ -76,12 +76,11 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
         case p.Rows():
             return facts(part.node, plan)
         case p.Keep() | p.Fetch():
-            kept = "which records are there" if part.cache.disk else "the cache"
-            files = ("the files of the cache",) if part.cache.disk else ()
+            kind = part.cache.kind
             labelled = isinstance(part, p.Fetch) and any(kind_of(t).indexed for _, t in part.cache.out.items())
             own = facts(part.examples, plan) if inside(part) else Facts()
-            variables = dict.fromkeys((kept, *(looked_up if labelled else ()), *own.variables))
-            return Facts(tuple(variables), (*files, *own.python), own.asserts)
+            variables = dict.fromkeys((kind.variables, *(looked_up if labelled else ()), *own.variables))
+            return Facts(tuple(variables), (*kind.files, *own.python), own.asserts)
         case p.Kernel() | p.Prepare():
             names = part.reuses if isinstance(part, p.Kernel) else ()
             reuses = (f"memory of earlier batches of {' and '.join(names)}",) if names else ()
@@ -102,7 +101,7 @@ def inside(function: p.Function) -> tuple[Read | Element, ...]:
     match function:
         case p.Examples() | p.Each():
             return function.nodes
-        case p.Keep() | p.Fetch() if isinstance(function, p.Keep) or function.cache.disk:
+        case p.Keep() | p.Fetch() if isinstance(function, p.Keep) or not function.cache.kind.in_memory:
             return function.examples.nodes
     return ()
 

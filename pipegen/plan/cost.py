@@ -231,7 +231,7 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
                 decoded += int(ASSUMED_VALUES * given.file_bytes / ASSUMED_FILE)
             return decoded * (given.threads if node.parallel else 1)
         case Cache():
-            return 0 if node.disk else example * (given.examples or 0)
+            return example * (given.examples or 0) if node.kind.in_memory else 0
         case Batch():
             return example * rows * (given.threads if any(isinstance(n, Cache) for n in plan.nodes) else 1)
         case Kernel():
@@ -281,7 +281,7 @@ def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> st
     lines = [f"{what}, in µs of one core for an image ({size}{fitted})"]
     lines += [f"  {us:>8,.1f}  {us / cost.first_us:>4.0%}  {text}" for us, text in shown]
     lines += _totals(plan, cost)
-    open_end = given.examples is None and any(isinstance(n, Cache) and not n.disk for n in plan.nodes)
+    open_end = given.examples is None and any(isinstance(n, Cache) and n.kind.in_memory for n in plan.nodes)
     lines.append(f"expected memory: {format_bytes(cost.bytes)}{' and the cache' if open_end else ''}, beside TensorFlow itself")
     if dearest is None:
         lines += _memory(plan, cost, open_end)

@@ -17,6 +17,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import Family
 from pipegen.plan.bucketed import measuring_features, sampled_features
+from pipegen.plan.caches import CacheKind, wanted_kind
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.recipe import recipe, step_path
 from pipegen.spec.locate import Locate
@@ -225,7 +226,7 @@ def _vain_cache(spec: PipelineSpec, locate: Locate, entry: FeatureType, steps: S
     if spec.errors.skip is not None:
         message = "the training split is not cached: `errors: skip` replaces damaged records, and a cache would keep a replacement for good"
         return [make("PG518", message, locate(_CACHE), locate(("errors", "decode"), "skipped here"), help=_HELP_SKIP)]
-    early = _early(entry, steps, disk=spec.runtime.cache != "memory")
+    early = _early(entry, steps, wanted_kind(spec.runtime))
     if early is None:
         return []
     why, label, help_ = ("is random", "drawn anew in every epoch", _HELP_ORDER)
@@ -235,13 +236,13 @@ def _vain_cache(spec: PipelineSpec, locate: Locate, entry: FeatureType, steps: S
     return [make("PG518", message, locate(_CACHE), locate(early.path, label, key=True), help=help_)]
 
 
-def _early(entry: FeatureType, steps: Sequence[StepRef], *, disk: bool) -> StepRef | None:
+def _early(entry: FeatureType, steps: Sequence[StepRef], kind: CacheKind | None) -> StepRef | None:
     """The first step that no cache can stand behind, where it comes before the size of images is fixed."""
     type_ = entry
     for ref in steps:
         if not type_.encoded and type_.is_static:
             return None
-        if ref.is_random or (disk and not ref.step.lasting()):
+        if ref.is_random or (kind is not None and kind.outlives and not ref.step.lasting()):
             return ref
         try:
             type_ = ref.step.infer(type_)

@@ -8,6 +8,7 @@ from typing import Literal, Union
 
 from pipegen.errors import InternalError
 from pipegen.ops.stage import Stage, StepRef
+from pipegen.plan.caches import IN_MEMORY, CacheKind
 from pipegen.spec.models import Output, Remainder
 from pipegen.types import ElementType
 
@@ -120,10 +121,10 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Keeps what reaches it, by example, in memory or on a disk: in the folder that the spec names."""
+    """Keeps what reaches it, by example."""
 
     out: ElementType
-    disk: bool = False
+    kind: CacheKind = IN_MEMORY
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def _node(node: Node) -> str:
             chunk = f"up to {node.chunk} examples a call" if node.chunk > 1 else "one example at a time"
             return f"element  {chunk}" + (", in parallel" if node.parallel else "")
         case Cache():
-            return f"cache    {'on disk' if node.disk else 'in memory'}, by example"
+            return f"cache    {node.kind.where}, by example"
         case Batch():
             return f"batch    {node.size}, remainder {node.remainder}"
         case Kernel():

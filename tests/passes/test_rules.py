@@ -35,6 +35,12 @@ def ops_known_to(tree: ast.Module) -> set[str]:
     """Names and classes of ops that a module reads: as strings, as names, as modules."""
     found: set[str] = set()
     own = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}  # the stage `Decode` is no op
+    own |= {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipegen.ops.families")
+        for alias in node.names
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and node.value in NAMES - {"pad"}:  # which is a word of `remainder`, too
             found.add(str(node.value))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import tensorflow as tf
@@ -15,7 +16,7 @@ from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.requested import RequestedBatches
 from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
-from pipegen.backend.reading.caches import MemoryCache
+from pipegen.backend.reading.caches import DiskCache, MemoryCache
 from pipegen.backend.reading.damage import Quarantine
 from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
@@ -35,6 +36,7 @@ from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_mixing
+from pipegen.plan.caches import CacheKind, InMemory, OnDisk
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from pipegen.backend.reading.caches import RowCache
     from pipegen.backend.reading.records import Records
     from pipegen.backend.service.feed import Feed
     from pipegen.cache.store import Store
@@ -186,24 +189,26 @@ class Engine:
             quarantine=quarantine,
             where=self.where,
             advice=damage.advice(split, skips=quarantine is not None),
-            store=lambda: (self.store(plan), self.manifest.numbers(split)),
             epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled and not plan.index.parts else None,
-            memory=self._memory(plan, split, records) if beside is None else lambda _: cast("MemoryCache", beside.cache),
+            cache=partial(self._cache, plan, split, records) if beside is None else lambda _: beside.cache,
             buckets=in_buckets(self.spec, self.manifest, split) if plan.buckets else None,
             anywhere=moved,
         )
 
-    def _memory(self, plan: Plan, split: str, records: Records) -> Callable[[Cache], MemoryCache] | None:
-        """Returns what gives the cache in memory of a plan: the stages of a training have one where they cache the same."""
-        shared = self._shared
-        if shared is None:
-            return None
+    def _cache(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
+        return _CACHES[type(node.kind)](self, plan, split, records, node)
 
-        def cache(node: Cache) -> MemoryCache:
-            key = cache_key(self.spec, plan, self.manifest.fingerprint), split, *(name for name, _ in node.out.items())
-            return shared.cache(key, lambda: MemoryCache(node.out, len(records), records.features))
+    def _in_memory(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
+        """The cache in memory of a plan: the stages of a training have one where they cache the same."""
+        make = partial(MemoryCache, node.out, len(records), records.features)
+        if self._shared is None:
+            return make()
+        return self._shared.cache(
+            (cache_key(self.spec, plan, self.manifest.fingerprint), split, *(name for name, _ in node.out.items())), make
+        )
 
-        return cache
+    def _on_disk(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
+        return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
 
     def store(self, plan: Plan) -> Store:
         """The cache on disk of a plan, opened once for all splits that share it.
@@ -341,3 +346,10 @@ class Engine:
 def _needs_another(plan: Plan, at: Position) -> bool:
     """Returns whether the groups that mix lie otherwise towards the batches of an epoch than usual."""
     return bool(at.origin % GROUP) and last_mixing(plan.nodes) is not None
+
+
+_CACHES: dict[type[CacheKind], Callable[[Engine, Plan, str, Records, Cache], RowCache]] = {
+    InMemory: Engine._in_memory,
+    OnDisk: Engine._on_disk,
+}
+"""What makes a cache, for each kind."""

@@ -22,8 +22,33 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
-class MemoryCache:
-    """Keeps what every record of a split looks like at one edge.
+class RowCache:
+    """Keeps what every record of a split looks like at one edge; there is one for each kind in `plan/caches.py`.
+
+    Attributes:
+        features: The features that it keeps.
+        ready: Which records are there: a bool variable `(records,)`.
+    """
+
+    features: tuple[str, ...]
+    ready: tf.Variable
+
+    def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
+        """Makes sure that one record is there, as far as that can be; gives it back once it has been seen to."""
+        raise NotImplementedError
+
+    def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
+        """Returns the features of a batch.
+
+        Args:
+            features: A batch with `@record` and `@draws`.
+            compute: The features of one record, from the same of one example, for those that could not be kept.
+        """
+        raise NotImplementedError
+
+
+class MemoryCache(RowCache):
+    """A cache in memory.
 
     Args:
         entry: The type of the edge; labels and numbers are not kept where they are at hand.
@@ -36,11 +61,8 @@ class MemoryCache:
         shapes = {name: [num_examples, *entry[name].shape] for name in self.features}
         self._kept = {name: untouched(shape, tf.as_dtype(entry[name].dtype), "pipegen_cache") for name, shape in shapes.items()}
         self.ready = variable(np.zeros(num_examples, bool), tf.bool, "pipegen_cache_filled")
-        """Which records are filled."""
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
-        """Compute and keep one record, unless it is there; gives the record back once it is."""
-
         def miss() -> tf.Tensor:
             features = compute()
             stored = [write_row(self._kept[name], record, features[name]) for name in self.features]
@@ -53,11 +75,10 @@ class MemoryCache:
         return tf.cond(self.ready.sparse_read(record), lambda: tf.identity(record), miss)
 
     def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
-        """The features of a batch, from its `@record`; nothing is left to `compute`."""
         return {name: self._kept[name].sparse_read(features["@record"]) for name in self.features}
 
 
-def fill_all(cache: MemoryCache | DiskCache, features: Features, compute: Callable[[Features], Features], at_once: int) -> Features:
+def fill_all(cache: RowCache, features: Features, compute: Callable[[Features], Features], at_once: int) -> Features:
     """Fill what a batch has that is not there yet. Once all is there it costs a look at the mask, and nothing for each example.
 
     Args:
@@ -84,7 +105,7 @@ _COMPUTE, _WHOLE, _LEFT_OUT = 0, 1, 2
 """What to do with a record: compute and write it; nothing; leave it to the batch, since nothing more can be written."""
 
 
-class DiskCache:
+class DiskCache(RowCache):
     """A split's view of a cache on disk.
 
     Args:
@@ -99,11 +120,8 @@ class DiskCache:
         self.features = tuple(c.name for c in store.about.columns)
         self._rows, self._paths, self._files = np.asarray(rows, np.int64), paths, files
         self.ready = variable(np.zeros(len(self._rows), bool), tf.bool, "pipegen_cache_checked")
-        """Which records are known to be there and whole."""
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
-        """Make sure that one record is there and whole, as far as that can be; gives it back once it has been seen to."""
-
         def first_time() -> tf.Tensor:
             state, stamp = numpy_function(self._look, [record], (tf.int64, tf.int64))
 
@@ -118,12 +136,6 @@ class DiskCache:
         return tf.cond(self.ready.sparse_read(record), lambda: tf.identity(record), first_time)
 
     def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
-        """The features of a batch; those of records that could not be written are computed again.
-
-        Args:
-            features: A batch with `@record` and `@draws`.
-            compute: The features of one record, from the same of one example.
-        """
         record = features["@record"]
         good = self.ready.sparse_read(record)
 

@@ -21,7 +21,7 @@ from pipegen.backend.kernels.device import DeviceKernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.reading import damage
-from pipegen.backend.reading.caches import DiskCache, MemoryCache
+from pipegen.backend.reading.caches import MemoryCache, RowCache
 from pipegen.backend.reading.columns import Column
 from pipegen.backend.reading.mixed import MixedRecords, mixed_tensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
@@ -45,10 +45,8 @@ if TYPE_CHECKING:
     from pipegen.backend.process.graphs import Traced
     from pipegen.backend.reading.damage import Quarantine
     from pipegen.backend.reading.records import Records
-    from pipegen.cache.store import Store
     from pipegen.data.epochs import Epochs
     from pipegen.data.sides import InBuckets
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.stage import Stage
     from pipegen.physical.nodes import Form, Physical, Prepare
     from pipegen.spec.models import PipelineSpec
@@ -65,9 +63,8 @@ class Executor:
         quarantine: Where damaged records are noted, when they are to be replaced.
         where: Finds the place of a step, for the message about a damaged record.
         advice: What a user can do about a damaged record.
-        store: Opens the cache on disk of a plan that has one, and looks up the row of each record in it.
         epochs: Of a plan that is sampled: which examples an epoch has.
-        memory: Gives the cache in memory of a plan that has one, where it is not this executor's alone.
+        cache: Makes the cache of a plan that has one.
         buckets: Of a plan whose batches are of buckets: which one each record is in.
         anywhere: Whether it is for epochs that were begun with batches of another size; of a plan that mixes nothing, any executor is.
     """
@@ -82,9 +79,8 @@ class Executor:
         quarantine: Quarantine | None = None,
         where: damage.Where = str,
         advice: str = "leave it out",
-        store: Callable[[], tuple[Store, Ints]] | None = None,
         epochs: Epochs | None = None,
-        memory: Callable[[Cache], MemoryCache] | None = None,
+        cache: Callable[[Cache], RowCache] | None = None,
         buckets: InBuckets | None = None,
         anywhere: bool = False,
     ) -> None:
@@ -99,7 +95,7 @@ class Executor:
         self.advice = advice
         self.waiting = Waiting(plan.split)
         self._scopes = scopes(plan)
-        self._store, self._memory = store, memory
+        self._make_cache = cache
         index, chosen = plan.index, None if epochs is None else sampled(epochs)
         self.buckets, counts = buckets, () if buckets is None else buckets.counts
         extent = extent_of(spec, plan, records.epoch_examples if chosen is None else chosen.size, shard, counts)
@@ -127,15 +123,14 @@ class Executor:
         """Whether a dataset of a single epoch was made."""
 
     @cached_property
-    def cache(self) -> MemoryCache | DiskCache:
+    def cache(self) -> RowCache:
         """The cache, made when the first dataset needs it."""
         node = next(n for n in self.plan.nodes if isinstance(n, Cache))
-        if not node.disk:
-            made = self._memory or (lambda node: MemoryCache(node.out, len(self.records), self.records.features))
-            return made(node)
-        if self._store is None:
-            raise InternalError("a plan has a cache on disk, and nothing opens it")
-        return DiskCache(*self._store(), self.records.paths, self.records.files(self.plan.read))
+        if self._make_cache is not None:
+            return self._make_cache(node)
+        if not node.kind.in_memory:
+            raise InternalError(f"a plan has a cache {node.kind.where}, and nothing opens it")
+        return MemoryCache(node.out, len(self.records), self.records.features)
 
     @property
     def steps(self) -> int:
