@@ -168,3 +168,16 @@ def test_the_site_has_every_page_and_fetches_nothing() -> None:
     assert sorted(f"docs/{page}" for page in pages(site["nav"])) == PAGE_NAMES
     assert site["theme"]["font"] is False
     assert not [v for v in (*site["extra_css"], *site.get("extra_javascript", ())) if "//" in v]
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_file_that_a_page_about_the_code_names_is_there(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = [name for name in re.findall(r"`([\w./-]+)`", text) if name.endswith((".py", "/"))]
+    assert len(named) > 10
+    for name in named:
+        assert any((ROOT / folder / name).exists() for folder in ("", "pipegen")), name
+    if page == "docs/architecture.md":
+        folders = {folder.name for folder in (ROOT / "pipegen").iterdir() if (folder / "__init__.py").exists()}
+        assert folders <= {name.strip("/") for name in named}, "each folder has a paragraph"
+        assert len(text.splitlines()) <= 120

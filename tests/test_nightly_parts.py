@@ -28,7 +28,7 @@ def test_a_part_has_no_path_in_vain_and_ends_in_time(name: str) -> None:
 
 
 def test_the_page_has_the_parts() -> None:
-    assert f"<!-- nightly: parts -->\n{table()}\n" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"<!-- nightly: parts -->\n{table()}\n" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def test_a_part_collects_its_nightly_tests_alone() -> None:
