@@ -244,7 +244,7 @@ def digest(spec: Spec) -> Digest:
     try:
         pipe = pipegen.build("spec.yaml", allow_code=["my_pkg"], allow_write=[Path.cwd()])
         told |= {"hash": pipe.spec_hash, "explain": str(pipe.explain(all=True)), "printed": str(pipe)}
-        told |= {f"files of {split}": _sum(repr(list(pipe.files(split))).encode()) for split in pipe.splits}
+        told |= {f"files of {split}": _sum(repr(list(pipe.files(split))).replace(os.getcwd(), "").encode()) for split in pipe.splits}
         for split in pipe.splits:
             if split != "train":
                 told[f"batches of {split}"] = [_bits(batch) for batch in pipe[split].take(BATCHES)]
