@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,9 @@ def with_small_graph(pipe: Any) -> Any:
     """
     import tensorflow as tf
 
+    from pipegen.backend.datasets import pipeline_dataset
     from pipegen.backend.datasets.pipeline_dataset import training_dataset
+    from pipegen.backend.running.walk import handed_over
 
     engine = pipe._engine
     real = engine.executor("train")
@@ -65,9 +68,14 @@ def with_small_graph(pipe: Any) -> Any:
 
         return epochs.flat_map(of)
 
-    handed = {"explain": lambda error, at: error, "delivered": real.delivered, "waiting": real.waiting, "order": real.order}
-    small = SimpleNamespace(spec=real.spec, records=real.records, steps=steps, batches=batches, **handed)
-    made = engine._datasets["train", False] = training_dataset(small, engine.train_progress(), None)
+    small = SimpleNamespace(spec=real.spec, records=real.records, steps=steps, waiting=real.waiting, order=real.order)
+    stand_ins = {
+        "batches_of": lambda _, entering, form: batches(entering, form),
+        "handed_over": lambda _, *given, **named: handed_over(real, *given, **named),
+        "explain_failure": lambda _, error, at: error,
+    }
+    with patch.multiple(pipeline_dataset, **stand_ins):
+        made = engine._datasets["train", False] = training_dataset(small, engine.train_progress(), None)
     assert engine.dataset("train") is made, "it is what `pipe.train` is made of"
     return pipe
 

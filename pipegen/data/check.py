@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pipegen.data.ownership import path_only
-from pipegen.data.splits import SLACK, exact
+from pipegen.data.rounding import SLACK, exact
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Severity, write
 from pipegen.diagnostics.foreign import rows

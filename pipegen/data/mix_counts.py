@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
-from pipegen.data.splits import exact
+from pipegen.data.rounding import exact
 from pipegen.errors import OpError
 
 if TYPE_CHECKING:

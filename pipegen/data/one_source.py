@@ -12,9 +12,10 @@ from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
 from pipegen.data.ownership import argument, place_within
 from pipegen.data.remote.localise import localised
+from pipegen.data.rounding import exact
 from pipegen.data.sampling import with_subset
 from pipegen.data.sides import with_orientations
-from pipegen.data.splits import assign, exact, wrong_columns
+from pipegen.data.splits import assign, wrong_columns
 from pipegen.data.verdict import far_from_asked, judge
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write

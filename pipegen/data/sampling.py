@@ -11,8 +11,9 @@ import numpy as np
 
 from pipegen.data.epochs import BITS, UNIT, Easiest, Paced, Repeats, settled
 from pipegen.data.fingerprint import split_hashes
+from pipegen.data.rounding import exact
 from pipegen.data.shards import mix64
-from pipegen.data.splits import Ranked, deal_by_class, exact
+from pipegen.data.splits import Ranked, deal_by_class
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.sources.listing.strings import as_places, shareable
 from pipegen.ops.sources.listing.wording import count

@@ -19,7 +19,7 @@ from pipegen.plan.render import plan_json, render_plan
 from pipegen.spec.addresses import fetches_blocks
 from pipegen.spec.models import ShardIndex
 from pipegen.terminal import visible
-from pipegen.views.drawn import uncounted
+from pipegen.views.cut_items import uncounted
 from pipegen.views.stages import stages_json
 
 if TYPE_CHECKING:

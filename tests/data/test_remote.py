@@ -121,7 +121,7 @@ def test_patterns_and_single_files(memory: Any, tmp_path: Path) -> None:
 def test_a_dropped_connection_is_tried_again_and_a_part_is_gone_on_with(
     memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(block_cache, "BLOCK", 1000)
+    monkeypatch.setattr(block_cache, "FETCHED_AT_ONCE", 1000)
     content = os.urandom(3500)
     memory.pipe("/file", content)
     file, to, seen = Remote("/file", "file", 3500, "ETag:1"), tmp_path / "file", []

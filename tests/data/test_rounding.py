@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.data.splits import apportion, round_table
+from pipegen.data.rounding import apportion, round_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

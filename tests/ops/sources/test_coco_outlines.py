@@ -69,7 +69,7 @@ def planes(*segmentations: Any, below: tuple[int, ...] = ()) -> Any:
     found = [outlines.take(json.loads(json.dumps(one))) for one in segmentations]
     found = [outlines.take_runs(one, HEIGHT, WIDTH) if isinstance(one, dict) else one for one in found]
     assert not len(outlines.finish())
-    return drawing.read(outlines.packed(HEIGHT, WIDTH, [(one, i, i in below) for i, one in enumerate(found, 1)]))
+    return drawing.read_coco(outlines.packed(HEIGHT, WIDTH, [(one, i, i in below) for i, one in enumerate(found, 1)]))
 
 
 def expected(shown: list[Any], below: tuple[int, ...] = ()) -> Any:
@@ -137,7 +137,7 @@ def square(x: float, y: float, side: float) -> list[list[float]]:
 
 def mask_of(folder: Path, key: str, **arguments: Any) -> Any:
     found = listed("coco", folder, **arguments)
-    return drawing.read(found.columns["mask"].record(list(found.keys).index(key)))
+    return drawing.read_coco(found.columns["mask"].record(list(found.keys).index(key)))
 
 
 def test_masks_show_the_boxes_that_are_left(tmp_path: Path) -> None:
