@@ -25,7 +25,7 @@ from pipegen.ops.arguments.magnitudes import (
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import affine
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 Angle = Annotated[float, Field(ge=-89, le=89), STEEP]
 
@@ -37,10 +37,7 @@ class Affine(DeterministicGeometric):
     """
 
     op = "affine"
-    examples = (
-        Example("affine: {degrees: 15, x: 0.1, factor: 1.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("affine: {shear_x: 10, shear_y: -5, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("affine: {degrees: 15, x: 0.1, factor: 1.2}", "affine: {shear_x: 10, shear_y: -5, fill: {constant: 0}}")
 
     degrees: Annotated[Number, TURN] = 0.0
     """The angle in degrees, counter-clockwise."""
@@ -80,10 +77,10 @@ class RandomAffine(UniformGeometric):
 
     op = "random_affine"
     factors = frozenset({"factor"})
-    examples = (
-        Example("random_affine: {degrees: 20, x: 0.1, y: 0.1, factor: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_affine: {degrees: 10, shear_x: 10, shear_y: 5, interpolation: bicubic}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_affine: {x: [0, 0.1], factor: [0.5, 1], fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_affine: {degrees: 20, x: 0.1, y: 0.1, factor: 0.2}",
+        "random_affine: {degrees: 10, shear_x: 10, shear_y: 5, interpolation: bicubic}",
+        "random_affine: {x: [0, 0.1], factor: [0.5, 1], fill: {constant: 0}}",
     )
 
     degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0

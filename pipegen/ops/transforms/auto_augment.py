@@ -28,7 +28,7 @@ from pipegen.ops.lowering.filters import whole_weights
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import symmetric_dirichlet
 from pipegen.ops.lowering.tables import posterized, solarized
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type, to_float32
 
 FULL_LEVEL = 9
 """The level of full strength in the published tables."""
@@ -50,10 +50,7 @@ class AutoAugment(LayeredAugmentation):
 
     op = "auto_augment"
     limits = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
-    examples = (
-        Example("auto_augment", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("auto_augment: {policy: cifar10, fill: {constant: 128}}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("auto_augment", "auto_augment: {policy: cifar10, fill: {constant: 128}}")
 
     policy: PolicyName = "imagenet"
     """The data set that the policy was found on: `imagenet`, `cifar10` or `svhn`."""
@@ -110,10 +107,10 @@ class RandAugment(LayeredAugmentation):
 
     op = "rand_augment"
     limits = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
-    examples = (
-        Example("rand_augment", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("rand_augment: {num_ops: 3, magnitude: 12, fill: {constant: 128}}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("rand_augment: {magnitude: {linear: {from: 5, to: 15, epochs: [0, 100]}}}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    examples = to_float32(
+        "rand_augment",
+        "rand_augment: {num_ops: 3, magnitude: 12, fill: {constant: 128}}",
+        "rand_augment: {magnitude: {linear: {from: 5, to: 15, epochs: [0, 100]}}}",
     )
 
     num_ops: Annotated[int, Field(ge=1, le=16)] = 2
@@ -165,10 +162,7 @@ class TrivialAugment(LayeredAugmentation):
 
     op = "trivial_augment"
     limits = Limits(shear=0.99, translation=32.0, in_pixels=True, degrees=135.0, enhancement=0.99, bits=6.0)
-    examples = (
-        Example("trivial_augment", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("trivial_augment: {fill: {constant: 0}, interpolation: nearest}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("trivial_augment", "trivial_augment: {fill: {constant: 0}, interpolation: nearest}")
 
     def num_draws(self) -> int:
         return 3
@@ -217,10 +211,10 @@ class AugMix(ChainsTransform):
 
     op = "aug_mix"
     random = True
-    examples = (
-        Example("aug_mix", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("aug_mix: {magnitude: {linear: {from: 1, to: 5, epochs: [0, 50]}}, chains: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("aug_mix: {depth: 2, geometry: false, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "aug_mix",
+        "aug_mix: {magnitude: {linear: {from: 1, to: 5, epochs: [0, 50]}}, chains: 2}",
+        "aug_mix: {depth: 2, geometry: false, probability: 0.5}",
     )
 
     chains: Count = 3

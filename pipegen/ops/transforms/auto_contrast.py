@@ -6,7 +6,7 @@ from pipegen.lazy import tf
 from pipegen.ops.families.lookup_tables import OccasionalLookupTable
 from pipegen.ops.families.uniform import DeterministicLookupTable
 from pipegen.ops.lowering.tables import auto_contrasted
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 
 class AutoContrast(DeterministicLookupTable):
@@ -17,7 +17,7 @@ class AutoContrast(DeterministicLookupTable):
 
     op = "auto_contrast"
     needs_histogram = True
-    examples = (Example("auto_contrast", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+    examples = same_type("auto_contrast")
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return auto_contrasted(histogram)
@@ -31,10 +31,7 @@ class RandomAutoContrast(OccasionalLookupTable):
 
     op = "random_auto_contrast"
     needs_histogram = True
-    examples = (
-        Example("random_auto_contrast", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_auto_contrast: {probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_auto_contrast", "random_auto_contrast: {probability: 0.2}")
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return auto_contrasted(histogram)

@@ -46,7 +46,7 @@ from pipegen.ops.lowering.filters import (
 )
 from pipegen.ops.lowering.linear import about_centre, choice, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import IMAGE_224, Example, same_type
 from pipegen.types import FeatureType
 
 LARGEST = 10.0
@@ -239,10 +239,7 @@ class RandomGaussianBlur(UniformTransform, BlurTransform):
     """
 
     op = "random_gaussian_blur"
-    examples = (
-        Example("random_gaussian_blur: {sigma: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_gaussian_blur: {sigma: [0.1, 2.0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_gaussian_blur: {sigma: 2}", "random_gaussian_blur: {sigma: [0.1, 2.0], probability: 0.5}")
 
     sigma: Annotated[Magnitude, checked(check_magnitude, 0, LARGEST), Odd(sigma_lints)]
     """The standard deviation of the Gaussian, in pixels, at most 10: 2 means from 0 to 2, a pair is the range."""
@@ -272,9 +269,8 @@ class RandomAdvancedBlur(NeighbourhoodTransform):
 
     op = "random_advanced_blur"
     random = True
-    examples = (
-        Example("random_advanced_blur: {sigma: [0.5, 1.5]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_advanced_blur: {sigma: [0.2, 1], beta: [1, 1], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_advanced_blur: {sigma: [0.5, 1.5]}", "random_advanced_blur: {sigma: [0.2, 1], beta: [1, 1], probability: 0.5}"
     )
 
     sigma: Annotated[Span, checked(check_pair), checked(check_range, 0.1, LARGEST_ADVANCED)] = (0.2, 1.0)
@@ -338,10 +334,7 @@ class RandomBoxBlur(BlurTransform):
 
     op = "random_box_blur"
     random = True
-    examples = (
-        Example("random_box_blur: {reach: [1, 3]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_box_blur: {reach: [0, 5], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_box_blur: {reach: [1, 3]}", "random_box_blur: {reach: [0, 5], probability: 0.5}")
 
     reach: Reach | tuple[Reach, Reach] = (1, 3)
     """How far the square reaches to each side, in whole pixels, at most 15; a pair is the range, both ends included. A reach of 1 is a
@@ -405,10 +398,7 @@ class RandomMedianBlur(MedianTransform):
 
     op = "random_median_blur"
     random = True
-    examples = (
-        Example("random_median_blur: {side: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_median_blur: {side: 5, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_median_blur: {side: 3}", "random_median_blur: {side: 5, probability: 0.2}")
 
     probability: Probability = 0.5
     """The share of examples that the step changes."""
@@ -454,9 +444,8 @@ class RandomMotionBlur(MotionTransform):
 
     op = "random_motion_blur"
     random = True
-    examples = (
-        Example("random_motion_blur: {length: [3, 15]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_motion_blur: {length: [1, 9], degrees: [-30, 30], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_motion_blur: {length: [3, 15]}", "random_motion_blur: {length: [1, 9], degrees: [-30, 30], probability: 0.5}"
     )
 
     length: Annotated[Span, checked(check_pair), checked(check_range, 1, LONGEST)]
@@ -517,10 +506,7 @@ class RandomDefocusBlur(DefocusTransform):
 
     op = "random_defocus_blur"
     random = True
-    examples = (
-        Example("random_defocus_blur: {radius: [1, 4]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_defocus_blur: {radius: [0, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_defocus_blur: {radius: [1, 4]}", "random_defocus_blur: {radius: [0, 3], probability: 0.5}")
 
     radius: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST_RADIUS)]
     """The range of the disc's radius, in pixels, at most 10; 0 changes nothing."""
@@ -551,10 +537,7 @@ class RandomGlassBlur(NeighbourhoodTransform):
 
     op = "random_glass_blur"
     random = True
-    examples = (
-        Example("random_glass_blur: {distance: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_glass_blur: {distance: 2, sigma: 0.5, probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_glass_blur: {distance: 3}", "random_glass_blur: {distance: 2, sigma: 0.5, probability: 0.3}")
 
     distance: Annotated[int, Field(ge=1, le=16)]
     """How far from itself a pixel is taken at most, across and down, in pixels."""
@@ -611,10 +594,7 @@ class RandomZoomBlur(ChainsTransform):
 
     op = "random_zoom_blur"
     random = True
-    examples = (
-        Example("random_zoom_blur: {factor: [1, 1.2]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_zoom_blur: {factor: [1.05, 1.1], steps: 5, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_zoom_blur: {factor: [1, 1.2]}", "random_zoom_blur: {factor: [1.05, 1.1], steps: 5, probability: 0.5}")
 
     geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
     factor: Annotated[Span, checked(check_pair), checked(check_range, 1, 4)] = (1.0, 1.2)

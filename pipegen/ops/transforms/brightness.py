@@ -21,7 +21,7 @@ from pipegen.ops.arguments.magnitudes import (
 from pipegen.ops.families.uniform import DeterministicColour, UniformColour
 from pipegen.ops.lowering.colours import brightness, compose, offset
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 
 
@@ -33,10 +33,7 @@ class Brightness(DeterministicColour):
     """
 
     op = "brightness"
-    examples = (
-        Example("brightness: {factor: 1.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("brightness: {delta: -30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("brightness: {factor: 1.2}", "brightness: {delta: -30}")
 
     factor: Annotated[Number | None, checked(check_range, 0), Odd(factor_lints, low=0.0, high=5.0, drawn=False)] = None
     """What values are multiplied by, at least 0; 1 changes nothing."""
@@ -77,10 +74,8 @@ class RandomBrightness(UniformColour):
 
     op = "random_brightness"
     factors = frozenset({"factor"})
-    examples = (
-        Example("random_brightness: {factor: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_brightness: {factor: [0.5, 1.0], probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_brightness: {delta: 40}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    examples = to_float32(
+        "random_brightness: {factor: 0.2}", "random_brightness: {factor: [0.5, 1.0], probability: 0.5}", "random_brightness: {delta: 40}"
     )
 
     factor: Annotated[Magnitude | None, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = None

@@ -13,7 +13,7 @@ from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import ORDERS, gains, reorder, shift
 from pipegen.ops.lowering.linear import choice, uniform
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 
 Count = Annotated[int, Field(ge=1, le=2)]
@@ -28,10 +28,7 @@ class RandomChannelDrop(ColourTransform):
     op = "random_channel_drop"
     random = True
     min_channels = 3
-    examples = (
-        Example("random_channel_drop: {probability: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_channel_drop: {count: [1, 2]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_channel_drop: {probability: 0.2}", "random_channel_drop: {count: [1, 2]}")
 
     count: Count | tuple[Count, Count] = 1
     """How many of the three channels are dropped; a pair is the range, both ends included."""
@@ -74,10 +71,7 @@ class RandomChannelShift(UniformColour):
     """
 
     op = "random_channel_shift"
-    examples = (
-        Example("random_channel_shift: {delta: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_channel_shift: {delta: [0, 20], per_channel: true}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_channel_shift: {delta: 30}", "random_channel_shift: {delta: [0, 20], per_channel: true}")
 
     delta: Annotated[Magnitude, AROUND_ZERO]
     """What is added, in the units of the incoming values: 30 means from -30 to 30, a pair is the range."""
@@ -116,10 +110,7 @@ class RandomChannelShuffle(ColourTransform):
     op = "random_channel_shuffle"
     random = True
     min_channels = 3
-    examples = (
-        Example("random_channel_shuffle", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_channel_shuffle: {probability: 0.3}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_channel_shuffle", "random_channel_shuffle: {probability: 0.3}")
 
     def num_draws(self) -> int:
         return 1
@@ -141,10 +132,7 @@ class RandomRgbShift(UniformColour):
 
     op = "random_rgb_shift"
     min_channels = 3
-    examples = (
-        Example("random_rgb_shift: {red: 20, green: 10, blue: 20}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_rgb_shift: {blue: [-40, 0], probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_rgb_shift: {red: 20, green: 10, blue: 20}", "random_rgb_shift: {blue: [-40, 0], probability: 0.5}")
 
     red: Annotated[Magnitude, AROUND_ZERO] = 0.0
     """What is added to red, in the units of the incoming values: 20 means from -20 to 20, a pair is the range."""

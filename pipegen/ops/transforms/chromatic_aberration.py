@@ -11,7 +11,7 @@ from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
 from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.lowering.filters import BITS
 from pipegen.ops.lowering.linear import about_centre, uniform
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 
@@ -24,9 +24,8 @@ class RandomChromaticAberration(ChainsTransform):
 
     op = "random_chromatic_aberration"
     random = True
-    examples = (
-        Example("random_chromatic_aberration: {factor: [0.98, 1.02]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_chromatic_aberration: {factor: [0.98, 1.02]}", "random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}"
     )
 
     geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away

@@ -22,7 +22,7 @@ from pipegen.ops.arguments.magnitudes import (
 from pipegen.ops.families.uniform import UniformColour
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, reorder, saturation
 from pipegen.ops.lowering.linear import choice, radians
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 
 _FACTORS = ("brightness_factor", "contrast_factor", "saturation_factor")
@@ -39,13 +39,9 @@ class RandomColorJitter(UniformColour):
 
     op = "random_color_jitter"
     factors = frozenset(_FACTORS)
-    examples = (
-        Example(
-            "random_color_jitter: {brightness_factor: 0.4, contrast_factor: 0.4, saturation_factor: 0.4, hue_degrees: 20}",
-            IMAGE_224,
-            "float32[224×224×3] in [0, 255]",
-        ),
-        Example("random_color_jitter: {brightness_factor: [0.8, 1.5], probability: 0.8}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    examples = to_float32(
+        "random_color_jitter: {brightness_factor: 0.4, contrast_factor: 0.4, saturation_factor: 0.4, hue_degrees: 20}",
+        "random_color_jitter: {brightness_factor: [0.8, 1.5], probability: 0.8}",
     )
 
     brightness_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = 0.0
@@ -100,10 +96,7 @@ class RandomPhotometricDistort(UniformColour):
     op = "random_photometric_distort"
     min_channels = 3
     factors = frozenset(_FACTORS)
-    examples = (
-        Example("random_photometric_distort", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_photometric_distort: {hue_degrees: 5, each: 0.8, probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_photometric_distort", "random_photometric_distort: {hue_degrees: 5, each: 0.8, probability: 0.5}")
 
     brightness_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = (0.875, 1.125)
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""

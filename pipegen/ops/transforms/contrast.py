@@ -9,7 +9,7 @@ from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Number, Odd,
 from pipegen.ops.families.uniform import DeterministicColour, UniformColour
 from pipegen.ops.lowering.colours import contrast
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 
 
 class Contrast(DeterministicColour):
@@ -20,7 +20,7 @@ class Contrast(DeterministicColour):
     """
 
     op = "contrast"
-    examples = (Example("contrast: {factor: 1.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+    examples = to_float32("contrast: {factor: 1.5}")
 
     factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=0.0, high=5.0, drawn=False)]
     """The contrast, at least 0; 0 is a plain gray, 1 changes nothing."""
@@ -47,10 +47,7 @@ class RandomContrast(UniformColour):
 
     op = "random_contrast"
     factors = frozenset({"factor"})
-    examples = (
-        Example("random_contrast: {factor: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_contrast: {factor: [0.5, 1.5]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_contrast: {factor: 0.2}", "random_contrast: {factor: [0.5, 1.5]}")
 
     factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)]
     """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""

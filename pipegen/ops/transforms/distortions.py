@@ -24,7 +24,7 @@ from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import UNIT, key_of, smooth_field, spacing
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 MOST_CELLS = 8
@@ -121,10 +121,7 @@ class RandomElastic(UniformTransform, DisplacementTransform):
     """
 
     op = "random_elastic"
-    examples = (
-        Example("random_elastic: {alpha: 50, sigma: 5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_elastic: {alpha: 50, sigma: 5}", "random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}")
 
     alpha: Annotated[Magnitude, checked(check_magnitude, 0, FARTHEST)]
     """The distance before smoothing, in pixels: 50 means from 0 to 50, a pair is the range."""
@@ -176,10 +173,7 @@ class RandomGridDistortion(UniformTransform, DisplacementTransform):
 
     op = "random_grid_distortion"
     factors = frozenset({"factor"})
-    examples = (
-        Example("random_grid_distortion", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_grid_distortion: {factor: 0.5, cells: 3, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_grid_distortion", "random_grid_distortion: {factor: 0.5, cells: 3, probability: 0.5}")
 
     factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.1, high=5)] = 0.3
     """What each row and column of the grid is stretched by, before all of them fill the image again: 0.3 means from 0.7 to 1.3, a pair
@@ -246,9 +240,8 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
     """
 
     op = "random_optical_distortion"
-    examples = (
-        Example("random_optical_distortion: {coefficient: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_optical_distortion: {coefficient: [0, 0.5], model: fisheye}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_optical_distortion: {coefficient: 0.3}", "random_optical_distortion: {coefficient: [0, 0.5], model: fisheye}"
     )
 
     coefficient: Annotated[Magnitude, AROUND_ZERO]
@@ -297,10 +290,7 @@ class RandomPiecewiseAffine(ControlPointTransform):
     """
 
     op = "random_piecewise_affine"
-    examples = (
-        Example("random_piecewise_affine: {x: 0.04, y: 0.04}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_piecewise_affine: {x: 0.08, cells: 2, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_piecewise_affine: {x: 0.04, y: 0.04}", "random_piecewise_affine: {x: 0.08, cells: 2, fill: {constant: 0}}")
 
     def basis(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         """A function for each point: 1 there, 0 at its neighbours, and linear on each triangle, of which a cell has one on
@@ -323,9 +313,8 @@ class RandomThinPlateSpline(ControlPointTransform):
     """
 
     op = "random_thin_plate_spline"
-    examples = (
-        Example("random_thin_plate_spline: {x: 0.05, y: 0.05}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_thin_plate_spline: {x: 0.1, y: 0.1, cells: 2, fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_thin_plate_spline: {x: 0.05, y: 0.05}", "random_thin_plate_spline: {x: 0.1, y: 0.1, cells: 2, fill: nearest}"
     )
 
     def basis(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

@@ -28,7 +28,7 @@ from pipegen.ops.families.references import ReferenceTransform
 from pipegen.ops.families.uniform import RgbTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import choice, uniform
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 _BITS = 12
@@ -46,13 +46,9 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
     op = "random_histogram_matching"
     random = True
     needs_histogram = True
-    examples = (
-        Example("random_histogram_matching: {references: styles/}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_histogram_matching: {references: 'styles/*.jpg', match: moments, share: [0.2, 0.8], probability: 0.5}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
+    examples = same_type(
+        "random_histogram_matching: {references: styles/}",
+        "random_histogram_matching: {references: 'styles/*.jpg', match: moments, share: [0.2, 0.8], probability: 0.5}",
     )
 
     match: Literal["histogram", "moments"] = "histogram"
@@ -149,9 +145,8 @@ class RandomFourierAdaptation(ReferenceTransform, NeighbourhoodTransform):
     random = True
     on_bytes = True
     on_host = True
-    examples = (
-        Example("random_fourier_adaptation: {references: styles/}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_fourier_adaptation: {references: styles/, beta: [0, 0.3]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_fourier_adaptation: {references: styles/}", "random_fourier_adaptation: {references: styles/, beta: [0, 0.3]}"
     )
 
     beta: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.5)] = (0.0, 0.1)
@@ -229,10 +224,7 @@ class RandomStain(RgbTransform):
     op = "random_stain"
     symmetric = True
     factors = frozenset({"factor"})
-    examples = (
-        Example("random_stain: {factor: 0.2, delta: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_stain: {factor: 0.2, delta: 0.1}", "random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}")
 
     factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=3.0)] = 0.2
     """What the amount of each stain is multiplied by: 0.2 means from 0.8 to 1.2, a pair is the range."""

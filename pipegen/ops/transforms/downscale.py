@@ -10,7 +10,7 @@ from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, chec
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.filters import columns_of, rows_of, through
 from pipegen.ops.lowering.linear import uniform
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 
 class RandomDownscale(NeighbourhoodTransform):
@@ -22,9 +22,8 @@ class RandomDownscale(NeighbourhoodTransform):
 
     op = "random_downscale"
     random = True
-    examples = (
-        Example("random_downscale: {factor: [0.25, 0.75]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_downscale: {factor: [0.25, 0.75]}", "random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}"
     )
 
     factor: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 1)]

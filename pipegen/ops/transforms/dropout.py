@@ -19,7 +19,7 @@ from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import logarithms, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.lowering.windows import pick, place
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
@@ -125,10 +125,7 @@ class RandomErasing(DropoutTransform):
     """
 
     op = "random_erasing"
-    examples = (
-        Example("random_erasing: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_erasing: {probability: 0.5}", "random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}")
 
     area: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.02, 0.33)
     """The range of the rectangle's area, as a fraction of the image's."""
@@ -173,13 +170,9 @@ class RandomCoarseDropout(DropoutTransform):
 
     op = "random_coarse_dropout"
     starts_kernel = True
-    examples = (
-        Example("random_coarse_dropout: {holes: [3, 8]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_coarse_dropout: {holes: 16, height: [0.05, 0.1], width: [0.05, 0.1], fill: {constant: 127}}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
+    examples = same_type(
+        "random_coarse_dropout: {holes: [3, 8]}",
+        "random_coarse_dropout: {holes: 16, height: [0.05, 0.1], width: [0.05, 0.1], fill: {constant: 127}}",
     )
 
     holes: Count | tuple[Count, Count]
@@ -249,10 +242,7 @@ class RandomGridDropout(DropoutTransform):
 
     op = "random_grid_dropout"
     starts_kernel = True
-    examples = (
-        Example("random_grid_dropout: {cells: 6}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_grid_dropout: {cells: [4, 8], ratio: 0.3, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_grid_dropout: {cells: 6}", "random_grid_dropout: {cells: [4, 8], ratio: 0.3, probability: 0.5}")
 
     cells: Cells | tuple[Cells, Cells]
     """How many rows and columns of cells there are, at most 31; a pair is `[rows, columns]`."""
@@ -327,10 +317,7 @@ class RandomGridMask(DropoutTransform):
     """
 
     op = "random_grid_mask"
-    examples = (
-        Example("random_grid_mask: {ratio: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_grid_mask: {unit: [0.1, 0.3], degrees: [-45, 45], probability: 0.7}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_grid_mask: {ratio: 0.5}", "random_grid_mask: {unit: [0.1, 0.3], degrees: [-45, 45], probability: 0.7}")
 
     unit: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 2)] = (0.4, 1.0)
     """The range of the distance from one square to the next, as a fraction of the image's shorter side."""
@@ -385,13 +372,8 @@ class RandomPixelDropout(ByteTransform):
     """
 
     op = "random_pixel_dropout"
-    examples = (
-        Example("random_pixel_dropout: {share: 0.05}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_pixel_dropout: {share: [0.1, 0.2], value: 128, per_channel: true, probability: 0.5}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
+    examples = same_type(
+        "random_pixel_dropout: {share: 0.05}", "random_pixel_dropout: {share: [0.1, 0.2], value: 128, per_channel: true, probability: 0.5}"
     )
 
     share: Annotated[Magnitude, checked(check_magnitude, 0, 1)]

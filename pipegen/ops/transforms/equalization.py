@@ -17,7 +17,7 @@ from pipegen.ops.lowering.clahe import blended, corners, luma, tile_counts, tile
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.tables import equalized
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 MOST_TILES = 32
@@ -93,7 +93,7 @@ class Equalization(DeterministicLookupTable):
 
     op = "equalization"
     needs_histogram = True
-    examples = (Example("equalization", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+    examples = same_type("equalization")
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return equalized(histogram)
@@ -108,10 +108,7 @@ class RandomEqualization(OccasionalLookupTable):
 
     op = "random_equalization"
     needs_histogram = True
-    examples = (
-        Example("random_equalization", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_equalization: {probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_equalization", "random_equalization: {probability: 0.2}")
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return equalized(histogram)
@@ -126,10 +123,7 @@ class Clahe(AdaptiveEqualizationTransform):
     """
 
     op = "clahe"
-    examples = (
-        Example("clahe: {limit: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("clahe: {limit: 4, tiles: [6, 10], channel: each}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("clahe: {limit: 2}", "clahe: {limit: 4, tiles: [6, 10], channel: each}")
 
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
 
@@ -149,10 +143,7 @@ class RandomClahe(AdaptiveEqualizationTransform):
 
     op = "random_clahe"
     random = True
-    examples = (
-        Example("random_clahe: {limit: [1, 4]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_clahe: {limit: [2, 2], tiles: 4, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_clahe: {limit: [1, 4]}", "random_clahe: {limit: [2, 2], tiles: 4, probability: 0.5}")
 
     limit: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST)] = (1.0, 4.0)
     """The range of how many times the mean count a value may have in a tile, at most 255: 1 changes little; 0 is no limit."""

@@ -22,7 +22,7 @@ from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.uniform import DeterministicLookupTable, UniformTransform
 from pipegen.ops.lowering.linear import normal
 from pipegen.ops.lowering.tables import gamma_corrected
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 
@@ -37,7 +37,7 @@ class Gamma(DeterministicLookupTable):
     """
 
     op = "gamma"
-    examples = (Example("gamma: {gamma: 2.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+    examples = same_type("gamma: {gamma: 2.2}")
 
     gamma: Annotated[Number, checked(_above_zero), Odd(factor_lints, low=0.1, high=10.0, drawn=False)]
     """The exponent, above 0; 1 changes nothing."""
@@ -57,10 +57,7 @@ class RandomGamma(UniformTransform, LookupTableTransform):
 
     op = "random_gamma"
     factors = frozenset({"gamma"})
-    examples = (
-        Example("random_gamma: {gamma: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_gamma: {gamma: [0.7, 1.5], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_gamma: {gamma: 0.2}", "random_gamma: {gamma: [0.7, 1.5], probability: 0.5}")
 
     gamma: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.1, high=10.0)]
     """The exponent, above 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
@@ -79,10 +76,7 @@ class RandomToneCurve(LookupTableTransform):
 
     op = "random_tone_curve"
     random = True
-    examples = (
-        Example("random_tone_curve", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_tone_curve: {std: 0.2, per_channel: true, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_tone_curve", "random_tone_curve: {std: 0.2, per_channel: true, probability: 0.5}")
 
     std: Annotated[Level, checked(check_range, 0, 1)] = 0.1
     """The standard deviation of a and b, from 0 to 1."""

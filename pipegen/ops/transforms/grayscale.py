@@ -10,7 +10,7 @@ from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import DeterministicColour
 from pipegen.ops.lowering.colours import gray
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import IMAGE_224, Example, to_float32
 from pipegen.types import FeatureType
 
 
@@ -51,10 +51,7 @@ class RandomGrayscale(ColourTransform):
     op = "random_grayscale"
     random = True
     min_channels = 3
-    examples = (
-        Example("random_grayscale", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_grayscale: {probability: 0.1}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_grayscale", "random_grayscale: {probability: 0.1}")
 
     probability: Probability = 0.5
     """The share of examples that loses its colour."""

@@ -12,7 +12,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.lowering.filters import sides
-from pipegen.ops.traits import IMAGE_224, Example, Traits
+from pipegen.ops.traits import Traits, same_type
 from pipegen.types import FeatureType
 
 Cells = Annotated[int, Field(ge=1, le=16)]
@@ -27,10 +27,7 @@ class RandomGridShuffle(DisplacementTransform):
 
     op = "random_grid_shuffle"
     random = True
-    examples = (
-        Example("random_grid_shuffle: {cells: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_grid_shuffle: {cells: [2, 4], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_grid_shuffle: {cells: 3}", "random_grid_shuffle: {cells: [2, 4], probability: 0.5}")
 
     cells: Cells | tuple[Cells, Cells] = 3
     """How many rows and columns the grid has, at most 16; a pair is `[rows, columns]`."""

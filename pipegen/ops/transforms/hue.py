@@ -11,7 +11,7 @@ from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURN, TURNS, Magnitude
 from pipegen.ops.families.uniform import DeterministicColour, RgbTransform, UniformColour
 from pipegen.ops.lowering.colours import channels, hue, shifted, whole_shifts
 from pipegen.ops.lowering.linear import radians, zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import BYTE_RANGE, FeatureType
 
 
@@ -25,7 +25,7 @@ class Hue(DeterministicColour):
 
     op = "hue"
     min_channels = 3
-    examples = (Example("hue: {degrees: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+    examples = to_float32("hue: {degrees: 30}")
 
     degrees: Annotated[Number, TURN]
     """The angle in degrees."""
@@ -50,10 +50,7 @@ class RandomHue(UniformColour):
 
     op = "random_hue"
     min_channels = 3
-    examples = (
-        Example("random_hue: {degrees: 10}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_hue: {degrees: [-30, 30], probability: 0.8}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_hue: {degrees: 10}", "random_hue: {degrees: [-30, 30], probability: 0.8}")
 
     degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
     """The angle in degrees: 10 means from -10 to 10, a pair is the range."""
@@ -76,9 +73,8 @@ class RandomHsv(RgbTransform):
 
     op = "random_hsv"
     symmetric = True
-    examples = (
-        Example("random_hsv: {hue_degrees: 20, saturation_delta: 30, value_delta: 20}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_hsv: {saturation_delta: [-60, 0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_hsv: {hue_degrees: 20, saturation_delta: 30, value_delta: 20}", "random_hsv: {saturation_delta: [-60, 0], probability: 0.5}"
     )
 
     hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0

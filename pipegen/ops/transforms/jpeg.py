@@ -12,7 +12,7 @@ from pipegen.ops.arguments.magnitudes import AnySchedule, check_pair, check_rang
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.linear import whole_bounds
 from pipegen.ops.lowering.windows import pick
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import IMAGE_224, Example, same_type
 from pipegen.types import FeatureType
 
 Quality = Annotated[int, Field(ge=1, le=100)]
@@ -77,10 +77,7 @@ class RandomJpeg(JpegTransform):
 
     op = "random_jpeg"
     random = True
-    examples = (
-        Example("random_jpeg: {quality: [30, 90]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_jpeg: {quality: [10, 50], probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_jpeg: {quality: [30, 90]}", "random_jpeg: {quality: [10, 50], probability: 0.3}")
 
     quality: Annotated[tuple[Quality, Quality] | AnySchedule, checked(check_pair), checked(check_range, 1, 100)]
     """The range of the quality, from 1 to 100, each whole number as likely: 75 is usual, below 30 blocks show."""

@@ -30,7 +30,7 @@ from pipegen.ops.lowering.colours import BITS, ONE, gains, over, plasma, shares,
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import normal, radians
 from pipegen.ops.lowering.random import key_of
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import FeatureType
 
 _STEP = 500
@@ -66,10 +66,7 @@ class RandomColorTemperature(UniformColour):
 
     op = "random_color_temperature"
     min_channels = 3
-    examples = (
-        Example("random_color_temperature", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_color_temperature: {kelvins: [5000, 8000], light: daylight}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_color_temperature", "random_color_temperature: {kelvins: [5000, 8000], light: daylight}")
 
     kelvins: Annotated[Span, checked(check_pair), checked(check_range, 3_000, _HOTTEST)] = (4_000.0, 12_000.0)
     """The range of the temperature, in kelvins: from 3000 to 15000, of daylight from 4000."""
@@ -118,10 +115,7 @@ class RandomPcaLighting(ColourTransform):
     op = "random_pca_lighting"
     random = True
     min_channels = 3
-    examples = (
-        Example("random_pca_lighting: {std: 25.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_pca_lighting: {std: 60, probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_pca_lighting: {std: 25.5}", "random_pca_lighting: {std: 60, probability: 0.5}")
 
     std: Annotated[Level, checked(check_range, 0)]
     """The standard deviation of the numbers that are drawn, in the units of the incoming values; light changes by a fifth of it."""
@@ -166,9 +160,8 @@ class RandomIllumination(ByteTransform):
     """
 
     op = "random_illumination"
-    examples = (
-        Example("random_illumination: {intensity: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_illumination: {intensity: [0.1, 0.4], pattern: spot, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_illumination: {intensity: 0.3}", "random_illumination: {intensity: [0.1, 0.4], pattern: spot, probability: 0.5}"
     )
 
     intensity: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 4)] = 0.2
@@ -237,9 +230,8 @@ class RandomPlasma(ByteTransform):
     """
 
     op = "random_plasma"
-    examples = (
-        Example("random_plasma: {brightness: 0.3, contrast: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_plasma: {brightness: [0.1, 0.4], sigma: 20, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_plasma: {brightness: 0.3, contrast: 0.3}", "random_plasma: {brightness: [0.1, 0.4], sigma: 20, probability: 0.5}"
     )
 
     brightness: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 1)] = 0.0
@@ -287,10 +279,7 @@ class RandomPlasmaShadow(ByteTransform):
     """
 
     op = "random_plasma_shadow"
-    examples = (
-        Example("random_plasma_shadow", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_plasma_shadow: {darkness: [0.5, 0.9], sigma: 20, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_plasma_shadow", "random_plasma_shadow: {darkness: [0.5, 0.9], sigma: 20, probability: 0.5}")
 
     darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.7)
     """The range of the share of light that the middle of a cloud takes, from 0 to 1."""
@@ -334,12 +323,7 @@ class RandomShadow(ByteTransform):
 
     op = "random_shadow"
     starts_kernel = False
-    examples = (
-        Example("random_shadow", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_shadow: {darkness: [0.5, 0.7], count: 3, rows: [0.5, 1.0], probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"
-        ),
-    )
+    examples = same_type("random_shadow", "random_shadow: {darkness: [0.5, 0.7], count: 3, rows: [0.5, 1.0], probability: 0.3}")
 
     darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.6)
     """The range of the share of the light that is missing, from 0 to 1, which is black."""

@@ -12,7 +12,7 @@ from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.mixing import WHOLE, MixingTransform, PairTransform, Seen
 from pipegen.ops.lowering.linear import as_float32, uniform, working
 from pipegen.ops.lowering.random import half_words, key_of
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import FeatureType
 
 
@@ -30,10 +30,7 @@ class Mixup(PairTransform):
     """
 
     op = "mixup"
-    examples = (
-        Example("mixup", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("mixup: {alpha: 0.4, probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("mixup", "mixup: {alpha: 0.4, probability: 0.5}")
 
     alpha: Alpha = 0.2
     """Both parameters of the Beta distribution of λ: 0.2 leaves most images nearly as they are, 1 is uniform."""
@@ -77,10 +74,7 @@ class Cutmix(PairTransform):
 
     op = "cutmix"
     kinds = frozenset({"image", "mask"})
-    examples = (
-        Example("cutmix", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("cutmix: {alpha: 0.5, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("cutmix", "cutmix: {alpha: 0.5, probability: 0.5}")
 
     alpha: Alpha = 1.0
     """Both parameters of the Beta distribution of λ, which decides how large the rectangle is; 1 is uniform, as in the
@@ -142,10 +136,7 @@ class Mosaic(MixingTransform):
     op = "mosaic"
     kinds = frozenset({"image", "mask"})
     others: ClassVar[int] = 3
-    examples = (
-        Example("mosaic", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("mosaic: {centre: [0.4, 0.6], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("mosaic", "mosaic: {centre: [0.4, 0.6], probability: 0.5}")
 
     centre: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.25, 0.75)
     """Where the four images meet, as a range of fractions of the height and of the width: [0.5, 0.5] is the middle."""
@@ -215,10 +206,7 @@ class CopyPaste(PastingTransform):
 
     op = "copy_paste"
     kinds = frozenset({"image", "mask"})
-    examples = (
-        Example("copy_paste", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("copy_paste: {objects: 0.5, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("copy_paste", "copy_paste: {objects: 0.5, probability: 0.5}")
 
     objects: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The probability with which each object (each class index, or each box of an instance mask) of the other example is pasted."""

@@ -11,7 +11,7 @@ from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.filters import sides, with_border
 from pipegen.ops.lowering.linear import choice
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 MOST = 4
 Reach = Annotated[int, Field(ge=0, le=MOST)]
@@ -26,10 +26,7 @@ class RandomMorphology(NeighbourhoodTransform):
     op = "random_morphology"
     random = True
     symmetric = True
-    examples = (
-        Example("random_morphology: {reach: [1, 2]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_morphology: {reach: [0, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_morphology: {reach: [1, 2]}", "random_morphology: {reach: [0, 3], probability: 0.5}")
 
     reach: Reach | tuple[Reach, Reach] = (0, 1)
     """How far the square reaches to each side, in whole pixels, at most 4; a pair is the range, both ends included."""

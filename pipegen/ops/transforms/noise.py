@@ -29,7 +29,7 @@ from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import IMAGE_224, Example, same_type
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 _STD_BITS = 8
@@ -125,13 +125,9 @@ class RandomAdditiveNoise(ByteTransform):
     """
 
     op = "random_additive_noise"
-    examples = (
-        Example("random_additive_noise: {delta: 20}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_additive_noise: {delta: [5, 15], distribution: laplace, each: channel, probability: 0.5}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
+    examples = same_type(
+        "random_additive_noise: {delta: 20}",
+        "random_additive_noise: {delta: [5, 15], distribution: laplace, each: channel, probability: 0.5}",
     )
 
     delta: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
@@ -196,10 +192,7 @@ class RandomIsoNoise(RgbTransform):
     """
 
     op = "random_iso_noise"
-    examples = (
-        Example("random_iso_noise: {std: 20, hue_degrees: 15}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_iso_noise: {std: [5, 10], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_iso_noise: {std: 20, hue_degrees: 15}", "random_iso_noise: {std: [5, 10], probability: 0.5}")
 
     std: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
     """The standard deviation of the brightness, in levels of 255: 20 means from 0 to 20, a pair is the range."""
@@ -272,10 +265,7 @@ class RandomShotNoise(ByteTransform):
     """
 
     op = "random_shot_noise"
-    examples = (
-        Example("random_shot_noise", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_shot_noise: {photons: [5, 12], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_shot_noise", "random_shot_noise: {photons: [5, 12], probability: 0.5}")
 
     photons: Annotated[Span, checked(check_pair), checked(check_range, 1, 1000)] = (12.0, 60.0)
     """The range of the number of photons that make white, from 1 to 1000: the fewer, the more noise."""
@@ -344,9 +334,8 @@ class RandomSaltAndPepper(ByteTransform):
     """
 
     op = "random_salt_and_pepper"
-    examples = (
-        Example("random_salt_and_pepper: {share: 0.05}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_salt_and_pepper: {share: [0.1, 0.2], salt: 0.2, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_salt_and_pepper: {share: 0.05}", "random_salt_and_pepper: {share: [0.1, 0.2], salt: 0.2, probability: 0.5}"
     )
 
     share: Annotated[Magnitude, checked(check_magnitude, 0, 1)]

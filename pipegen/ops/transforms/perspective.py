@@ -12,7 +12,7 @@ from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, Number, nee
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import cornered
 from pipegen.ops.lowering.linear import uniform, zeros_for
-from pipegen.ops.traits import IMAGE_224, Example, Family, Traits
+from pipegen.ops.traits import Family, Traits, same_type
 from pipegen.types import FeatureType
 
 Corner = tuple[Number, Number]
@@ -26,9 +26,8 @@ class Perspective(DeterministicGeometric):
     """
 
     op = "perspective"
-    examples = (
-        Example("perspective: {top_left: [0.15, 0], top_right: [-0.15, 0]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("perspective: {bottom_right: [-0.2, -0.1], fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "perspective: {top_left: [0.15, 0], top_right: [-0.15, 0]}", "perspective: {bottom_right: [-0.2, -0.1], fill: {constant: 0}}"
     )
 
     top_left: Corner = (0.0, 0.0)
@@ -76,10 +75,7 @@ class RandomPerspective(UniformGeometric):
     """
 
     op = "random_perspective"
-    examples = (
-        Example("random_perspective: {x: 0.1, y: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_perspective: {x: 0.2, probability: 0.5, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_perspective: {x: 0.1, y: 0.1}", "random_perspective: {x: 0.2, probability: 0.5, fill: {constant: 0}}")
 
     x: Annotated[Magnitude, AROUND_ZERO] = 0.0
     """How far each corner goes to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""

@@ -12,14 +12,14 @@ from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.uniform import DeterministicLookupTable
 from pipegen.ops.lowering.linear import whole_bounds
 from pipegen.ops.lowering.tables import posterized, repeated
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 
 class Posterization(DeterministicLookupTable):
     """Sets the low bits of every value to 0, as in Pillow: with 4 bits, 0 to 255 become 16 levels from 0 to 240."""
 
     op = "posterization"
-    examples = (Example("posterization: {bits: 4}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+    examples = same_type("posterization: {bits: 4}")
 
     bits: Annotated[int, Field(ge=1, le=8)]
     """How many bits stay, from 1 to 8; 8 changes nothing."""
@@ -40,10 +40,7 @@ class RandomPosterization(LookupTableTransform):
 
     op = "random_posterization"
     random = True
-    examples = (
-        Example("random_posterization: {bits: [4, 8]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_posterization: {bits: [3, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_posterization: {bits: [4, 8]}", "random_posterization: {bits: [3, 3], probability: 0.5}")
 
     bits: Annotated[tuple[Bits, Bits] | AnySchedule, checked(check_pair), checked(check_range, 1, 8)]
     """The least and the greatest number of bits that stay, from 1 to 8; 8 changes nothing."""

@@ -11,7 +11,7 @@ from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import GeometricTransform, require_image
 from pipegen.ops.lowering.affine import quarter_turned
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits, same_type
 from pipegen.types import BYTE_RANGE, FeatureType, times
 
 
@@ -79,10 +79,7 @@ class RandomRotate90(TurnTransform):
 
     op = "random_rotate_90"
     random = True
-    examples = (
-        Example("random_rotate_90", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_rotate_90: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_rotate_90", "random_rotate_90: {probability: 0.5}")
 
     def num_draws(self) -> int:
         return 1
@@ -124,10 +121,7 @@ class RandomTranspose(TurnTransform):
     op = "random_transpose"
     random = True
     handles_probability = True
-    examples = (
-        Example("random_transpose", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_transpose: {probability: 0.25}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_transpose", "random_transpose: {probability: 0.25}")
 
     probability: Probability = 0.5
     """The share of examples that is transposed."""
@@ -153,10 +147,7 @@ class RandomD4(TurnTransform):
 
     op = "random_d4"
     random = True
-    examples = (
-        Example("random_d4", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_d4: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_d4", "random_d4: {probability: 0.5}")
 
     def num_draws(self) -> int:
         return 1

@@ -10,7 +10,7 @@ from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURN, TURNS, Magnitude
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import turned
 from pipegen.ops.lowering.linear import radians, zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 
 class Rotation(DeterministicGeometric):
@@ -21,10 +21,7 @@ class Rotation(DeterministicGeometric):
     """
 
     op = "rotation"
-    examples = (
-        Example("rotation: {degrees: 90}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("rotation: {degrees: -15, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("rotation: {degrees: 90}", "rotation: {degrees: -15, fill: {constant: 0}}")
 
     degrees: Annotated[Number, TURN]
     """The angle in degrees, counter-clockwise."""
@@ -47,10 +44,7 @@ class RandomRotation(UniformGeometric):
     """
 
     op = "random_rotation"
-    examples = (
-        Example("random_rotation: {degrees: 20}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_rotation: {degrees: [0, 90], fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_rotation: {degrees: 20}", "random_rotation: {degrees: [0, 90], fill: {constant: 0}}")
 
     degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
     """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""

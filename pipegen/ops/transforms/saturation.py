@@ -9,7 +9,7 @@ from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Number, Odd,
 from pipegen.ops.families.uniform import DeterministicColour, UniformColour
 from pipegen.ops.lowering.colours import saturation
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 
 
 class Saturation(DeterministicColour):
@@ -21,7 +21,7 @@ class Saturation(DeterministicColour):
 
     op = "saturation"
     min_channels = 3
-    examples = (Example("saturation: {factor: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+    examples = to_float32("saturation: {factor: 0.5}")
 
     factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=None, high=5.0, drawn=False)]
     """The saturation, at least 0; 0 is gray, 1 changes nothing."""
@@ -43,10 +43,7 @@ class RandomSaturation(UniformColour):
     op = "random_saturation"
     factors = frozenset({"factor"})
     min_channels = 3
-    examples = (
-        Example("random_saturation: {factor: 0.3}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_saturation: {factor: [0.0, 1.0]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_saturation: {factor: 0.3}", "random_saturation: {factor: [0.0, 1.0]}")
 
     factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)]
     """The saturation, at least 0; 0 is gray: 0.3 means from 0.7 to 1.3, a pair is the range."""

@@ -8,7 +8,7 @@ from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import DeterministicColour
 from pipegen.ops.lowering.colours import sepia
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 
 
 class Sepia(DeterministicColour):
@@ -20,7 +20,7 @@ class Sepia(DeterministicColour):
 
     op = "sepia"
     min_channels = 3
-    examples = (Example("sepia", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+    examples = to_float32("sepia")
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return sepia(zeros_for(u))
@@ -32,10 +32,7 @@ class RandomSepia(ColourTransform):
     op = "random_sepia"
     random = True
     min_channels = 3
-    examples = (
-        Example("random_sepia", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_sepia: {probability: 0.1}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_sepia", "random_sepia: {probability: 0.1}")
 
     probability: Probability = 0.5
     """The share of examples that becomes brown."""

@@ -27,7 +27,7 @@ from pipegen.ops.lowering.filters import (
     with_border,
 )
 from pipegen.ops.lowering.linear import nearest_float32, uniform, working
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 
 class Sharpness(SharpenTransform):
@@ -39,7 +39,7 @@ class Sharpness(SharpenTransform):
     """
 
     op = "sharpness"
-    examples = (Example("sharpness: {factor: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+    examples = same_type("sharpness: {factor: 2}")
 
     probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
 
@@ -63,10 +63,7 @@ class RandomSharpness(UniformTransform, SharpenTransform):
 
     op = "random_sharpness"
     factors = frozenset({"factor"})
-    examples = (
-        Example("random_sharpness: {factor: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_sharpness: {factor: [1.0, 3.0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_sharpness: {factor: 0.5}", "random_sharpness: {factor: [1.0, 3.0], probability: 0.5}")
 
     factor: Annotated[Magnitude, AROUND_ONE, checked(check_range, None, LARGEST), Odd(factor_lints, low=None, high=10.0)]
     """How sharp, at least 0 and at most 20; 1 changes nothing: 0.5 means from 0.5 to 1.5, a pair is the range."""
@@ -90,11 +87,8 @@ class RandomUnsharpMask(NeighbourhoodTransform):
     random = True
     overshoots = True
     symmetric = True
-    examples = (
-        Example("random_unsharp_mask: {sigma: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_unsharp_mask: {sigma: 1, amount: [0.5, 2], threshold: 3, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"
-        ),
+    examples = same_type(
+        "random_unsharp_mask: {sigma: 2}", "random_unsharp_mask: {sigma: 1, amount: [0.5, 2], threshold: 3, probability: 0.5}"
     )
 
     sigma: Annotated[float, Field(gt=0, le=10)]
@@ -152,10 +146,7 @@ class RandomEmboss(NeighbourhoodTransform):
     op = "random_emboss"
     random = True
     overshoots = True
-    examples = (
-        Example("random_emboss: {strength: [0.2, 0.7]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_emboss: {alpha: [0.5, 1], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_emboss: {strength: [0.2, 0.7]}", "random_emboss: {alpha: [0.5, 1], probability: 0.5}")
 
     strength: Annotated[Span, checked(check_pair), checked(check_range, 0, 4)] = (0.2, 0.7)
     """The range of the strength, from 0 to 4."""

@@ -10,7 +10,7 @@ from pipegen.ops.arguments.magnitudes import AROUND_ZERO, FAR, Magnitude, Number
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import moved
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 
 class Translation(DeterministicGeometric):
@@ -22,10 +22,7 @@ class Translation(DeterministicGeometric):
 
     op = "translation"
     keeps_axes = True
-    examples = (
-        Example("translation: {x: 0.1, y: -0.05}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("translation: {y: 0.25, fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("translation: {x: 0.1, y: -0.05}", "translation: {y: 0.25, fill: nearest}")
 
     x: Annotated[Number, FAR] = 0.0
     """The distance to the right, as a fraction of the width."""
@@ -54,10 +51,7 @@ class RandomTranslation(UniformGeometric):
 
     op = "random_translation"
     keeps_axes = True
-    examples = (
-        Example("random_translation: {x: 0.1, y: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_translation: {x: [0, 0.25], fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_translation: {x: 0.1, y: 0.1}", "random_translation: {x: [0, 0.25], fill: nearest}")
 
     x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
     """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""

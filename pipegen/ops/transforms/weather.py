@@ -16,7 +16,7 @@ from pipegen.ops.lowering.colours import BITS, ONE, clouds, over, shares, square
 from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import half_words, key_of
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 _WHITE = (255, 255, 255)
 
@@ -30,10 +30,7 @@ class RandomFog(ByteTransform):
     """
 
     op = "random_fog"
-    examples = (
-        Example("random_fog", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_fog", "random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}")
 
     density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.2, 0.6)
     """The range of the share of white, from 0 to 1."""
@@ -85,14 +82,7 @@ class RandomRain(ByteTransform):
     """
 
     op = "random_rain"
-    examples = (
-        Example("random_rain", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
-    )
+    examples = same_type("random_rain", "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}")
 
     density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.05, 0.2)
     """The range of the probability that a stretch of a column has a streak."""
@@ -169,10 +159,7 @@ class RandomSnow(ByteTransform):
 
     op = "random_snow"
     symmetric = True
-    examples = (
-        Example("random_snow", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_snow: {point: [0.3, 0.5], factor: 2, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_snow", "random_snow: {point: [0.3, 0.5], factor: 2, probability: 0.2}")
 
     point: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.3)
     """The range of the lightness below which it lies, from 0 to 1. (Albumentations adds a third to half of what it is given.)"""
@@ -225,10 +212,7 @@ class RandomSunFlare(ByteTransform):
 
     op = "random_sun_flare"
     starts_kernel = False
-    examples = (
-        Example("random_sun_flare", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_sun_flare", "random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}")
 
     intensity: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.5, 0.9)
     """The range of the glow's share in its middle, from 0 to 1."""
@@ -294,10 +278,7 @@ class RandomSpatter(ByteTransform):
     """
 
     op = "random_spatter"
-    examples = (
-        Example("random_spatter", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_spatter: {of: mud, share: [0.1, 0.3], probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_spatter", "random_spatter: {of: mud, share: [0.1, 0.3], probability: 0.2}")
 
     of: Literal["water", "mud"] = "water"
     """The kind of drops: `water`, which is pale, or `mud`, which is dark."""

@@ -12,7 +12,7 @@ from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Number, Odd,
 from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
 from pipegen.ops.lowering.affine import magnified
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 Factor = Annotated[Number, Field(gt=0)]
 EXTREME = Odd(factor_lints, low=0.2, high=5.0, drawn=False)
@@ -27,10 +27,7 @@ class Zoom(DeterministicGeometric):
 
     op = "zoom"
     keeps_axes = True
-    examples = (
-        Example("zoom: {factor: 1.25}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("zoom: {x: 1.1, y: 0.9, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("zoom: {factor: 1.25}", "zoom: {x: 1.1, y: 0.9, fill: {constant: 0}}")
 
     factor: Annotated[Factor | None, EXTREME] = None
     """The factor for both sides; above 1 magnifies."""
@@ -82,11 +79,7 @@ class RandomZoom(UniformGeometric):
     op = "random_zoom"
     keeps_axes = True
     factors = frozenset({"factor", "x", "y"})
-    examples = (
-        Example("random_zoom: {factor: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_zoom: {factor: [1.0, 1.5]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_zoom: {x: 0.1, y: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_zoom: {factor: 0.2}", "random_zoom: {factor: [1.0, 1.5]}", "random_zoom: {x: 0.1, y: 0.2}")
 
     factor: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
