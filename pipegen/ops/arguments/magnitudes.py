@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, Field, ValidationInfo, create_model, field_validator, model_validator
 
@@ -196,6 +196,26 @@ def needs_one(*names: str, message: str | None = None) -> Any:
     def validate(step: Any) -> Any:
         if step.model_fields_set.isdisjoint(names):
             raise ValueError(message or f"give at least one of {', '.join(most)} and {last}")
+        return step
+
+    return model_validator(mode="after")(validate)
+
+
+_T = TypeVar("_T")
+
+
+def as_pair(value: _T | tuple[_T, _T]) -> tuple[_T, _T]:
+    """A pair as it is; a single value twice."""
+    return value if isinstance(value, tuple) else (value, value)
+
+
+def ascending(name: str) -> Any:
+    """A validator of a step: an argument that is a range of whole numbers must not be reversed."""
+
+    def validate(step: Any) -> Any:
+        low, high = as_pair(getattr(step, name))
+        if low > high:
+            raise ValueError(f"`{name}` is a range [low, high], but {low} is above {high}")
         return step
 
     return model_validator(mode="after")(validate)

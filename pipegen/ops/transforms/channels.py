@@ -10,7 +10,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, delta_lints, needs_one, symmetric_range
 from pipegen.ops.base import ColourTransform
-from pipegen.ops.families.uniform import UniformColour
+from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.colours import ORDERS, gains, reorder, shift
 from pipegen.ops.lowering.linear import choice, uniform
 from pipegen.ops.traits import to_float32
@@ -61,7 +61,7 @@ class RandomChannelDrop(ColourTransform):
         return gains(tf.unstack(stays, num=3, axis=-1)[:channels])
 
 
-class RandomChannelShift(UniformColour):
+class RandomChannelShift(UniformTransform, ColourTransform):
     """Adds an amount drawn uniformly to every value of an image: y = x + delta, the same for all channels or one for each.
 
     By default it is the `channel_shift_range` of Keras' `ImageDataGenerator`: one amount for the whole image. That one
@@ -123,7 +123,7 @@ class RandomChannelShuffle(ColourTransform):
         return reorder(choice(u[..., 0], len(ORDERS)))
 
 
-class RandomRgbShift(UniformColour):
+class RandomRgbShift(UniformTransform, ColourTransform):
     """Adds an amount drawn uniformly to each of red, green and blue, from a range for each: y = x + amount.
 
     It is Albumentations' `RGBShift`. A channel without a range stays as it is. (`random_channel_shift` draws for every channel from

@@ -19,7 +19,8 @@ from pipegen.ops.arguments.magnitudes import (
     needs_one,
     symmetric_range,
 )
-from pipegen.ops.families.uniform import UniformColour
+from pipegen.ops.base import ColourTransform
+from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, reorder, saturation
 from pipegen.ops.lowering.linear import choice, radians
 from pipegen.ops.traits import to_float32
@@ -28,7 +29,7 @@ from pipegen.types import FeatureType
 _FACTORS = ("brightness_factor", "contrast_factor", "saturation_factor")
 
 
-class RandomColorJitter(UniformColour):
+class RandomColorJitter(UniformTransform, ColourTransform):
     """Changes brightness, contrast, saturation and hue, in this order; each amount is drawn uniformly.
 
     It is the run of `random_brightness`, `random_contrast`, `random_saturation` and `random_hue`, written as one step:
@@ -83,7 +84,7 @@ class RandomColorJitter(UniformColour):
 _AMOUNTS = 4
 
 
-class RandomPhotometricDistort(UniformColour):
+class RandomPhotometricDistort(UniformTransform, ColourTransform):
     """Changes brightness, contrast, saturation and hue and the order of the channels, each of the five with a probability of its own.
 
     Contrast comes behind brightness or behind hue, each as likely; the order of channels comes last. It is the photometric

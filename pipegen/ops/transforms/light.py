@@ -25,7 +25,7 @@ from pipegen.ops.arguments.magnitudes import (
     span_range,
 )
 from pipegen.ops.base import ColourTransform
-from pipegen.ops.families.uniform import ByteTransform, UniformColour
+from pipegen.ops.families.uniform import ByteTransform, UniformTransform
 from pipegen.ops.lowering.colours import BITS, ONE, gains, over, plasma, shares, shift
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import normal, radians
@@ -53,7 +53,7 @@ _LIGHTS: dict[str, tuple[int, tuple[tuple[int, int, int], ...]]] = {
 """For each kind of light, the least temperature in kelvins, and red, green and blue of the light there and every 500 kelvins on."""
 
 
-class RandomColorTemperature(UniformColour):
+class RandomColorTemperature(UniformTransform, ColourTransform):
     """Multiplies red and blue as if a white scene stood in light of another temperature, drawn uniformly: Planckian jitter.
 
     Light of a black body, or daylight, has a colour for each temperature; red and blue are multiplied by its red and

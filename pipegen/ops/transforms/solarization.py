@@ -21,13 +21,13 @@ from pipegen.ops.arguments.magnitudes import (
     symmetric_range,
 )
 from pipegen.ops.families.lookup_tables import LookupTableTransform, threshold_lints
-from pipegen.ops.families.uniform import DeterministicLookupTable, UniformTransform
+from pipegen.ops.families.uniform import UnconditionalTransform, UniformTransform
 from pipegen.ops.lowering.tables import repeated, solarized
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 
-class Solarization(DeterministicLookupTable):
+class Solarization(UnconditionalTransform, LookupTableTransform):
     """Inverts every value at or above a threshold: x becomes 255 - x, as in Pillow."""
 
     op = "solarization"
@@ -54,9 +54,6 @@ class RandomSolarization(UniformTransform, LookupTableTransform):
 
     def idle(self) -> bool:
         return most(self.probability) == 0 or span_range(self.threshold)[0] > 255
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"threshold": span_range(self.threshold)}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return solarized(self.drawn(u)["threshold"])
