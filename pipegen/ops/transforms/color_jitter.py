@@ -32,10 +32,10 @@ _FACTORS = ("brightness_factor", "contrast_factor", "saturation_factor")
 class RandomColorJitter(UniformTransform, ColourTransform):
     """Changes brightness, contrast, saturation and hue, in this order; each amount is drawn uniformly.
 
-    It is the run of `random_brightness`, `random_contrast`, `random_saturation` and `random_hue`, written as one step:
-    four matrices multiplied into one and clipped once at the end. So contrast pivots on the mean luma of the image that
-    enters the run of colour steps, before its brightness is changed. An argument without a value changes nothing. (torchvision
-    draws the order too, and clips after each of the four.)
+    It is the run of `random_brightness`, `random_contrast`, `random_saturation` and `random_hue`, written as one step: four matrices
+    multiplied into one and clipped once at the end. So contrast pivots on the mean luma of the image that enters the run of colour steps,
+    before its brightness changes. An argument without a value changes nothing. (torchvision draws the order, too, and clips after each of
+    the four.)
     """
 
     op = "random_color_jitter"
@@ -85,11 +85,11 @@ _AMOUNTS = 4
 
 
 class RandomPhotometricDistort(UniformTransform, ColourTransform):
-    """Changes brightness, contrast, saturation and hue and the order of the channels, each of the five with a probability of its own.
+    """Changes brightness, contrast, saturation, hue and the order of the channels, each of the five with its own probability.
 
-    Contrast comes behind brightness or behind hue, each as likely; the order of channels comes last. It is the photometric
-    distortion of SSD, with torchvision's ranges. All of it is one matrix with one clip at the end, and contrast pivots on the mean luma
-    of the image that enters the run of colour steps. (torchvision clips after each part, and its hue is that of HSV.)
+    Contrast comes after brightness or after hue, each as likely; the order of channels comes last. It is the photometric distortion of SSD,
+    with torchvision's ranges. All of it is one matrix with one clip at the end, and contrast pivots on the mean luma of the image that
+    enters the run of colour steps. (torchvision clips after each part, and its hue is that of HSV.)
 
     Source: Liu, Anguelov, Erhan, Szegedy, Reed, Fu, Berg, "SSD: Single Shot MultiBox Detector" (2016).
     """
@@ -108,7 +108,7 @@ class RandomPhotometricDistort(UniformTransform, ColourTransform):
     hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = (-18.0, 18.0)
     """The angle by which hues turn, in degrees: 10 means from -10 to 10, a pair is the range."""
     each: Probability = 0.5
-    """The probability of each of the five parts, of the examples that the step changes."""
+    """The probability of each of the five parts, among the examples that the step changes."""
 
     shuffle: bool = True
     """Put the channels into another order, too; `false` leaves the other four parts."""
@@ -123,8 +123,8 @@ class RandomPhotometricDistort(UniformTransform, ColourTransform):
         return True
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The four amounts, those of parts that do not act being 1, or 0 degrees; whether contrast comes first (`contrast_first`); and
-        where each channel comes from (`order`)."""
+        """The four amounts, which are 1, or 0 degrees, for parts that do not act; whether contrast comes first (`contrast_first`); and the
+        number of the channel that each comes from (`order`)."""
         found = {}
         for i, (name, amount) in enumerate(super().drawn(u).items()):
             idle = tf.fill(tf.shape(amount), tf.constant(1.0 if name in self.factors else 0.0, tf.float64))
