@@ -188,5 +188,5 @@ class RandomOrder(Selection):
         return {name: self._place(u, step) + 1 for step, name in enumerate(super().drawn(u))}
 
     def parts(self) -> tuple[Part, ...]:
-        own = [step if self.feature is None else step.model_copy(update={"feature": self.feature}) for step in self.steps]
+        own = self.own_steps()
         return tuple(Part(step, place * len(own) + i, i) for place in range(len(own)) for i, step in enumerate(own))
