@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 Name = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 
 
+def _check_pattern(value: str) -> str:
+    compile_pattern(value)
+    return value
+
+
+Regex = Annotated[str, AfterValidator(_check_pattern)]
+
+
 class KeyTest(DataTest):
     """A test of keys of examples: a column of the table, the file of a feature, or a part of the path."""
 
@@ -28,16 +36,9 @@ class KeyTest(DataTest):
 
     key: Name | None = None
     """A column of the table, by its name or its number from 0; or a feature with a file, whose path is the key."""
-    path: str | None = None
+    path: Regex | None = None
     """Instead of `key`: a regular expression (RE2) searched in the relative path; its first group, or the whole match, is the key. Examples
     without a match have no key."""
-
-    @field_validator("path")
-    @classmethod
-    def _pattern(cls, value: str | None) -> str | None:
-        if value is not None:
-            compile_pattern(value)
-        return value
 
     @model_validator(mode="after")
     def _one(self) -> KeyTest:
@@ -90,15 +91,8 @@ class Accepted(KeyTest):
 
     values: list[str] = Field(default=[], min_length=1)
     """The keys that are accepted."""
-    matches: str | None = None
+    matches: Regex | None = None
     """Instead of `values`: a regular expression (RE2) that must match each whole key."""
-
-    @field_validator("matches")
-    @classmethod
-    def _regex(cls, value: str | None) -> str | None:
-        if value is not None:
-            compile_pattern(value)
-        return value
 
     @model_validator(mode="after")
     def _some(self) -> Accepted:

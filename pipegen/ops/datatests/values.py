@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -138,7 +138,9 @@ def _shown(sides: tuple[int | None, ...] | list[int | None]) -> str:
 
 
 class MomentTest(ValueTest):
-    """A test of a mean, or of a standard deviation."""
+    """A test of a mean, or of a standard deviation, which messages call by its `noun`."""
+
+    noun: ClassVar[str]
 
     within: Annotated[Bounds, checked(check_within)]
     """The least and the greatest accepted value."""
@@ -158,11 +160,6 @@ class MomentTest(ValueTest):
 
     def value(self, mean: Array, variance: Array) -> Array:
         """The figure that is tested."""
-        raise NotImplementedError
-
-    @property
-    def noun(self) -> str:
-        """The name of the figure."""
         raise NotImplementedError
 
 
@@ -232,25 +229,19 @@ class Mean(MomentTest):
     """Tests the mean of a feature, or of a column, in each split."""
 
     op = "mean"
+    noun = "mean"
     examples = ("mean: {feature: image, within: [-0.2, 0.2], per: channel}", "mean: {column: age, within: [30, 60]}")
 
     def value(self, mean: Array, variance: Array) -> Array:
         return mean
-
-    @property
-    def noun(self) -> str:
-        return "mean"
 
 
 class Std(MomentTest):
     """Tests the standard deviation of a feature, or of a column, in each split: of the values, not an estimate for a population."""
 
     op = "std"
+    noun = "standard deviation"
     examples = ("std: {feature: image, within: [0.8, 1.2]}",)
 
     def value(self, mean: Array, variance: Array) -> Array:
         return np.sqrt(variance)
-
-    @property
-    def noun(self) -> str:
-        return "standard deviation"

@@ -33,6 +33,7 @@ class NeighbourhoodTransform(StagedTransform):
         on_host: Whether it needs TensorFlow operations that XLA does not support.
         symmetric: Whether, on bytes, mirroring the image before or after the step gives the same bits.
         channel_counts: The numbers of channels that it works on; empty for any.
+        cost: Its cost relative to a blur of 6 pixels to each side, unless `weight` depends on the arguments; see `Traits`.
     """
 
     family = Family.NEIGHBOURHOOD
@@ -42,6 +43,7 @@ class NeighbourhoodTransform(StagedTransform):
     on_host: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
     channel_counts: ClassVar[tuple[int, ...]] = ()
+    cost: ClassVar[float] = 1.0
 
     probability: Probability = 1.0
     """The share of examples that the step changes."""
@@ -121,8 +123,8 @@ class NeighbourhoodTransform(StagedTransform):
         return kind(feature, ref, self.clip_of(x), self.starts_kernel)
 
     def weight(self) -> float:
-        """The cost relative to a blur of 6 pixels to each side; see `Traits`."""
-        return 1.0
+        """The `cost` with these arguments."""
+        return self.cost
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type for uint8 and floats; uint8 of any value for a step `on_bytes`."""

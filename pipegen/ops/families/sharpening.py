@@ -26,8 +26,7 @@ class SharpenTransform(NeighbourhoodTransform):
     overshoots = True
     symmetric = True
 
-    def weight(self) -> float:
-        return 0.5
+    cost = 0.5
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return _pad, _sharpen

@@ -23,6 +23,7 @@ class RandomChromaticAberration(UniformTransform, ChainsTransform):
     """
 
     op = "random_chromatic_aberration"
+    cost = 7.0
     channel_counts = (3,)
     examples = same_type(
         "random_chromatic_aberration: {factor: [0.98, 1.02]}", "random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}"
@@ -41,9 +42,6 @@ class RandomChromaticAberration(UniformTransform, ChainsTransform):
 
     def idle(self) -> bool:
         return super().idle() or span_range(self.factor) == (1, 1)
-
-    def weight(self) -> float:
-        return 7.0
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """Of `factor_1` for red and `factor_2` for blue."""

@@ -117,6 +117,7 @@ class RandomElastic(UnsignedTransform, DisplacementTransform):
     """
 
     op = "random_elastic"
+    cost = 2.5
     examples = same_type("random_elastic: {alpha: 50, sigma: 5}", "random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}")
 
     alpha: Annotated[Magnitude, checked(check_magnitude, 0, FARTHEST)]
@@ -133,9 +134,6 @@ class RandomElastic(UnsignedTransform, DisplacementTransform):
             message = f"`{self.op}` moves pixels by about {largest:.2g} pixels, which cannot be seen"
             return (OpError("PG510", message, field="alpha", help="distances after smoothing are about alpha / (6 · sigma)"),)
         return ()
-
-    def weight(self) -> float:
-        return 2.5
 
     def num_draws(self) -> int:
         return 3
@@ -163,6 +161,7 @@ class RandomGridDistortion(UniformTransform, DisplacementTransform):
     """
 
     op = "random_grid_distortion"
+    cost = 1.5
     factors = frozenset({"factor"})
     examples = same_type("random_grid_distortion", "random_grid_distortion: {factor: 0.5, cells: 3, probability: 0.5}")
 
@@ -171,9 +170,6 @@ class RandomGridDistortion(UniformTransform, DisplacementTransform):
     range."""
     cells: Annotated[int, Field(ge=2, le=64)] = 5
     """The number of rows and of columns of the grid."""
-
-    def weight(self) -> float:
-        return 1.5
 
     def num_draws(self) -> int:
         return 2 * self.cells
@@ -228,6 +224,7 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
     """
 
     op = "random_optical_distortion"
+    cost = 1.2
     examples = same_type(
         "random_optical_distortion: {coefficient: 0.3}", "random_optical_distortion: {coefficient: [0, 0.5], model: fisheye}"
     )
@@ -243,9 +240,6 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
             return super().lints(x)
         message = f"`{self.op}` draws coefficients down to {least:g}, and below {flattest:.3g} the corners of an image fold back over it"
         return (OpError("PG510", message, field="coefficient", help=f"begin the range at {flattest:.2g} or above"),)
-
-    def weight(self) -> float:
-        return 1.2
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (self.drawn(u)["coefficient"],)

@@ -139,6 +139,7 @@ class RandomFourierAdaptation(UniformTransform, ReferenceTransform, Neighbourhoo
     """
 
     op = "random_fourier_adaptation"
+    cost = 25.0
     on_bytes = True
     on_host = True
     channel_counts = (1, 3)
@@ -148,9 +149,6 @@ class RandomFourierAdaptation(UniformTransform, ReferenceTransform, Neighbourhoo
 
     beta: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.5)] = (0.0, 0.1)
     """The range of the share of the shorter side that is low, from 0 to 0.5."""
-
-    def weight(self) -> float:
-        return 25.0
 
     def num_draws(self) -> int:
         return 2
@@ -209,6 +207,7 @@ class RandomStain(RgbTransform):
     """
 
     op = "random_stain"
+    cost = 1.2
     symmetric = True
     factors = frozenset({"factor"})
     examples = same_type("random_stain: {factor: 0.2, delta: 0.1}", "random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}")
@@ -217,9 +216,6 @@ class RandomStain(RgbTransform):
     """The factor of the amount of each stain: 0.2 means from 0.8 to 1.2, a pair is the range."""
     delta: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -2, 2)] = 0.0
     """The amount that is added, in units of optical density: 0.1 means from -0.1 to 0.1, a pair is the range."""
-
-    def weight(self) -> float:
-        return 1.2
 
     def num_draws(self) -> int:
         return 4

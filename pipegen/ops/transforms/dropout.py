@@ -69,8 +69,7 @@ class DropoutTransform(NeighbourhoodTransform):
             self._check_class(x)
         return filled(y, self.fill)
 
-    def weight(self) -> float:
-        return 0.3
+    cost = 0.3
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return tf.where(self.dropped(images, *given)[..., None], tf.cast(self.fill.constant, images.dtype), images)

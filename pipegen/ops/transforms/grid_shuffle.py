@@ -27,6 +27,7 @@ class RandomGridShuffle(DisplacementTransform):
     """
 
     op = "random_grid_shuffle"
+    cost = 1.6
     random = True
     examples = same_type("random_grid_shuffle: {cells: 3}", "random_grid_shuffle: {cells: [2, 4], probability: 0.5}")
 
@@ -41,9 +42,6 @@ class RandomGridShuffle(DisplacementTransform):
 
     def traits(self, x: FeatureType) -> Traits:
         return replace(super().traits(x), displaces=False)  # a field with jumps has no inverse that could move points
-
-    def weight(self) -> float:
-        return 1.6
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type."""

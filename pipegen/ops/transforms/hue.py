@@ -71,6 +71,7 @@ class RandomHsv(RgbTransform):
     """
 
     op = "random_hsv"
+    cost = 1.5
     symmetric = True
     examples = same_type(
         "random_hsv: {hue_degrees: 20, saturation_delta: 30, value_delta: 20}", "random_hsv: {saturation_delta: [-60, 0], probability: 0.5}"
@@ -88,9 +89,6 @@ class RandomHsv(RgbTransform):
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         levels = x.with_(interval=BYTE_RANGE)
         return (*super().lints(x), *(lint for name in _DELTAS for lint in delta_lints(self.op, name, getattr(self, name), levels)))
-
-    def weight(self) -> float:
-        return 1.5
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return whole_shifts(*self.drawn(u).values())

@@ -24,8 +24,7 @@ class JpegTransform(NeighbourhoodTransform):
     on_host = True
     channel_counts = (1, 3)
 
-    def weight(self) -> float:
-        return 1.1
+    cost = 1.1
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         def one(single: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:

@@ -156,6 +156,7 @@ class RandomIllumination(ByteTransform):
     """
 
     op = "random_illumination"
+    cost = 0.4
     examples = same_type(
         "random_illumination: {intensity: 0.3}", "random_illumination: {intensity: [0.1, 0.4], pattern: spot, probability: 0.5}"
     )
@@ -164,9 +165,6 @@ class RandomIllumination(ByteTransform):
     """The greatest change, as a share of each value, from -1 to 4: 0.2 means from -0.2 to 0.2, a pair is the range."""
     pattern: Literal["linear", "spot", "corner"] = "linear"
     """How the light changes over the image."""
-
-    def weight(self) -> float:
-        return 0.4
 
     def num_draws(self) -> int:
         return 3
@@ -226,6 +224,7 @@ class RandomPlasma(ByteTransform):
     """
 
     op = "random_plasma"
+    cost = 2.3
     examples = same_type(
         "random_plasma: {brightness: 0.3, contrast: 0.3}", "random_plasma: {brightness: [0.1, 0.4], sigma: 20, probability: 0.5}"
     )
@@ -238,9 +237,6 @@ class RandomPlasma(ByteTransform):
     """The width of the largest clouds, in pixels; the others are half and a quarter of it."""
 
     _given = needs_one("brightness", "contrast")
-
-    def weight(self) -> float:
-        return 2.3
 
     def num_draws(self) -> int:
         return 2 + super().num_draws()
@@ -272,15 +268,13 @@ class RandomPlasmaShadow(ByteTransform):
     """
 
     op = "random_plasma_shadow"
+    cost = 1.7
     examples = same_type("random_plasma_shadow", "random_plasma_shadow: {darkness: [0.5, 0.9], sigma: 20, probability: 0.5}")
 
     darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.7)
     """The range of the share of light that the middle of a cloud takes away, from 0 to 1."""
     sigma: Annotated[float, Field(ge=4, le=100)] = 40.0
     """The width of the largest clouds, in pixels; the others are half and a quarter of it."""
-
-    def weight(self) -> float:
-        return 1.7
 
     def num_draws(self) -> int:
         return 3

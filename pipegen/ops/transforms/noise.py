@@ -44,6 +44,7 @@ class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
     """
 
     op = "random_gaussian_noise"
+    cost = 1.2
     overshoots = True
     examples = (
         Example("random_gaussian_noise: {std: 10}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
@@ -72,9 +73,6 @@ class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
         else:
             return ()
         return (OpError("PG510", message, field="std", help=help_),)
-
-    def weight(self) -> float:
-        return 1.2
 
     def num_draws(self) -> int:
         return 3
@@ -184,6 +182,7 @@ class RandomIsoNoise(UnsignedTransform, RgbTransform):
     """
 
     op = "random_iso_noise"
+    cost = 2.5
     examples = same_type("random_iso_noise: {std: 20, hue_degrees: 15}", "random_iso_noise: {std: [5, 10], probability: 0.5}")
 
     std: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
@@ -197,9 +196,6 @@ class RandomIsoNoise(UnsignedTransform, RgbTransform):
             return super().lints(x)
         help_ = write(f"std: {largest * 255:.3g}", "arguments", "`std` is in levels of 255; for a fraction of their range write {}")
         return (OpError("PG510", f"`{self.op}` with `std` {largest:g} hardly changes a byte", field="std", help=help_), *super().lints(x))
-
-    def weight(self) -> float:
-        return 2.5
 
     def num_draws(self) -> int:
         return 4
@@ -254,13 +250,11 @@ class RandomShotNoise(ByteTransform):
     """
 
     op = "random_shot_noise"
+    cost = 1.5
     examples = same_type("random_shot_noise", "random_shot_noise: {photons: [5, 12], probability: 0.5}")
 
     photons: Annotated[Span, checked(check_pair), checked(check_range, 1, 1000)] = (12.0, 60.0)
     """The range of the number of photons that make white, from 1 to 1000: the fewer, the more noise."""
-
-    def weight(self) -> float:
-        return 1.5
 
     def num_draws(self) -> int:
         return 3
@@ -311,6 +305,7 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
     """
 
     op = "random_salt_and_pepper"
+    cost = 0.5
     examples = same_type(
         "random_salt_and_pepper: {share: 0.05}", "random_salt_and_pepper: {share: [0.1, 0.2], salt: 0.2, probability: 0.5}"
     )
@@ -319,9 +314,6 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
     """The share of the pixels that change, from 0 to 1: 0.05 means from 0 to 0.05, a pair is the range."""
     salt: Probability = 0.5
     """The share of these pixels that become white; the others become black."""
-
-    def weight(self) -> float:
-        return 0.5
 
     def num_draws(self) -> int:
         return 3

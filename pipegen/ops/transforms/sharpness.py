@@ -122,6 +122,7 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
     """
 
     op = "random_emboss"
+    cost = 0.5
     overshoots = True
     examples = same_type("random_emboss: {strength: [0.2, 0.7]}", "random_emboss: {alpha: [0.5, 1], probability: 0.5}")
 
@@ -132,9 +133,6 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
 
     def idle(self) -> bool:
         return super().idle() or span_range(self.alpha) == (0.0, 0.0)
-
-    def weight(self) -> float:
-        return 0.5
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)

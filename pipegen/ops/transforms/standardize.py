@@ -34,8 +34,7 @@ class StandardizePart(StepPart):
 class SampleStandardization(UnconditionalTransform, StandardizePart, NeighbourhoodTransform):
     """Standardises each image by its own mean and standard deviation."""
 
-    def weight(self) -> float:
-        return 2.0
+    cost = 2.0
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float32. None of n values lies further than √(n - 1) standard deviations from their mean."""

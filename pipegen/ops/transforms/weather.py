@@ -28,6 +28,7 @@ class RandomFog(ByteTransform):
     """
 
     op = "random_fog"
+    cost = 1.5
     examples = same_type("random_fog", "random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}")
 
     density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.2, 0.6)
@@ -36,9 +37,6 @@ class RandomFog(ByteTransform):
     """The standard deviation of the density over an image, as a share of the density, from 0 to 1: 0 is an even haze."""
     sigma: Annotated[float, Field(ge=1, le=100)] = 30.0
     """The width of a patch, in pixels: the standard deviation of the Gaussian that smooths the noise."""
-
-    def weight(self) -> float:
-        return 1.5
 
     def num_draws(self) -> int:
         return 3
@@ -74,6 +72,7 @@ class RandomRain(ByteTransform):
     """
 
     op = "random_rain"
+    cost = 1.0
     examples = same_type("random_rain", "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}")
 
     density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.05, 0.2)
@@ -87,9 +86,6 @@ class RandomRain(ByteTransform):
 
     def idle(self) -> bool:
         return super().idle() or span_range(self.density)[1] == 0 or self.opacity == 0
-
-    def weight(self) -> float:
-        return 1.0
 
     def num_draws(self) -> int:
         return 4
@@ -146,6 +142,7 @@ class RandomSnow(ByteTransform):
     """
 
     op = "random_snow"
+    cost = 0.8
     symmetric = True
     examples = same_type("random_snow", "random_snow: {point: [0.3, 0.5], factor: 2, probability: 0.2}")
 
@@ -156,9 +153,6 @@ class RandomSnow(ByteTransform):
 
     def idle(self) -> bool:
         return super().idle() or self.factor == 1
-
-    def weight(self) -> float:
-        return 0.8
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (tf.cast(tf.round(self.drawn(u)["point"] * 510.0), tf.int32),)
@@ -260,6 +254,7 @@ class RandomSpatter(ByteTransform):
     """
 
     op = "random_spatter"
+    cost = 2.0
     examples = same_type("random_spatter", "random_spatter: {of: mud, share: [0.1, 0.3], probability: 0.2}")
 
     of: Literal["water", "mud"] = "water"
@@ -273,9 +268,6 @@ class RandomSpatter(ByteTransform):
 
     def idle(self) -> bool:
         return most(self.probability) == 0 or self.opacity == 0  # a share of 0 leaves drops: the edge stops at the quantile 1 - 2^-20
-
-    def weight(self) -> float:
-        return 2.0
 
     def num_draws(self) -> int:
         return 3
