@@ -310,8 +310,7 @@ class RandomAdvancedBlur(UniformTransform, NeighbourhoodTransform):
         return (along(images, *given),)
 
 
-MOST = 15
-Reach = Annotated[int, Field(ge=0, le=MOST)]
+Reach = Annotated[int, Field(ge=0, le=15)]
 
 
 class RandomBoxBlur(BlurTransform):

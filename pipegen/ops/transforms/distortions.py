@@ -28,14 +28,12 @@ from pipegen.ops.lowering.random import UNIT, key_of, smooth_field, spacing
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
-MOST_CELLS = 8
-
 
 class ControlPointTransform(UniformTransform, DisplacementTransform):
     """Reads the points of a grid over the image at other places, and each pixel at the place that a sum of functions gives.
 
-    The grid includes the edges of the image. Positions are fractions of the sides:
-    (0, 0) is the top left corner of the image and (1, 1) the bottom right one.
+    The grid includes the edges of the image. Positions are fractions of the sides: (0, 0) is the top left corner of the image and (1, 1) the
+    bottom right one.
     """
 
     x: Annotated[Magnitude, AROUND_ZERO] = 0.0
@@ -43,7 +41,7 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
     range."""
     y: Annotated[Magnitude, AROUND_ZERO] = 0.0
     """The distance down at which each point is read, as a fraction of the height: 0.05 means from -0.05 to 0.05, a pair is the range."""
-    cells: Annotated[int, Field(ge=1, le=MOST_CELLS)] = 4
+    cells: Annotated[int, Field(ge=1, le=8)] = 4
     """The number of cells of the grid along each side: 4 means 5 × 5 points."""
 
     _given = needs_one("x", "y", message="give `x` (a fraction of the width), `y` (a fraction of the height), or both")

@@ -19,10 +19,9 @@ from pipegen.ops.lowering.tables import equalized
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
-MOST_TILES = 32
 LARGEST = 255.0
 """The largest limit; one of 256 leaves every count as it is."""
-Count = Annotated[int, Field(ge=1, le=MOST_TILES)]
+Count = Annotated[int, Field(ge=1, le=32)]
 
 
 class AdaptiveEqualizationTransform(AmountTransform, NeighbourhoodTransform):

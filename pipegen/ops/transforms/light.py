@@ -32,8 +32,6 @@ from pipegen.ops.lowering.random import key_of
 from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import FeatureType
 
-_STEP = 500
-_HOTTEST = 15_000
 _LIGHTS: dict[str, tuple[int, tuple[tuple[int, int, int], ...]]] = {
     "blackbody": (3_000, (
         (6743, 4029, 13), (6281, 4241, 1665), (5919, 4372, 2513), (5623, 4457, 3154), (5376, 4515, 3672), (5163, 4555, 4103),
@@ -67,7 +65,7 @@ class RandomColorTemperature(UniformTransform, ColourTransform):
     min_channels = 3
     examples = to_float32("random_color_temperature", "random_color_temperature: {kelvins: [5000, 8000], light: daylight}")
 
-    kelvins: Annotated[Span, checked(check_pair), checked(check_range, 3_000, _HOTTEST)] = (4_000.0, 12_000.0)
+    kelvins: Annotated[Span, checked(check_pair), checked(check_range, 3_000, 15_000)] = (4_000.0, 12_000.0)
     """The range of the temperature, in kelvins: from 3000 to 15000, of daylight from 4000."""
     light: Literal["blackbody", "daylight"] = "blackbody"
     """The source of light: a `blackbody`, such as the filament of a lamp, or `daylight`."""
@@ -84,7 +82,7 @@ class RandomColorTemperature(UniformTransform, ColourTransform):
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         coldest, colours = _LIGHTS[self.light]
-        place = (self.drawn(u)["kelvins"] - float(coldest)) / float(_STEP)
+        place = (self.drawn(u)["kelvins"] - float(coldest)) / 500.0
         left = tf.cast(tf.clip_by_value(tf.floor(place), 0.0, float(len(colours) - 2)), tf.int32)
         share = (place - tf.cast(left, tf.float64))[..., None]
         known = tf.constant(colours, tf.float64)

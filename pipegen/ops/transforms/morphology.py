@@ -14,8 +14,7 @@ from pipegen.ops.lowering.filters import sides, with_border
 from pipegen.ops.lowering.linear import choice
 from pipegen.ops.traits import same_type
 
-MOST = 4
-Reach = Annotated[int, Field(ge=0, le=MOST)]
+Reach = Annotated[int, Field(ge=0, le=4)]
 
 
 class RandomMorphology(NeighbourhoodTransform):
