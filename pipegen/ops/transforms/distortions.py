@@ -32,8 +32,8 @@ from pipegen.types import FeatureType
 class ControlPointTransform(UniformTransform, DisplacementTransform):
     """Reads the points of a grid over the image at other places, and each pixel at the place that a sum of functions gives.
 
-    The grid includes the edges of the image. Positions are fractions of the sides: (0, 0) is the top left corner of the image and (1, 1) the
-    bottom right one.
+    The grid includes the edges of the image. Positions are fractions of the sides: (0, 0) is the top left corner of the image and (1, 1)
+    the bottom right one.
     """
 
     x: Annotated[Magnitude, AROUND_ZERO] = 0.0
