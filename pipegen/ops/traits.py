@@ -99,3 +99,13 @@ ANY_IMAGE = FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE)
 """An RGB image as `decode` gives it: any size."""
 IMAGE_224 = FeatureType("image", "uint8", (224, 224, 3), BYTE_RANGE)
 """An RGB image of 224 by 224 pixels."""
+
+
+def same_type(*steps: str) -> tuple[Example, ...]:
+    """Examples that keep the type of an RGB image of bytes."""
+    return tuple(Example(step, IMAGE_224, "uint8[224×224×3] in [0, 255]") for step in steps)
+
+
+def to_float32(*steps: str) -> tuple[Example, ...]:
+    """Examples that turn an RGB image of bytes into float32, in the same range."""
+    return tuple(Example(step, IMAGE_224, "float32[224×224×3] in [0, 255]") for step in steps)

@@ -86,7 +86,7 @@ SPEC = "pipegen: 1\nsource: {image_folder: {path: photos/}}\ntransforms:\n  - re
     ("{linear: {from: 0, too: 9, epochs: [1, 3]}}", "PG102", "has no key `too`", 51),
     ("{linear: {from: 0, to: 9}}", "PG101", "needs `epochs`", 33),
     ("{linear: [0, 20]}", "PG104", "`random_rotation.degrees.linear` is `{from: FROM, to: TO, epochs: EPOCHS}`", 41),
-    ("{step: {3: 1, 5: 2}}", "PG105", "says what holds from epoch 3 on, and not what holds before: add epoch 0", 39),
+    ("{step: {3: 1, 5: 2}}", "PG105", "starts at epoch 3: add a strength for epoch 0", 39),
     ("{step: {a: 1}}", "PG105", "`a` in `random_rotation.degrees.step` is not a whole number from 0 to 9999", 40),
     ("{table: [1, x]}", "PG104", "`random_rotation.degrees.table[1]` is a number or a pair of numbers", 44),
     ("{table: []}", "PG105", "`random_rotation.degrees.table`", 40),

@@ -1,1 +1,1 @@
-"""The values that arguments of steps take: magnitudes, schedules, fills, arithmetic and presets; no TensorFlow."""
+"""Arguments of steps: magnitudes, schedules, fills, arithmetic and presets; no TensorFlow."""

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic as a value, and what the models of `keras.applications` expect of their input."""
+"""Element-wise arithmetic as a value, and the input arithmetic of the models of `keras.applications`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Arithmetic:
     Attributes:
         scale: One factor for each output channel, or a single one for all.
         offset: Likewise, added after.
-        order: Which input channel each output channel reads; empty for as it is.
+        order: The input channel of each output channel; empty for the same order.
         dtype: The output's dtype; an integer rounds half to even and clips to its range.
     """
 
@@ -35,12 +35,12 @@ class Arithmetic:
         return x.with_(dtype=self.dtype, interval=interval, centred=x.centred and not any(self.offset))
 
     def is_identity(self, x: FeatureType) -> bool:
-        """Returns whether nothing changes on an input of type `x`."""
+        """Whether nothing changes on an input of type `x`."""
         plain = all(s == 1 for s in self.scale) and all(o == 0 for o in self.offset)
         return plain and self.dtype == x.dtype and self.order in ((), tuple(range(len(self.order))))
 
     def then(self, other: Arithmetic) -> Arithmetic:
-        """Returns this and another one after it, as one; constants are multiplied in float64."""
+        """This and another one after it, as one; constants are multiplied in float64."""
         channels = max(len(self.scale), len(other.scale), len(self.order), len(other.order))
 
         def spread(values: tuple[float, ...]) -> tuple[float, ...]:
@@ -60,7 +60,7 @@ Preset = Literal[
     "caffe", "convnext", "densenet", "efficientnet", "efficientnet_v2", "inception_resnet_v2", "inception_v3", "mobilenet",
     "mobilenet_v2", "mobilenet_v3", "nasnet", "resnet", "resnet50", "resnet_v2", "tf", "torch", "vgg16", "vgg19", "xception",
 ]  # fmt: skip
-"""A mode (`tf`, `torch`, `caffe`), or the module of `keras.applications` whose models are used."""
+"""A mode (`tf`, `torch`, `caffe`), or the module of `keras.applications` of a model."""
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 
@@ -74,7 +74,7 @@ CAFFE_MEAN_BGR = (103.939, 116.779, 123.68)
 
 
 def needs_three_channels(preset: str) -> bool:
-    """Returns whether the preset treats red, green and blue apart."""
+    """Whether the preset treats red, green and blue differently."""
     return preset in _CAFFE or preset in _TORCH
 
 

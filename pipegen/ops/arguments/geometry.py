@@ -1,4 +1,4 @@
-"""What geometric steps take: sizes, what fills borders, and how far they read from where they write."""
+"""Arguments of geometric steps: sizes, fills of borders, and bounds of the distance between reading and writing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Side = Annotated[int, Field(ge=1, le=32767)]
 FixedSize = Side | tuple[Side, Side]
 """A square's side or `[height, width]`, in pixels."""
 Size = FixedSize | Literal["bucket"]
-"""The same; or `bucket`, the size of whichever bucket of `batch.buckets` an image is in."""
+"""The same; or `bucket`, the size of the image's bucket of `batch.buckets`."""
 BUCKET: Literal["bucket"] = "bucket"
 
 
 def height_width(size: int | tuple[int, int] | Literal["bucket"]) -> tuple[int, int]:
-    """`(height, width)` of a `Size`, in pixels; which bucket it is has to be known by then."""
+    """`(height, width)` of a `Size`, in pixels, once the bucket is bound."""
     if isinstance(size, str):
-        raise InternalError("a step is asked for its size, and nobody has said which bucket it works for")
+        raise InternalError("the size of a step was asked for before its bucket is bound")
     return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
@@ -33,18 +33,18 @@ class ConstantFill(Model):
     """Fill with one value."""
 
     constant: Number = 0.0
-    """The value, in the units of the image that enters the step. An image aligned with it is filled with the same value, so that any
-    but 0 needs both to have one range; a mask is filled with its `ignore`."""
+    """The value, in the units of the incoming values. An image aligned with it is filled with the same value, so a value other than 0 needs
+    the same range of both; a mask is filled with its `ignore`."""
 
 
 Fill = Literal["reflect", "nearest", "wrap"] | ConstantFill
-"""What lies outside the image: `reflect` (abc|cba, the edge pixel repeated), `nearest`, `wrap`, or `{constant: VALUE}`."""
+"""The fill outside the image: `reflect` (abc|cba, with the edge pixel repeated), `nearest`, `wrap`, or `{constant: VALUE}`."""
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 
 
 def filled(x: FeatureType, fill: Fill) -> FeatureType:
-    """The type of an image of type `x` of which some is filled; `PG207` for a constant that the dtype cannot hold."""
+    """The type of an image of type `x` with filled parts; `PG207` for a constant that the dtype cannot hold."""
     if not isinstance(fill, ConstantFill) or x.interval is None:
         return x
     require_holds(x, fill.constant, "filled")
@@ -52,7 +52,7 @@ def filled(x: FeatureType, fill: Fill) -> FeatureType:
 
 
 def require_holds(x: FeatureType, value: float, done: str) -> None:
-    """Rejects, as `PG207`, a constant that the dtype of an image of type `x` cannot hold; `done` is what is done with it: `filled`."""
+    """Rejects, as `PG207`, a constant that the dtype of an image of type `x` cannot hold; `done` is its use, such as `filled`."""
     whole = INTEGER_RANGES.get(x.dtype)
     if whole is not None and not (whole.low <= value <= whole.high and value == int(value)):
         help_ = f"use a whole number from 0 to {whole.high:.0f}"
@@ -60,7 +60,7 @@ def require_holds(x: FeatureType, value: float, done: str) -> None:
 
 
 def interpolated(x: FeatureType, interpolation: Interpolation) -> FeatureType:
-    """The type of an image of type `x` read between pixels: floats have no interval behind `bicubic`, which overshoots."""
+    """The type of an image of type `x` read between pixels: `bicubic` overshoots, so floats have no interval after it."""
     if interpolation != "bicubic" or x.interval is None:
         return x
     return x.with_(interval=INTEGER_RANGES.get(x.dtype))
@@ -70,51 +70,51 @@ Bounds: TypeAlias = "tuple[float, float]"
 
 
 class Reach(NamedTuple):
-    """Bounds the matrices of a step, from output to input positions.
+    """Bounds of the matrices of a step, from output to input positions.
 
     Attributes:
-        scale: By how much, at most, they lengthen the distance from the centre of the canvas; at least 1, since a step may not act.
-        shift: How far, at most, they move a position beside that, in sides of the canvas.
+        scale: The greatest factor on the distance from the centre of the canvas; at least 1, since a step may not act.
+        shift: The greatest further distance, in sides of the canvas.
     """
 
     scale: float = 1.0
     shift: float = 0.0
 
     def then(self, other: Reach) -> Reach:
-        """Bounds the product of both, in either order."""
+        """The bounds of the product of both, in either order."""
         return Reach(self.scale * other.scale, self.shift * other.scale + other.shift * self.scale)
 
     @classmethod
     def of_move(cls, *fractions: Bounds) -> Reach:
-        """Bounds what moves by fractions of the sides in these ranges."""
+        """The bounds of moves by fractions of the sides in these ranges."""
         return cls(1.0, math.hypot(*map(_most, fractions)))
 
     @classmethod
     def of_zoom(cls, *factors: Bounds) -> Reach:
-        """Bounds what magnifies by factors in these ranges, one for each side or for both."""
+        """The bounds of magnifications by factors in these ranges, one for each side or for both."""
         least = min(low for low, _ in factors)
         return cls(math.inf if least <= 0 else max(1.0, 1.0 / least))
 
     @classmethod
     def of_slant(cls, *degrees: Bounds) -> Reach:
-        """Bounds what slants by angles in these ranges, along one axis after another."""
+        """The bounds of shears by angles in these ranges, along one axis after another."""
         return cls(math.prod(1.0 + math.tan(math.radians(_most(angle))) for angle in degrees))
 
 
 def stays_within(reaches: Iterable[Reach | None], scale: float, sides: float) -> bool:
-    """Returns whether no product of such matrices lengthens a distance `scale` times, or leads `sides` sides away from the canvas.
+    """Whether no product of such matrices lengthens a distance `scale` times, or leads `sides` sides away from the canvas.
 
     Args:
-        reaches: Of the steps; nothing is known of one that is None.
-        scale: Must not be reached.
-        sides: Must not be reached by any position of the output, in sides of the canvas.
+        reaches: The bounds of the steps; None if they are unknown.
+        scale: The factor that distances must stay below.
+        sides: The distance that all positions must stay below, in sides of the canvas.
     """
     whole = Reach()
     for reach in reaches:
         if reach is None:
             return False
         whole = whole.then(reach)
-    # The output lies on the canvas, so that its corners are at most 1 / √2 sides from the centre, and that half a side from a corner.
+    # The corners of the output are at most 1 / √2 sides from the centre of the canvas, and that is half a side from its edges.
     return whole.scale < scale and whole.scale + whole.shift + 1.0 < sides
 
 

@@ -1,4 +1,4 @@
-"""The formats of boxes, the names of keypoints, and which of them are kept."""
+"""The formats of boxes, the names of keypoints, and the rules for keeping them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Literal
 
 BoxFormat = Literal["xyxy", "yxyx", "xywh", "center_xywh", "rel_xyxy", "rel_yxyx", "rel_xywh", "rel_center_xywh"]
 """`xyxy` is left, top, right, bottom; `yxyx` top, left, bottom, right; `xywh` left, top, width, height; `center_xywh` the centre, width and
-height. In pixels, and with `rel_` in parts of the width and the height of the image."""
+height. In pixels, or with `rel_` in fractions of the width and the height of the image."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoxRules:
-    """Says how boxes are stored, and which are kept when their image is moved.
+    """The stored format of boxes, and the rules for keeping them when their image moves.
 
     Attributes:
-        format: The format of those stored; steps work on `xyxy`. `None` for those that are so already, and are on their image.
-        most: The most boxes that leave the pipeline for one image; the largest stay. `None` for all.
-        min_area: The least area of what is left of a box on the image, in square pixels.
-        min_visibility: The least share of its area that is left on the image.
-        min_size: The least width and height of what is left, in pixels.
+        format: The stored format; steps work on `xyxy`. `None` for boxes that are `xyxy` already and lie on their image.
+        most: The most boxes of one image that leave the pipeline; the largest stay. `None` for all.
+        min_area: The least visible area of a box, in square pixels.
+        min_visibility: The least visible share of its area.
+        min_size: The least visible width and height, in pixels.
         empty: Whether a stored image may have no box.
     """
 
@@ -36,13 +36,13 @@ Outside = Literal["remove", "keep"]
 
 @dataclass(frozen=True, slots=True)
 class PointRules:
-    """Holds what the kind knows of keypoints.
+    """The names of keypoints, and the rules for keeping them.
 
     Attributes:
-        names: What they are called, in their order; none for any number of points.
+        names: The names, in order; none for any number of points.
         swaps: The place of each in its mirror image.
-        outside: What becomes of those that are no longer on the image.
-        each: Whether there is a set of them for each item of another feature.
+        outside: The treatment of points that move off the image.
+        each: Whether each item of another feature has a set of them.
     """
 
     names: tuple[str, ...] = ()
@@ -52,6 +52,6 @@ class PointRules:
 
 
 def swapped_places(names: tuple[str, ...], pairs: tuple[tuple[str, str], ...]) -> tuple[int, ...]:
-    """Returns the place of each name in a mirror image."""
+    """The place of each name in a mirror image."""
     other = {a: b for pair in pairs for a, b in (pair, pair[::-1])}
     return tuple(names.index(other.get(name, name)) for name in names)

@@ -1,4 +1,4 @@
-"""What steps learn from a training split: moments, and whitening."""
+"""Numbers that steps learn from a training split: moments and whitening."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 
 
 class Statistics(Protocol):
-    """Numbers that were taken from the images of a training split, and that a file can keep, whose name ends in `suffix`."""
+    """Numbers learned from the images of a training split; a file whose name ends in `suffix` can store them."""
 
     suffix: ClassVar[str]
 
     def figures(self) -> dict[str, str]:
-        """Returns what people want to see of them: a text for each name."""
+        """The figures to display: a text for each name."""
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """The figures as plain values."""
 
     def doubts(self, op: str, feature: str) -> tuple[str, ...]:
-        """Reports what is odd about them, in sentences on the step and the feature."""
+        """Warnings about the numbers, in sentences about the step and the feature."""
 
     def to_bytes(self, about: Mapping[str, Any]) -> bytes:
-        """The content of a file, with a few plain values about it."""
+        """Serialises the numbers, with a few plain values about them."""
 
     @classmethod
     def from_bytes(cls, content: bytes) -> tuple[dict[str, Any], Self]:
-        """Returns what `to_bytes` was given, and the numbers; `ValueError`, `TypeError` or `KeyError` where that is not whole."""
+        """Deserialises the plain values and the numbers; `ValueError`, `TypeError` or `KeyError` if the content is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Holds what a step has learned from the training split.
+    """The numbers that a step has learned from the training split.
 
     Attributes:
-        numbers: Of each feature that it acts on.
-        examples: How many examples they come from.
-        origin: Where the numbers were taken from, in words.
-        given: Whether they were handed over rather than measured, so that they stand whatever the data is.
+        numbers: The numbers of each feature that it acts on.
+        examples: The number of examples that they come from.
+        origin: The origin of the numbers, in words.
+        given: Whether the caller gave them; then they are valid for any data.
     """
 
     numbers: Mapping[str, Statistics]
@@ -58,12 +58,12 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Holds what is known of the values of each channel.
+    """The moments of the values of each channel.
 
     Attributes:
-        count: How many values each channel has.
-        mean: Their mean, for each channel.
-        squares: The sum of the squares of their distances from it.
+        count: The number of values of a channel.
+        mean: The mean of each channel.
+        squares: The sum of the squared distances from the mean, for each channel.
     """
 
     suffix: ClassVar[str] = "json"
@@ -79,15 +79,14 @@ class Moments:
 
     @classmethod
     def of(cls, parts: Iterable[Moments]) -> Moments:
-        """The moments of the values of all parts, which have the same channels; `ValueError` where there is no part.
+        """The moments of the values of all parts, which have the same channels; `ValueError` without parts.
 
-        With the mean m of all, each part adds its own squares and count · (its mean - m)² (Chan, Golub and LeVeque 1983).
-        No square of a large value is ever subtracted from another, and each sum is rounded once, so that it matters
-        neither how the values were parted nor how many there are.
+        With the mean m of all, each part adds its own squares and count · (its mean - m)² (Chan, Golub and LeVeque 1983). Squares of large
+        values are never subtracted, and each sum is rounded once, so the result depends neither on the parts nor on their number.
         """
         parts = tuple(parts)
         if not parts:
-            raise ValueError("there are no values to take the mean of")
+            raise ValueError("no values to take the mean of")
         count = sum(p.count for p in parts)
         mean, squares = [], []
         for c in range(len(parts[0].mean)):
@@ -102,14 +101,14 @@ class Moments:
         return {name: f"[{', '.join(f'{v:.6g}' for v in values)}]" for name, values in (("mean", self.mean), ("std", self.std))}
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the count of the values, their mean and their standard deviation."""
+        """The count of the values, their mean and their standard deviation."""
         return {"values": self.count, "mean": list(self.mean), "std": list(self.std)}
 
     def doubts(self, op: str, feature: str) -> tuple[str, ...]:
-        """Channels of one value."""
+        """Warnings about channels with one value everywhere."""
         flat = (c for c, squares in enumerate(self.squares) if squares == 0)
         return tuple(
-            f"channel {c} of `{feature}` has the one value {self.mean[c]:g} all over split train, so `{op}` divides it by nothing"
+            f"channel {c} of `{feature}` has the value {self.mean[c]:g} everywhere in split train, so `{op}` does not scale it"
             for c in flat
         )
 
@@ -125,7 +124,7 @@ class Moments:
         whole = moments.count > 0 and len(moments.mean) == len(moments.squares) > 0
         sound = all(map(math.isfinite, moments.mean)) and all(math.isfinite(s) and s >= 0 for s in moments.squares)
         if not whole or not sound:
-            raise ValueError("these are no moments")
+            raise ValueError("invalid moments")
         return values, moments
 
 
@@ -137,16 +136,16 @@ _ARRAYS = ("mean", "matrix", "variances")
 
 @dataclass(frozen=True)
 class Whitening:
-    """y = (x - mean) · matrix, on images whose values stand in one row.
+    """y = (x - mean) · matrix, on images with their values in one row.
 
     Attributes:
-        count: How many images it was learned from.
-        epsilon: What was added to each of the variances.
-        mean: What is subtracted, float64 `(values,)`.
+        count: The number of images it was learned from.
+        epsilon: The amount that was added to each variance.
+        mean: The mean image, float64 `(values,)`.
         matrix: float32 `(values, values)`, symmetric.
-        variances: Of the images along their principal components, without `epsilon`, in ascending order: float64 `(values,)`;
-            empty for a matrix that comes from elsewhere.
-        digest: Hexadecimal digits that stand for all of these.
+        variances: The variances of the images along their principal components, without `epsilon`, ascending: float64 `(values,)`; empty
+            for a matrix from elsewhere.
+        digest: The hexadecimal digest of all of these.
     """
 
     suffix: ClassVar[str] = "npz"
@@ -160,7 +159,7 @@ class Whitening:
 
     @classmethod
     def of(cls, count: int, epsilon: float, mean: Array, matrix: Array, variances: Array) -> Whitening:
-        """Makes one of its numbers, with their digest."""
+        """Makes a transform from its numbers, with their digest."""
         import numpy as np
 
         digest = hashlib.sha256(f"{count} {epsilon!r}".encode())
@@ -170,8 +169,8 @@ class Whitening:
 
     @cached_property
     def reach(self) -> tuple[Array, Array, Array]:
-        """Returns what bounds the values that leave: of each column of the matrix the sum of what is positive, the sum of what is
-        negative, and its product with the mean. float64 `(values,)` each."""
+        """The bounds of the output: for each column of the matrix the sum of its positive entries, the sum of its negative ones, and its
+        product with the mean. float64 `(values,)` each."""
         import numpy as np
 
         up = np.maximum(self.matrix, 0).sum(0, dtype=np.float64)
@@ -179,11 +178,11 @@ class Whitening:
 
     @property
     def below(self) -> int:
-        """Along how many of the principal components the images vary by less than `epsilon`."""
+        """The number of principal components along which the images vary by less than `epsilon`."""
         return int((self.variances < self.epsilon).sum())
 
     def figures(self) -> dict[str, str]:
-        """The size of the matrix, and how the variances compare with `epsilon`."""
+        """The size of the matrix, and the variances compared with `epsilon`."""
         values = len(self.mean)
         if not len(self.variances):
             return {"matrix": f"{values:,}×{values:,}"}
@@ -191,12 +190,12 @@ class Whitening:
         return {"matrix": f"{values:,}×{values:,}", "variances": f"{ends}, {self.below:,} of {values:,} below epsilon {self.epsilon:g}"}
 
     def as_json(self) -> dict[str, Any]:
-        """The size of an image, and of the variances the ends, the sum, and how many are below `epsilon`."""
+        """The size of an image, and of the variances the ends, the sum and the number below `epsilon`."""
         ends = {"smallest": float(self.variances[0]), "largest": float(self.variances[-1]), "sum": float(self.variances.sum())}
         return {"values": len(self.mean), "variances": {**ends, "below_epsilon": self.below}, "epsilon": self.epsilon}
 
     def doubts(self, op: str, feature: str) -> tuple[str, ...]:
-        """Reports an `epsilon` that decides more than the images do."""
+        """Warnings about an `epsilon` that matters more than the images."""
         values = len(self.mean)
         if self.count <= values:
             why = f"{self.count:,} examples span at most {max(self.count - 1, 0):,} of the {values:,} directions of `{feature}`"
@@ -208,7 +207,7 @@ class Whitening:
         return ()
 
     def to_bytes(self, about: Mapping[str, Any]) -> bytes:
-        """A `.npz` file of plain arrays; what is known about it is JSON in an array of bytes."""
+        """A `.npz` file of plain arrays; the plain values are JSON in an array of bytes."""
         import numpy as np
 
         text = json.dumps({**about, "count": self.count, "epsilon": self.epsilon, "digest": self.digest})
@@ -219,7 +218,7 @@ class Whitening:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> tuple[dict[str, Any], Whitening]:
-        """See `Statistics`; `ValueError` where a part is missing or was changed."""
+        """See `Statistics`; `ValueError` if a part is missing or changed."""
         import zipfile
         import zlib
 
@@ -237,5 +236,5 @@ class Whitening:
             if not whole or found.digest != about.pop("digest"):
                 raise ValueError("the arrays are not those that were written")
         except damaged as error:
-            raise ValueError(f"this is no whitening transform: {error}") from error
+            raise ValueError(f"invalid whitening transform: {error}") from error
         return about, found

@@ -1,11 +1,11 @@
-"""How strong a step is: a number, a range or a schedule, what it means, and what is wrong with it."""
+"""The strength of a step: numbers, ranges and schedules, their meaning and their checks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, Field, ValidationInfo, create_model, field_validator, model_validator
 
@@ -39,36 +39,36 @@ class Schedule(Model):
     """A strength as a function of the epoch. The first epoch is 0; before the first and after the last change it stays."""
 
     def given(self) -> tuple[float | Pair, ...]:
-        """The strengths that the spec names; those in between lie between them."""
+        """The strengths in the spec; all others lie between them."""
         raise NotImplementedError
 
     def ranges(self, meant: Meant) -> tuple[Pair, ...]:
-        """The range of draws in each epoch, from 0 up to the one from which on nothing changes."""
+        """The range of draws in each epoch, up to the one after which it does not change."""
         raise NotImplementedError
 
     def envelope(self, meant: Meant) -> Pair:
-        """The least and the greatest that is drawn in any epoch."""
+        """The least and the greatest value that can be drawn in any epoch."""
         ranges = [meant(v) for v in self.given()]
         return min(r[0] for r in ranges), max(r[1] for r in ranges)
 
     def meaning(self, canonical: Callable[[Pair], Any], meant: Meant) -> Any:
-        """One form for each meaning: the strength where it never changes, else every epoch at which it does."""
+        """A canonical form: the strength if it never changes, else every epoch at which it changes."""
         values = list(map(canonical, self.ranges(meant)))
         changes = [[epoch, value] for epoch, value in enumerate(values) if not epoch or value != values[epoch - 1]]
         return changes[0][1] if len(changes) == 1 else {"epochs": changes}
 
     def at(self, epoch: tf.Tensor, meant: Meant) -> tuple[tf.Tensor, tf.Tensor]:
-        """The range of draws in an epoch, an integer scalar: float64 scalars, looked up and never computed in TensorFlow."""
+        """The range of draws in an epoch, an integer scalar, as float64 scalars: TensorFlow looks it up and computes nothing."""
         ranges = self.ranges(meant)
         pair = tf.gather(tf.constant(ranges, tf.float64), tf.minimum(tf.cast(epoch, tf.int32), len(ranges) - 1))
         return pair[0], pair[1]
 
 
 class _Ramp(Model):
-    """A way from one strength to another."""
+    """A change from one strength to another."""
 
     def way(self, meant: Meant, progress: Callable[[float], float]) -> tuple[Pair, ...]:
-        """The ranges up to the last epoch of the ramp, where `progress` goes from 0 to 1 as the epochs do."""
+        """The range of each epoch up to the last one; `progress` maps the share of the epochs to that of the change."""
         (first, last), start, end = getattr(self, "epochs"), meant(getattr(self, "from")), meant(getattr(self, "to"))  # noqa: B009
         found = []
         for epoch in range(last + 1):
@@ -77,7 +77,7 @@ class _Ramp(Model):
         return tuple(found)
 
     def ends(self) -> tuple[float | Pair, ...]:
-        """Both strengths."""
+        """The first and the last strength."""
         return getattr(self, "from"), getattr(self, "to")  # noqa: B009
 
     @model_validator(mode="after")
@@ -88,7 +88,7 @@ class _Ramp(Model):
         return self
 
 
-# `from` is a word of Python, so the class that has a field of this name is made by a call.
+# `from` is a keyword of Python, so a call makes the class with this field.
 Ramp: Any = create_model(
     "Ramp",
     __base__=_Ramp,
@@ -141,7 +141,7 @@ class StepSchedule(Schedule):
     @classmethod
     def _from_the_start(cls, value: dict[int, float | Pair]) -> dict[int, float | Pair]:
         if 0 not in value:
-            raise ValueError(f"`step` says what holds from epoch {min(value)} on, and not what holds before: add epoch 0")
+            raise ValueError(f"`step` starts at epoch {min(value)}: add a strength for epoch 0")
         return dict(sorted(value.items()))
 
     def given(self) -> tuple[float | Pair, ...]:
@@ -171,11 +171,11 @@ AnySchedule = LinearSchedule | CosineSchedule | StepSchedule | TableSchedule
 
 
 class Odd(partial[tuple[OpError, ...]]):
-    """Finds legal but unwise values: a function of the op's name, the argument's name and its value."""
+    """A function that finds legal but unwise values, from the op's name, the argument's name and its value."""
 
 
 def checked(check: Callable[..., None], *given: Any, **named: Any) -> AfterValidator:
-    """A validator that calls `check` with the argument's value (each one of a schedule) and name, and with what is given here.
+    """A validator that calls `check` with the argument's value (each one of a schedule), its name, and the further arguments here.
 
     `None` is not checked.
     """
@@ -190,12 +190,32 @@ def checked(check: Callable[..., None], *given: Any, **named: Any) -> AfterValid
 
 
 def needs_one(*names: str, message: str | None = None) -> Any:
-    """A validator of a step that takes at least one of some arguments."""
+    """A validator of a step that needs at least one of some arguments."""
     *most, last = (f"`{name}`" for name in names)
 
     def validate(step: Any) -> Any:
         if step.model_fields_set.isdisjoint(names):
             raise ValueError(message or f"give at least one of {', '.join(most)} and {last}")
+        return step
+
+    return model_validator(mode="after")(validate)
+
+
+_T = TypeVar("_T")
+
+
+def as_pair(value: _T | tuple[_T, _T]) -> tuple[_T, _T]:
+    """A pair as it is; a single value twice."""
+    return value if isinstance(value, tuple) else (value, value)
+
+
+def ascending(name: str) -> Any:
+    """A validator of a step: an argument that is a range of whole numbers must not be reversed."""
+
+    def validate(step: Any) -> Any:
+        low, high = as_pair(getattr(step, name))
+        if low > high:
+            raise ValueError(f"`{name}` is a range [low, high], but {low} is above {high}")
         return step
 
     return model_validator(mode="after")(validate)
@@ -219,45 +239,45 @@ Span = Range | AnySchedule
 
 
 TINY = 1 / 200
-"""A change by less than this share of the value range, about one level of 255, cannot be seen."""
+"""The share of the value range, about one level of 255, below which a change cannot be seen."""
 
 
 def symmetric_range(m: Magnitude) -> tuple[float, float]:
-    """The range of a magnitude around 0; that of a schedule holds those of all epochs."""
+    """The range of a magnitude around 0; for a schedule, the range of all epochs."""
     if isinstance(m, Schedule):
         return m.envelope(symmetric_range)
     return (-abs(m), abs(m)) if isinstance(m, (int, float)) else (m[0], m[1])
 
 
 def factor_range(m: Magnitude) -> tuple[float, float]:
-    """The range of a magnitude around 1; that of a schedule holds those of all epochs."""
+    """The range of a magnitude around 1; for a schedule, the range of all epochs."""
     if isinstance(m, Schedule):
         return m.envelope(factor_range)
     return (1.0 - m, 1.0 + m) if isinstance(m, (int, float)) else (m[0], m[1])
 
 
 def span_range(span: Span) -> tuple[float, float]:
-    """The least and the greatest value of a range that a schedule may change; of one that has been read at an epoch, as tensors."""
+    """The least and the greatest value of a range, or of all epochs of a schedule; tensors after `Transform.at`."""
     return span.envelope(tuple) if isinstance(span, Schedule) else span
 
 
 def level_range(m: Level) -> tuple[float, float]:
-    """The least and the greatest value of a plain number that a schedule may change."""
+    """A number twice; for a schedule, the least and the greatest of all epochs."""
     return m.envelope(level_range) if isinstance(m, Schedule) else (m, m)
 
 
 def least(share: Share) -> float:
-    """The least that a share is in any epoch. Of one that has been read at an epoch, which is a tensor, nothing is known."""
+    """The least value of a share in any epoch; 0 for a tensor, after `Transform.at`."""
     return level_range(share)[0] if isinstance(share, (int, float, Schedule)) else 0.0
 
 
 def most(share: Share) -> float:
-    """The most that it is in any epoch, likewise."""
+    """The greatest value of a share in any epoch; 1 for a tensor, after `Transform.at`."""
     return level_range(share)[1] if isinstance(share, (int, float, Schedule)) else 1.0
 
 
 def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
-    """The one way to write what an argument means, as a plain value; of a `factor`, a number lies around 1 rather than around 0."""
+    """The canonical form of an argument as a plain value; the range of a `factor` lies around 1 rather than around 0."""
     if is_level(field):
         return value.meaning(lambda r: r[0], level_range) if isinstance(value, Schedule) else value
     if isinstance(value, Schedule) and not has_type(field, Magnitude):
@@ -268,65 +288,73 @@ def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
 
 
 def resolved(field: FieldInfo, value: Schedule, epoch: tf.Tensor, *, factor: bool) -> Any:
-    """Returns what a schedule says in an epoch, in the form that an op takes it: a pair of float64 scalars, for a `Level` a single one."""
+    """The value of a schedule in an epoch, in the form that an op takes: a pair of float64 scalars, for a `Level` a single one."""
     if is_level(field):
         return value.at(epoch, level_range)[0]
     return value.at(epoch, factor_range if factor else symmetric_range)
 
 
 def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | list[float]:
-    """The one way to write a range of draws: as the single number that means exactly it, where there is one.
+    """The canonical form of a range of draws: the single number that means exactly this range, if there is one.
 
-    Equal ranges give equal results, however they were written, and different ranges different ones.
+    Equal ranges give equal results, however they are written, and different ranges different ones.
     """
     meant = factor_range if factor else symmetric_range
     low, high = (v + 0.0 for v in meant(m if isinstance(m, (int, float)) else (m[0], m[1])))  # -0.0 becomes 0.0
-    # 1.2 - 1 is 0.19999999999999996; its 15 digits give back the 0.2 that was meant.
+    # 1.2 - 1 is 0.19999999999999996; rounding to 15 digits gives the 0.2 that was written.
     short = float(f"{high - 1:.15g}") if factor else high
     return short if short >= 0 and meant(short) == (low, high) else [low, high]
 
 
 def has_type(field: FieldInfo, wanted: Any) -> bool:
-    """Returns whether an argument is of a choice of types such as `Magnitude`, or of that or nothing."""
+    """Whether an argument has a union type such as `Magnitude`, with or without `None`."""
     return set(get_args(wanted)) == set(get_args(field.annotation)) - {type(None)}
 
 
 def is_level(field: FieldInfo) -> bool:
-    """Returns whether an argument is a plain number, or a schedule of those."""
+    """Whether an argument is a plain number or a schedule of plain numbers."""
     return has_type(field, Level) or has_type(field, Share) or has_type(field, Positive)
 
 
-def check_share(value: Strength, name: str) -> None:
-    """Rejects what is no plain number from 0 to 1, by a `ValueError`."""
+# The checks raise a `ValueError`, which pydantic reports at the argument.
+
+
+def check_number(value: Strength, name: str) -> float:
+    """Rejects a range where a plain number is needed, else returns the number."""
     if isinstance(value, tuple):
         raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
-    check_range(value, name, 0, 1)
+    return value
+
+
+def check_share(value: Strength, name: str) -> None:
+    """Rejects all but a plain number from 0 to 1."""
+    check_range(check_number(value, name), name, 0, 1)
 
 
 def check_fraction(value: Strength, name: str) -> None:
-    """Rejects what is no plain number between 0 and 1, both excluded, by a `ValueError`."""
+    """Rejects all but a plain number between 0 and 1, both excluded."""
     check_positive(value, name)
-    if isinstance(value, float | int) and value >= 1:
-        raise ValueError(f"`{name}` must be below 1, got {value:g}")
+    number = check_number(value, name)
+    if number >= 1:
+        raise ValueError(f"`{name}` must be below 1, got {number:g}")
 
 
 def check_positive(value: Strength, name: str) -> None:
-    """Rejects what is no plain number above 0, by a `ValueError`."""
-    if isinstance(value, tuple):
-        raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
-    if value <= 0:
-        raise ValueError(f"`{name}` must be above 0, got {value:g}")
+    """Rejects all but a plain number above 0."""
+    number = check_number(value, name)
+    if number <= 0:
+        raise ValueError(f"`{name}` must be above 0, got {number:g}")
 
 
 def check_pair(value: Strength, name: str) -> None:
-    """Rejects a single number where a range is due, by a `ValueError`."""
+    """Rejects a single number where a range is needed."""
     if not isinstance(value, tuple):
         raise ValueError(f"`{name}` is a range [low, high] in each epoch, got {value:g}")
 
 
 def check_range(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
-    """Rejects a reversed pair or one out of bounds, by a `ValueError`, which pydantic reports at the argument."""
-    pair = value if isinstance(value, tuple) else (value, value)
+    """Rejects a reversed pair, and values out of bounds."""
+    pair = as_pair(value)
     if pair[0] > pair[1]:
         raise ValueError(f"`{name}` is a range [low, high], but {pair[0]:g} is above {pair[1]:g}")
     for x in pair:
@@ -336,7 +364,7 @@ def check_range(value: Strength, name: str, low: float | None = None, high: floa
 
 
 def check_magnitude(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
-    """Rejects a magnitude around 0 that is negative, reversed, or lets a value below `low` or above `high` be drawn; see `check_range`."""
+    """Rejects a magnitude around 0 that is negative or reversed, or that can give a value below `low` or above `high`."""
     if not isinstance(value, tuple) and value < 0:
         help_ = write(f"{name}: [{value:g}, {-value:g}]", "arguments", "for a range, write {}")
         raise PartError(f"`{name}` is a magnitude where it is a single number, which cannot be negative", help=help_)
@@ -344,7 +372,7 @@ def check_magnitude(value: Strength, name: str, low: float | None = None, high: 
 
 
 def check_factor(value: Strength, name: str, *, exclusive: bool = False) -> None:
-    """Rejects a factor that is reversed or can fall below 0, or with `exclusive` to it; see `check_range`."""
+    """Rejects a factor that is reversed or can be below 0, or with `exclusive` also 0."""
     check_range(value, name)
     least, most = factor_range(value)
     if not isinstance(value, tuple) and value < 0:
@@ -359,7 +387,7 @@ def check_factor(value: Strength, name: str, *, exclusive: bool = False) -> None
 
 
 def angle_lints(op: str, field: str, degrees: Magnitude, most: float, why: str) -> tuple[OpError, ...]:
-    """Reports what is odd about a range of angles: all below 1 degree, or beyond `most` degrees."""
+    """Reports a range of angles that is all below 1 degree, or reaches beyond `most` degrees."""
     largest = max(abs(v) for v in symmetric_range(degrees))
     if 0 < largest < 1:
         help_ = (
@@ -373,7 +401,7 @@ def angle_lints(op: str, field: str, degrees: Magnitude, most: float, why: str) 
 
 
 def shift_lints(_op: str, name: str, fraction: Magnitude) -> tuple[OpError, ...]:
-    """Reports what is odd about a range of distances: reaching a whole side."""
+    """Reports a range of distances that reaches a whole side."""
     furthest = max(abs(v) for v in symmetric_range(fraction))
     if furthest < 1:
         return ()
@@ -382,7 +410,7 @@ def shift_lints(_op: str, name: str, fraction: Magnitude) -> tuple[OpError, ...]
 
 
 def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high: float, *, drawn: bool = True) -> tuple[OpError, ...]:
-    """Reports what is odd about a factor, or a range of those that are `drawn`: reaching `low` or less, or beyond `high`."""
+    """Reports a factor, or a range of factors that are `drawn`, that reaches `low` or less, or beyond `high`."""
     least, most = factor_range(factor if drawn else (factor, factor))  # type: ignore[arg-type]
     if low is not None and least <= low:
         what = "0, where nothing of the image is left" if least == 0 else f"{least:g}"
@@ -394,7 +422,7 @@ def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high:
 
 
 def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> tuple[OpError, ...]:
-    """Reports what is odd about an amount that is added to values of type `x`: as large as all of their range, or not seen in it."""
+    """Reports an amount added to values of type `x` that is as large as their range, or too small to be seen."""
     largest = 0.0 if delta is None else max(abs(v) for v in symmetric_range(delta))
     if x.interval is None or largest == 0:
         return ()
@@ -402,20 +430,20 @@ def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> 
         message = f"the `{name}` of `{op}` reaches {largest:g}, but the values are in {x.interval}"
         return (OpError("PG510", message, field=name, help=f"`{name}` is in the units of the incoming values"),)
     if largest < TINY * x.interval.width:
-        message = f"the `{name}` of `{op}` is at most {largest:g}, which nobody sees in values in {x.interval}"
+        message = f"the `{name}` of `{op}` is at most {largest:g}, which cannot be seen in values in {x.interval}"
         help_ = write(f"{name}: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
         return (OpError("PG510", message, field=name, help=help_),)
     return ()
 
 
 AROUND_ZERO = checked(check_magnitude)
-"""Of a magnitude around 0."""
+"""The check of a magnitude around 0."""
 AROUND_ONE = checked(check_factor)
-"""Of a factor that may be 0."""
+"""The check of a factor that may be 0."""
 ABOVE_ZERO = checked(check_factor, exclusive=True)
-"""Of a factor that may not."""
+"""The check of a factor that may not be 0."""
 SLANT = checked(check_magnitude, -89, 89)
-"""Of an angle that stays below 90 degrees."""
+"""The check of an angle that stays below 90 degrees."""
 TURN = Odd(angle_lints, most=360, why="a full turn is 360")
 TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
 STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
@@ -423,6 +451,6 @@ FAR = Odd(shift_lints)
 Alpha = Annotated[Positive, checked(check_positive)]
 """A parameter of a distribution, above 0."""
 Fraction = Annotated[Share, checked(check_fraction)]
-"""A part of a whole, neither nothing nor all of it."""
+"""A share between 0 and 1, both excluded."""
 Probability = Annotated[Share, checked(check_share)]
 """The share of examples that a step changes."""

@@ -1,1 +1,1 @@
-"""Tests of the data, for the section `tests`: a file for each, with its name. `ops/testing/` says what a test is."""
+"""Tests of the data, for the section `tests` of a spec; `ops/testing/` defines what a test is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
@@ -21,23 +21,24 @@ if TYPE_CHECKING:
 Name = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 
 
+def _check_pattern(value: str) -> str:
+    compile_pattern(value)
+    return value
+
+
+Regex = Annotated[str, AfterValidator(_check_pattern)]
+
+
 class KeyTest(DataTest):
-    """A test of what identifies examples: a column of the table, the file of a feature, or a part of the path."""
+    """A test of keys of examples: a column of the table, the file of a feature, or a part of the path."""
 
     bare: ClassVar[str | None] = "key"
 
     key: Name | None = None
     """A column of the table, by its name or its number from 0; or a feature with a file, whose path is the key."""
-    path: str | None = None
-    """In place of `key`: a regular expression (RE2) searched in the relative path; its first group, or the whole match, is the key.
-    Examples without a match have none."""
-
-    @field_validator("path")
-    @classmethod
-    def _pattern(cls, value: str | None) -> str | None:
-        if value is not None:
-            compile_pattern(value)
-        return value
+    path: Regex | None = None
+    """Instead of `key`: a regular expression (RE2) searched in the relative path; its first group, or the whole match, is the key. Examples
+    without a match have no key."""
 
     @model_validator(mode="after")
     def _one(self) -> KeyTest:
@@ -55,7 +56,7 @@ class KeyTest(DataTest):
 
     @property
     def called(self) -> str:
-        """Names the key in a sentence."""
+        """The name of the key in a sentence."""
         return f"`{self.key}`" if self.path is None else f"the part of the path that matches `{self.path}`"
 
     def problems(self, known: Known) -> Iterator[OpError]:
@@ -63,27 +64,26 @@ class KeyTest(DataTest):
         if self.path is not None and known.source.has_rows():
             yield OpError("PG700", f"`{self.op}` looks at paths, and `{known.source.op}` has rows without any", field="path")
         if self.key is not None and self.key not in files and not known.source.has_columns():
-            message = f"`{known.source.op}` is no table with a column `{self.key}`"
+            message = f"`{known.source.op}` has no column `{self.key}`"
             listed = " or ".join(f"`{name}`" for name in files)
             help_ = f"`key` can be the file of {listed}; for a part of the path give `path: REGEX`" if files else "remove the test"
-            kinds = dict(known.source.infer().items())
-            if self.key in kinds:
+            if self.key in dict(known.source.infer().items()):
                 message = f"`{self.key}` has no file in the source `{known.source.op}`, so it identifies no example"
             yield OpError("PG700", message, field="key", help=help_)
 
     def looked_up(self, data: Listed, split: str) -> Sequence[str]:
-        """Returns the key of each example of a split; the empty text where it has none."""
+        """The key of each example of a split; the empty text for an example without one."""
         if self.path is not None:
             pattern = compile_pattern(self.path)
             found = (pattern.search(key) for key in data.keys(split))
             return ["" if m is None else m.whole if m.first is None else m.first for m in found]
-        assert self.key is not None  # noqa: S101 - the validator has seen to it
+        assert self.key is not None  # noqa: S101 - checked by the validator
         files = data.files(split, self.key) if isinstance(self.key, str) else None
         return files if files is not None else data.cells(split, self.key)
 
 
 class Accepted(KeyTest):
-    """Looks for keys that are not among those that are accepted. Examples without a key do not count; `present` finds them."""
+    """Finds keys that are not accepted. Examples without a key do not count; `present` finds them."""
 
     op = "accepted"
     bare = None
@@ -91,15 +91,8 @@ class Accepted(KeyTest):
 
     values: list[str] = Field(default=[], min_length=1)
     """The keys that are accepted."""
-    matches: str | None = None
-    """In place of `values`: a regular expression (RE2) that the whole of each key must match."""
-
-    @field_validator("matches")
-    @classmethod
-    def _regex(cls, value: str | None) -> str | None:
-        if value is not None:
-            compile_pattern(value)
-        return value
+    matches: Regex | None = None
+    """Instead of `values`: a regular expression (RE2) that must match each whole key."""
 
     @model_validator(mode="after")
     def _some(self) -> Accepted:
@@ -127,13 +120,13 @@ class Accepted(KeyTest):
 
 
 class Present(KeyTest):
-    """Looks for examples without a key, which are empty cells of a table or paths without a match, and for keys that no example has."""
+    """Finds examples without a key, which are empty cells of a table or paths without a match, and keys that no example has."""
 
     op = "present"
     examples = ("present: image_id", "present: {key: site, values: [bern, basel]}")
 
     values: list[str] = Field(default=[], min_length=1)
-    """Keys that some example of these splits must have."""
+    """The keys that must occur in these splits."""
 
     def run(self, data: Listed) -> Outcome:
         splits = self.splits(data.known.splits)
@@ -159,8 +152,8 @@ class Present(KeyTest):
 
 
 class Unique(KeyTest):
-    """Looks for keys that several examples have: of a split, or of several together; without `split`, of all. Examples without a key
-    do not count."""
+    """Finds keys that several examples share: in a split, or in several together; without `split`, in all. Examples without a key do not
+    count."""
 
     op = "unique"
     examples = ("unique: image_id", "unique: {path: '([^/]+)$'}")
@@ -186,7 +179,7 @@ class Unique(KeyTest):
 
 
 class Disjoint(KeyTest):
-    """Looks for keys that two splits share, such as a patient with pictures in both. Examples without a key do not count."""
+    """Finds keys that two splits share, such as a patient with images in both. Examples without a key do not count."""
 
     op = "disjoint"
     examples = ("disjoint: patient", "disjoint: {path: '^(patient_\\d+)/', split: [train, test]}")
@@ -210,7 +203,7 @@ class Disjoint(KeyTest):
 
 
 def _help(test: Disjoint, known: Known) -> str:
-    """Says how the keys stay apart: where the data itself says which split a record is in, only the data can."""
+    """Advises how to separate the keys; if the data itself defines the splits, only the data can change."""
     column = test.path is None and test.key not in known.source.infer()
     if known.source.split_names() is not None or not (column or test.path is not None):
         return "take them out of one of the splits"
@@ -219,7 +212,7 @@ def _help(test: Disjoint, known: Known) -> str:
 
 
 def needs_two_splits(op: str, splits: tuple[str, ...], *, given: bool) -> Iterator[OpError]:
-    """Yields the error for a test between splits that is given one."""
+    """Yields the error for a test between splits that has only one."""
     if len(splits) < 2:
         help_ = "name two splits or more" if given else "remove the test, or deal the data out with `splits`"
         message = f"`{op}` compares splits, and there is only `{splits[0]}`"

@@ -1,4 +1,4 @@
-"""Tests of how many examples there are, of which class: `examples`, `classes`, `balance`."""
+"""Tests of the numbers of examples and classes: `examples`, `classes`, `balance`."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ class Examples(DataTest):
 
 
 class LabelTest(DataTest):
-    """A test of how often the classes of a label occur."""
+    """A test of the frequencies of the classes of a label."""
 
     feature: str | None = None
-    """The label; by default the one that gives the data its classes. Of a label `with: boxes`, the boxes are counted."""
+    """The label; by default the one that defines the classes of the data. For a label `with: boxes`, boxes are counted."""
 
     def features(self) -> tuple[str, ...]:
         return (self.feature,) if self.feature is not None else ()
 
     def label(self, known: Known) -> str | None:
-        """Returns the label that is meant; `None` where there is none."""
+        """The label to test; `None` if there is none."""
         if self.feature is not None:
             return self.feature
         main = known.source.class_feature()
@@ -88,28 +88,28 @@ class LabelTest(DataTest):
         if not any(kind_of(t).counts for feature, t in known.source.infer().items() if feature == name):
             labels = [f"`{n}`" for n, t in known.source.infer().items() if kind_of(t).counts]
             help_ = f"the labels are {', '.join(labels)}" if labels else "the source has no labels: remove the test"
-            yield OpError("PG700", f"`{self.op}` counts classes, and `{name}` is no label", field="feature", help=help_)
+            yield OpError("PG700", f"`{self.op}` counts classes, and `{name}` is not a label", field="feature", help=help_)
 
 
 _SHOWN = 5
 
 
 class Classes(LabelTest):
-    """Counts the examples of every class, or of some, in each split. Bare, it says that no class is missing from any split."""
+    """Counts the examples of every class, or of some, in each split. Without arguments, every split must have every class."""
 
     op = "classes"
     examples = ("classes", "classes: {split: train, min: 100}", "classes: {names: [rose, tulip], min_share: 0.05}")
 
     names: list[str] | None = None
-    """The classes that are meant; by default all."""
+    """The classes to test; by default all."""
     min: Annotated[int, Field(ge=0)] = 1
     """The least number of examples of each of these classes, in each split."""
     max: Annotated[int, Field(ge=1)] | None = None
-    """The greatest number of them."""
+    """The greatest number of examples of each of these classes, in each split."""
     min_share: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The least fraction of the examples of a split, or of the items on them, that each of these classes has."""
+    """The least share of each of these classes among the examples of a split, or the items on them."""
     max_share: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The greatest fraction."""
+    """The greatest share."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Classes:
@@ -142,14 +142,8 @@ class Classes(LabelTest):
         found = []
         if missing:
             message = f"`{split}` has no {each} of {many(len(missing), 'class', 'classes')}: {quoted(missing)}"
-            found.append(
-                Failure(
-                    "PG711",
-                    message,
-                    None,
-                    ("add data of the class to this split; where not every class has to be there, `names` says which",),
-                )
-            )
+            help_ = "add data of the class to this split; if not every class has to occur, list those that do in `names`"
+            found.append(Failure("PG711", message, help=(help_,)))
         for some, field, said in ((rare, "min", f"fewer than {self.min:,} {each}s"), (usual, "max", f"more than {self.max} {each}s")):
             if some:
                 found.append(Failure("PG710", f"`{split}` has {said} of {_counted(some)}", field))
@@ -162,17 +156,13 @@ class Classes(LabelTest):
 
 
 def _counted(counts: Mapping[str, object]) -> str:
-    """Names some classes with a figure each: `'rose' (3), 'tulip' (5) and 2 more`."""
+    """Lists classes with a figure each: `'rose' (3), 'tulip' (5) and 2 more`."""
     shown = [f"{name!r} ({n})" for name, n in list(counts.items())[:_SHOWN]]
     return ", ".join(shown) + (f" and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else "")
 
 
 def _known_classes(wanted: Sequence[str], names: Sequence[str]) -> None:
-    """Rejects classes that the data has not.
-
-    Raises:
-        OpError: `PG701`.
-    """
+    """Rejects, as `PG701`, classes that the data does not have."""
     for name in wanted:
         if name not in names:
             near = closest(name, names)
@@ -181,14 +171,14 @@ def _known_classes(wanted: Sequence[str], names: Sequence[str]) -> None:
 
 
 class Balance(LabelTest):
-    """Compares the most usual class of each split with the rarest."""
+    """Compares the most frequent class of each split with the rarest."""
 
     op = "balance"
     bare = "max_ratio"
     examples = ("balance: {feature: label, max_ratio: 10}",)
 
     max_ratio: Annotated[float, Field(ge=1)]
-    """How many times as many examples, or items, as the rarest class the most usual one may have."""
+    """The greatest ratio of examples, or items, of the most frequent class to those of the rarest."""
 
     def run(self, data: Listed) -> Outcome:
         found: list[Failure] = []
@@ -205,10 +195,7 @@ class Balance(LabelTest):
                 rarest = f"{names[least]!r} has {counts[least]:,}: {ratio:.3g} times as many" if counts[least] else f"{names[least]!r} none"
                 both = f"{names[most]!r} has {many(counts[most], counted.each)} and {rarest}"
                 message = f"in `{split}`, {both}, and `max_ratio` is {self.max_ratio:g}"
-                weigh = (
-                    "weigh the loss: `model.fit(…, class_weight=pipe.class_weights)`"
-                    if counted.each == "example"
-                    else "weigh it in the loss"
-                )
+                by_example = counted.each == "example"
+                weigh = "weigh the loss: `model.fit(…, class_weight=pipe.class_weights)`" if by_example else "weigh it in the loss"
                 found.append(Failure("PG712", message, "max_ratio", (f"add examples of the rare class, or {weigh}",)))
         return Outcome("; ".join(seen), tuple(found))

@@ -1,4 +1,4 @@
-"""`no_leak`: no split holds what another holds."""
+"""`no_leak`: no example is in two splits."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _SHOWN = 3
 
 
 class NoLeak(DataTest):
-    """Looks for pictures of one split that are in another, too: with it a model is measured on what it has learned by heart.
+    """Finds images of one split that are also in another: a model would be evaluated on images it was trained on.
 
-    A copy is one with the same content, or a picture whose perceptual hash and pixels are nearly the same; what only may be one is a
-    warning.
+    A copy has the same content, or is an image whose perceptual hash and pixels are nearly the same; a possible copy is a warning.
     """
 
     op = "no_leak"
@@ -30,8 +29,8 @@ class NoLeak(DataTest):
     examples = ("no_leak: exact", "no_leak: {by: near, split: [train, test]}")
 
     by: Literal["exact", "near"]
-    """What counts as a copy: the same bytes (`exact`), or also a picture that was saved anew, made smaller, cut a little or mirrored
-    (`near`), for which every file is decoded."""
+    """What counts as a copy: the same bytes (`exact`), or also an image that was saved again, made smaller, cropped a little or mirrored
+    (`near`), which decodes every file."""
 
     def problems(self, known: Known) -> Iterator[OpError]:
         yield from needs_two_splits(self.op, self.splits(known.splits), given=self.split is not None)

@@ -1,4 +1,4 @@
-"""`python`: an assertion of one's own."""
+"""`python`: an assertion of the user."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 class Python(NamedFunction, ExampleTest):
-    """Calls a Python function on one example at a time, as the steps make it.
+    """Calls a Python function on one example at a time, after the steps.
 
-    The function gets a NumPy array for each feature. An example fails where it returns `False` or a text that says why, or raises an
-    exception, such as that of an `assert`.
+    The function gets a NumPy array for each feature. An example fails if the function returns `False` or a text with the reason, or raises
+    an exception, such as an `AssertionError`.
     """
 
     op = "python"
     examples = ("python: {function: my_pkg.checks:not_blank, feature: image}",)
 
     function: str
-    """The function, as `module:function`. It is called only for a caller who allows its module: `allow_code=["my_pkg"]` in Python,
+    """The function, as `module:function`. It is called only if the caller allows its module: `allow_code=["my_pkg"]` in Python,
     `--allow-code my_pkg` on the command line."""
     feature: str | Annotated[list[str], Field(min_length=1)] = "image"
-    """The feature that the function is given, or several, in this order."""
+    """The feature, or several in this order, that the function gets."""
 
     _callee: Any = PrivateAttr(default=None)
 
@@ -40,16 +40,16 @@ class Python(NamedFunction, ExampleTest):
 
     @property
     def call(self) -> str:
-        """Writes how the function is called."""
+        """The call of the function, for messages."""
         return f"fn({', '.join(self.features())})"
 
     @property
     def num_arguments(self) -> int:
-        """Counts the values that it is given."""
+        """The number of its arguments."""
         return len(self.features())
 
     def with_callee(self, callee: Callable[..., Any]) -> Python:
-        """Returns the same test with its function."""
+        """The same test with its function."""
         test = self.model_copy()
         test._callee = callee
         return test
@@ -58,14 +58,14 @@ class Python(NamedFunction, ExampleTest):
         return (self.feature,) if isinstance(self.feature, str) else tuple(self.feature)
 
     def in_memory(self, data: Listed, split: str) -> list[Array] | None:
-        return None  # a call for every row of a large table would take long: a sample is enough
+        return None  # calling the function for every row of a large table would take long: a sample is enough
 
     def watch(self, known: Known) -> Watch:
         return _Calls(self, self.callee)
 
 
 class _Calls(Watch):
-    """Calls the function, and keeps the examples that fail with what is said of the first."""
+    """Calls the function, and collects the examples that fail, with the reason of the first one."""
 
     def __init__(self, test: Python, callee: Callable[..., Any]) -> None:
         self.test = test
@@ -83,17 +83,17 @@ class _Calls(Watch):
                 self.said.setdefault(split, said)
 
     def _called(self, example: list[Any]) -> str | None:
-        """Returns what is wrong with an example, or `None`."""
+        """The reason why an example fails, or `None`."""
         try:
             result = self.callee(*(value.copy() for value in example))
             right = isinstance(result, str) or result is None or bool(result)
-        except Exception as error:  # whatever it raises, the example fails
+        except Exception as error:  # any exception means that the example fails
             said = " ".join(str(error).split())
             if isinstance(error, AssertionError):
                 return said or "the assertion does not hold"
             return f"{type(error).__name__}{': ' + said if said else ''}"
         if isinstance(result, str):
-            return result or "it says nothing more"
+            return result or "the function gives no reason"
         return None if right else "it returned False"
 
     def outcome(self) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Range(ValueTest):
-    """Looks for values outside of a range, and for those that are no numbers."""
+    """Finds values outside of a range, and NaN."""
 
     op = "range"
     examples = ("range: {feature: image, within: [-3, 3]}", "range: {column: age, within: [0, 120]}")
@@ -48,7 +48,7 @@ class Range(ValueTest):
 
 
 class _Extremes(Watch):
-    """Keeps the least and the greatest value of each split, and the examples that hold one outside."""
+    """The least and the greatest value of each split, and the examples with values outside the range."""
 
     def __init__(self, test: Range) -> None:
         self.test = test
@@ -65,7 +65,7 @@ class _Extremes(Watch):
         smallest = np.where(held, flat.data, np.inf) if np.ma.isMaskedArray(flat) else flat
         largest = np.where(held, flat.data, -np.inf) if np.ma.isMaskedArray(flat) else flat
         least, most = smallest.min(1).astype(np.float64), largest.max(1).astype(np.float64)
-        inside = (least >= low - slack) & (most <= high + slack)  # neither holds for NaN
+        inside = (least >= low - slack) & (most <= high + slack)  # both are false for NaN
         counted = held.any(1)
         n, before, after = self.seen.get(split, (0, np.inf, -np.inf))
         self.seen[split] = n + int(counted.sum()), float(np.fmin.reduce(least, initial=before)), float(np.fmax.reduce(most, initial=after))
@@ -78,7 +78,7 @@ class _Extremes(Watch):
             n, least, most = self.seen[split]
             if wrong:
                 ends = ["" if least >= low else f"{least:.5g}, below {low:g}", "" if most <= high else f"{most:.5g}, above {high:g}"]
-                reach = " and ".join(end for end in ends if end) or "what is no number"
+                reach = " and ".join(end for end in ends if end) or "NaN"
                 message = f"{self.test.called} reaches {reach}, in {len(wrong):,} of {many(n, 'example')} of `{split}`: {named(wrong)}"
                 found.append(Failure("PG713", message, "within", ()))
         spans = (
@@ -89,7 +89,7 @@ class _Extremes(Watch):
 
 
 class Shape(DataTest):
-    """Compares the shape and the dtype of a feature after the steps, which the types of the compiled plan say without reading any."""
+    """Compares the shape and the dtype of a feature after the steps; it reads them from the compiled plan, and no data."""
 
     op = "shape"
     examples = ("shape: {feature: image, equals: [224, 224, 3]}", "shape: {feature: image, dtype: float32}")
@@ -97,7 +97,7 @@ class Shape(DataTest):
     feature: str
     """The feature, as the model receives it."""
     equals: list[Annotated[int, Field(ge=0)] | None] | None = None
-    """The size of each axis of one example, with `null` for one that may have any size."""
+    """The size of each axis of one example, with `null` for an axis of any size."""
     dtype: Literal["uint8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"] | None = None
     """The dtype."""
 
@@ -138,12 +138,14 @@ def _shown(sides: tuple[int | None, ...] | list[int | None]) -> str:
 
 
 class MomentTest(ValueTest):
-    """A test of a mean, or of a standard deviation."""
+    """A test of a mean, or of a standard deviation, which messages call by its `noun`."""
+
+    noun: ClassVar[str]
 
     within: Annotated[Bounds, checked(check_within)]
-    """The least and the greatest value that it may have."""
+    """The least and the greatest accepted value."""
     per: Literal["all", "channel"] = "all"
-    """Whether `all` values have one, or each `channel` of an image its own, of which every one has to lie within."""
+    """Whether `all` values are taken together, or each `channel` of an image separately; then each has to lie within."""
 
     def problems(self, known: Known) -> Iterator[OpError]:
         yield from super().problems(known)
@@ -157,24 +159,19 @@ class MomentTest(ValueTest):
         return Moments(self, (1 if first else -1) if self.per == "channel" else None)
 
     def value(self, mean: Array, variance: Array) -> Array:
-        """Returns the figure that is tested."""
-        raise NotImplementedError
-
-    @property
-    def noun(self) -> str:
-        """Names the figure."""
+        """The figure that is tested."""
         raise NotImplementedError
 
 
 def _moments(numbers: Array) -> tuple[float, float]:
-    """Returns the mean and the sum of squared deviations of float64 `(n,)`, which it writes into."""
+    """The mean and the sum of squared deviations of float64 `(n,)`, which are overwritten."""
     mean = float(numbers.mean())
     numbers -= mean
     return mean, float(numbers @ numbers)
 
 
 class Moments(Watch):
-    """Gathers means and squared deviations in float64, pairwise.
+    """Means and squared deviations, merged pairwise in float64.
 
     Two parts are merged as in T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
     variances", 1979.
@@ -229,28 +226,22 @@ class Moments(Watch):
 
 
 class Mean(MomentTest):
-    """Measures the mean of a feature, or of a column, in each split."""
+    """Tests the mean of a feature, or of a column, in each split."""
 
     op = "mean"
+    noun = "mean"
     examples = ("mean: {feature: image, within: [-0.2, 0.2], per: channel}", "mean: {column: age, within: [30, 60]}")
 
     def value(self, mean: Array, variance: Array) -> Array:
         return mean
 
-    @property
-    def noun(self) -> str:
-        return "mean"
-
 
 class Std(MomentTest):
-    """Measures the standard deviation of a feature, or of a column, in each split; of the values, not an estimate for a population."""
+    """Tests the standard deviation of a feature, or of a column, in each split: of the values, not an estimate for a population."""
 
     op = "std"
+    noun = "standard deviation"
     examples = ("std: {feature: image, within: [0.8, 1.2]}",)
 
     def value(self, mean: Array, variance: Array) -> Array:
         return np.sqrt(variance)
-
-    @property
-    def noun(self) -> str:
-        return "standard deviation"

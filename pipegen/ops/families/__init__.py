@@ -1,1 +1,1 @@
-"""Holds what the steps of a family share: its contract with the backend, and what several of its steps have in common."""
+"""Families of steps: the contract of each with the backend, and what its steps share."""

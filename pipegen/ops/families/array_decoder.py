@@ -1,4 +1,4 @@
-"""Turns files of arrays, masks and outlines into values. A source says so of its features, so no step of a spec does."""
+"""Decoders of arrays, masks and outlines. Sources name them for their features; they are not steps of a spec."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval
 
 _LIBRARIES = {"nifti": ("nibabel", "nibabel"), "dicom": ("pydicom", "pydicom"), "geotiff": ("rasterio", "rasterio")}
-"""What reads a format: the module, and what people call it. NumPy reads the others."""
+"""The library that reads a format: its module and its name. NumPy reads the other formats."""
 
 
 class ArrayDecoder(DecodeTransform):
-    """A file's array becomes float32 of one shape, as it is stored; that of an image is `(height, width, channels)`."""
+    """Decodes a file's array to float32 of one shape, as it is stored; an image has `(height, width, channels)`."""
 
     op: ClassVar[str] = "decode"
     dtype: ClassVar[str] = "float32"
@@ -24,7 +24,7 @@ class ArrayDecoder(DecodeTransform):
     format: str
     """The format: `npy`, `flo`, `nifti`, `dicom` or `geotiff`."""
     shape: tuple[int | None, ...]
-    """The shape of the array, with `None` where a side is not known; a last side of 1 may be missing in the file."""
+    """The shape of the array, with `None` for an unknown side; a last side of 1 may be missing in the file."""
     options: tuple[tuple[str, str | int | tuple[int, ...] | None], ...] = ()
     """The further arguments of the format's reader, by name."""
 
@@ -39,7 +39,6 @@ class ArrayDecoder(DecodeTransform):
         return f"array ({self.format})"
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
-        """float32 of the shape; see `lowering.arrays.decode_array`."""
         from pipegen.ops.lowering.array_formats import decode_array
 
         return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype)
@@ -54,7 +53,7 @@ class ArrayDecoder(DecodeTransform):
 
 
 def missing_library(format: str) -> tuple[str, str] | None:
-    """Names the library that reads a format and is not here, and says how to install it; `None` where nothing is missing."""
+    """The library that a format needs and that is not installed, with the command that installs it; `None` where none is missing."""
     module, library = _LIBRARIES.get(format, ("", ""))
     if not module or find_spec(module) is not None:
         return None
@@ -62,18 +61,18 @@ def missing_library(format: str) -> tuple[str, str] | None:
 
 
 LARGEST = 255
-"""The largest class index of a mask, which is held in a byte."""
+"""The largest class index of a mask: it has to fit a byte."""
 
 
 class MaskDecoder(DecodeTransform):
-    """A mask's file becomes the class index of each pixel: the stored value, or what `values` makes of it."""
+    """Decodes a mask's file to the class index of each pixel: the stored value, or the one that `values` maps it to."""
 
     op: ClassVar[str] = "decode"
 
     values: tuple[tuple[int, int], ...] | None = None
-    """Pairs of a stored value and its class index; `None` takes the stored values for class indices."""
+    """Pairs of a stored value and its class index; `None` for stored values that are class indices."""
     allowed: tuple[int, ...] | None = None
-    """The class indices that there can be; `None` for any."""
+    """The possible class indices; `None` for any."""
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, decodes=True)
@@ -88,8 +87,7 @@ class MaskDecoder(DecodeTransform):
         return None if gray else format_of(content) or "a PNG of palette indices or colours, or another format than PNG"
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
-        """uint8 `(height, width, 1)`; see `lowering.masks.decode_mask`."""
-        from pipegen.ops.lowering.masks import decode_mask  # with all formats, which checking a spec does without
+        from pipegen.ops.lowering.masks import decode_mask  # imports all formats, which checking a spec does not need
 
         return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
 
@@ -98,7 +96,7 @@ class MaskDecoder(DecodeTransform):
 
 
 class OutlineDecoder(ArrayDecoder):
-    """An annotation file becomes a mask of instances: the number of the shape that is drawn last at each pixel."""
+    """Decodes an annotation file to a mask of instances: each pixel has the number of the last shape drawn over it."""
 
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "always"
 

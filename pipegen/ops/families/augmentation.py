@@ -1,7 +1,7 @@
-"""The operations that RandAugment and its kin choose from, and the steps that do them for a whole batch.
+"""The operations of RandAugment and similar policies, and the steps that do them for a whole batch.
 
-Each layer of such a policy does one operation to each example. Their strengths are computed for all layers at once, and
-each family's part turns them into what its family composes: an example that got something else gets the identity.
+Each layer of a policy does one operation to each example. Strengths are computed for all layers at once; the part of each family makes
+of them what its family composes, such as a matrix, which is the identity for examples with another operation.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ FILTERS = ("sharpness",)
 
 
 class Limits(NamedTuple):
-    """Holds what each operation does at full strength.
+    """The effect of each operation at full strength.
 
     Attributes:
         shear: The slope, about the top left corner.
         translation: The distance, as a fraction of the side or in pixels.
-        in_pixels: Whether it is in pixels.
+        in_pixels: Whether `translation` is in pixels.
         degrees: The angle of a rotation about the centre.
-        enhancement: How far the factor of brightness, colour, contrast and sharpness lies from 1.
-        bits: How many of the 8 bits of a value `posterize` drops.
+        enhancement: The distance from 1 of the factor of brightness, colour, contrast and sharpness.
+        bits: The number of bits, of 8, that `posterize` drops.
     """
 
     shear: float
@@ -61,12 +61,12 @@ class Limits(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Holds what the layers of a policy do to each example.
+    """The operations of the layers of a policy for each example.
 
     Attributes:
-        operation: int32 `(..., layers)`: by number.
+        operation: int32 `(..., layers)`: the number of the operation.
         strength: float64 `(..., layers)` from 0 to 1.
-        sign: float64 `(..., layers)`: -1 or 1, the direction of what has two.
+        sign: float64 `(..., layers)`: -1 or 1, the direction of operations with two.
     """
 
     operation: tf.Tensor
@@ -74,20 +74,20 @@ class Chosen(NamedTuple):
     sign: tf.Tensor
 
     def signed(self, name: str, limit: float) -> tf.Tensor:
-        """Of one operation, the strength times its limit, with its sign; 0 where a layer does something else."""
+        """The signed strength of one operation times its limit; 0 for layers with another operation."""
         amount = self.sign * self.strength * limit
         return tf.where(self.operation == NUMBER[name], amount, tf.zeros_like(amount))
 
     def bits(self, limits: Limits) -> tf.Tensor:
-        """Returns the bits that `posterize` leaves, int32 `(..., layers)`."""
+        """The bits that `posterize` leaves, int32 `(..., layers)`."""
         return 8 - tf.cast(tf.round(self.strength * limits.bits), tf.int32)
 
     def threshold(self) -> tf.Tensor:
-        """The least value that `solarize` turns, float64 `(..., layers)`."""
+        """The least value that `solarize` inverts, float64 `(..., layers)`."""
         return 255.0 * (1.0 - self.strength)
 
     def amounts(self, limits: Limits) -> dict[str, tuple[tuple[str, ...], tf.Tensor]]:
-        """By their units: the operations that have an amount, and how much it is, float64 `(..., layers)`."""
+        """For each unit: the operations with an amount of this unit, and the amount, float64 `(..., layers)`."""
 
         def amount(names: tuple[str, ...], limit: float) -> tf.Tensor:
             return tf.add_n([self.signed(name, limit) for name in names])
@@ -104,7 +104,7 @@ class Chosen(NamedTuple):
 
 
 def uniform_operation(u: tf.Tensor, names: tuple[str, ...]) -> tf.Tensor:
-    """Operations by number, each as likely as another: int32 of the shape of `u`."""
+    """Numbers of operations, all equally likely: int32 of the shape of `u`."""
     return tf.gather(tf.constant([NUMBER[name] for name in names]), tf.cast(u * len(names), tf.int32))
 
 
@@ -114,10 +114,10 @@ def signs(u: tf.Tensor) -> tf.Tensor:
 
 
 class Augmentation(Policy):
-    """A policy of layers, each of which does one of `OPERATIONS`; `LayeredAugmentation` has its parts.
+    """A policy of layers, each of which does one of `OPERATIONS`; `LayeredAugmentation` adds its parts.
 
     Class attributes:
-        limits: What each operation does at full strength.
+        limits: The effect of each operation at full strength.
     """
 
     limits: ClassVar[Limits]
@@ -132,16 +132,16 @@ class Augmentation(Policy):
         raise NotImplementedError
 
     def operations(self, u: tf.Tensor) -> tf.Tensor:
-        """Returns what each layer does, by number: int32 `(..., layers)` from `u`, float64 `(..., num_draws)`; no schedule changes it."""
+        """The number of each layer's operation, int32 `(..., layers)`, from `u`, float64 `(..., num_draws)`; independent of schedules."""
         raise NotImplementedError
 
     def layers(self, u: tf.Tensor) -> Chosen:
-        """Returns what each layer does, and how strongly."""
+        """The operation of each layer and its strength."""
         raise NotImplementedError
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """For each layer, counted from 1, what it does and how strongly: `operation_1`, and with it what that operation has:
-        `degrees_1`, `slope_1`, `fraction_1` or `pixels_1` of a translation, `factor_1`, `bits_1` that stay, `threshold_1`."""
+        """For each layer, counted from 1, its operation and the amount: `operation_1`, and one of `degrees_1`, `slope_1`, `fraction_1` or
+        `pixels_1` of a translation, `factor_1`, `bits_1` that stay, and `threshold_1`."""
         chosen, found = self.layers(u), {}
         for layer in range(len(self.shares())):
             operation = chosen.operation[..., layer]
@@ -162,16 +162,15 @@ class Augmentation(Policy):
 
 
 KINDS = (PLAIN_TABLES, HISTOGRAM_TABLES, FILTERS)
-"""What a layer does under a choice, in the order of the parts."""
+"""The operations of each choice of a layer, in the order of its parts."""
 
 
 class AugmentationPart(Transform):
-    """Takes from its policy what every part has: its draws, its schedules, and how a message calls it."""
+    """A part of a policy, which has its draws, its schedules and its name."""
 
     random = True
 
     policy: Augmentation
-    """Whose."""
 
     @property
     def op(self) -> str:  # type: ignore[override]
@@ -191,10 +190,10 @@ class AugmentationPart(Transform):
 
 
 class LayerPart(AugmentationPart):
-    """The part of one layer."""
+    """A part of one layer of a policy."""
 
     layer: int
-    """Which layer, from 0."""
+    """The number of the layer, from 0."""
 
 
 class AllGeometry(AugmentationPart, GeometricTransform):
@@ -207,7 +206,7 @@ class AllGeometry(AugmentationPart, GeometricTransform):
 
 
 def product(chosen: Chosen, limits: Limits, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """Multiplies what all layers do to the geometry: float64 `(..., 3, 3)`, from output to input, on a canvas of this size in pixels."""
+    """The product of the geometry of all layers: float64 `(..., 3, 3)`, from output to input, on a canvas of this size in pixels."""
     slant_x, slant_y = chosen.signed("shear_x", limits.shear), chosen.signed("shear_y", limits.shear)
     right, down = chosen.signed("translate_x", limits.translation), chosen.signed("translate_y", limits.translation)
     if not limits.in_pixels:
@@ -215,7 +214,7 @@ def product(chosen: Chosen, limits: Limits, height: tf.Tensor, width: tf.Tensor)
     angle = radians(chosen.signed("rotate", limits.degrees))
     cos, sin = tf.cos(angle), tf.sin(angle)
     cx, cy = (width - 1.0) / 2.0, (height - 1.0) / 2.0
-    # A layer does one of these, so the others are 0 and their terms add up; the corner lies half a pixel outside.
+    # A layer does one of these, so the terms of the others are 0. The corner of shears lies half a pixel outside.
     across = cx - (cos * cx - sin * cy) - 0.5 * slant_x - right
     along = cy - (sin * cx + cos * cy) - 0.5 * slant_y - down
     matrices = stack([[cos, -sin - slant_x, across], [sin - slant_y, cos, along], [0.0, 0.0, 1.0]], angle)
@@ -254,7 +253,7 @@ class AllColour(AugmentationPart, ColourTransform):
 
 
 class LayerTable(LayerPart, LookupTableTransform):
-    """Posterize, solarize or invert: what one layer of a policy says."""
+    """Posterize, solarize or invert, as one layer of a policy chooses."""
 
     part = "tables"
 
@@ -267,7 +266,7 @@ class LayerTable(LayerPart, LookupTableTransform):
 
 
 class LayerHistogramTable(LayerPart, LookupTableTransform):
-    """Auto-contrast or equalization: what one layer of a policy says."""
+    """Auto-contrast or equalization, as one layer of a policy chooses."""
 
     part = "histogram tables"
     needs_histogram = True
@@ -278,7 +277,7 @@ class LayerHistogramTable(LayerPart, LookupTableTransform):
 
 
 class LayerFilter(LayerPart, SharpenTransform):
-    """Sharpness: what one layer of a policy says."""
+    """Sharpness, as one layer of a policy chooses."""
 
     part = "filter"
 
@@ -287,12 +286,12 @@ class LayerFilter(LayerPart, SharpenTransform):
 
 
 def _is(operation: tf.Tensor, name: str) -> tf.Tensor:
-    """Returns where a layer does this: bool `(n, 1, 1)`."""
+    """Whether a layer does this operation: bool `(n, 1, 1)`."""
     return (operation == NUMBER[name])[:, None, None]
 
 
 class LayeredAugmentation(Augmentation):
-    """A policy of layers with what does their work: the base of the steps."""
+    """A policy of layers with the parts that do its work."""
 
     def parts(self) -> tuple[Part, ...]:
         kinds = ((PLAIN_TABLES, LayerTable), (HISTOGRAM_TABLES, LayerHistogramTable), (FILTERS, LayerFilter))

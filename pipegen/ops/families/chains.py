@@ -1,4 +1,4 @@
-"""Steps that blend an image with what several chains of operations make of it; and their stage."""
+"""Steps that blend an image with the results of several chains of operations, and their stage."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pipegen.ops.stage import StepRef
 from pipegen.types import FeatureType
 
 PLAIN, STRETCH, SPREAD = range(3)
-"""What the table of a layer is: one that is given, or auto-contrast or equalization of what enters the layer."""
+"""The kind of a layer's table: given, or auto-contrast or equalization of the layer's input."""
 
 
 class Chains(NamedTuple):
-    """Holds what the chains of a batch do, and how much each counts.
+    """The operations and the weights of the chains of a batch.
 
     Attributes:
-        kinds: What the table of each layer is, int32 `(n, chains, layers)`.
-        tables: The tables that are given, int32 `(n, chains, layers, 256)`.
+        kinds: The kind of each layer's table, int32 `(n, chains, layers)`.
+        tables: The given tables, int32 `(n, chains, layers, 256)`.
         matrices: The geometry of each chain, from output to input: float64 `(n, chains, 3, 3)`.
-        weights: How much the image itself and what each chain makes of it counts: float32 `(n, 1 + chains)`, or for each channel
+        weights: The weights of the image itself and of each chain's result: float32 `(n, 1 + chains)`, or for each channel
             `(n, 1 + chains, channels)`; whole numbers that sum to 2 to the power of `BITS` in `ops/lowering/filters.py`.
     """
 
@@ -36,16 +36,16 @@ class Chains(NamedTuple):
 
 
 class ChainsTransform(NeighbourhoodTransform):
-    """A blend of images of bytes with what chains make of them: tables, layer by layer, and then geometry as one resampling.
+    """A blend of images of bytes with the results of chains: tables, layer by layer, and then geometry as one resampling.
 
-    The tables of a chain fold to one, bit for bit, since the histogram behind a table follows from the one before it. Whoever subclasses
-    it says what the chains are, in `chain_draws`.
+    The tables of a chain fold into one, bit for bit, since the histogram after a table follows from the one before it. Subclasses define
+    the chains in `drawn_chains`.
     """
 
     on_bytes = True
 
     geometry: bool = True
-    """Whether the operations move pixels, too. A mask cannot follow several chains at once, so that beside one this has to be `false`."""
+    """Whether the operations include geometry. A mask cannot follow several chains at once, so with a mask this has to be `false`."""
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
     interpolation: Interpolation = "bilinear"
@@ -53,8 +53,7 @@ class ChainsTransform(NeighbourhoodTransform):
 
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:
-        """Returns whether it has to say something about a kind: about what is moved with an image, that it cannot be."""
-        return kind.aligns
+        return kind.aligns  # so that `infer` can refuse features that would have to move
 
     def reaches(self, x: FeatureType) -> bool:
         return self.geometry
@@ -67,7 +66,7 @@ class ChainsTransform(NeighbourhoodTransform):
         return super().infer(x)
 
     def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
-        """Returns what the draws say, float64 `(n, num_draws)`, for images of this height and width in pixels, float64 scalars."""
+        """The chains for draws `u`, float64 `(n, num_draws)`, and images of this height and width in pixels, float64 scalars."""
         raise NotImplementedError
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -79,4 +78,4 @@ class ChainsTransform(NeighbourhoodTransform):
 
 @dataclass(frozen=True, slots=True)
 class BlendChains(Neighbourhood):
-    """Blends images with what chains of tables and geometry make of them."""
+    """Blends images with the results of chains of tables and geometry."""

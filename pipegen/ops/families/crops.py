@@ -1,4 +1,4 @@
-"""The families of crops: windows that depend on what lies on the image, windows beyond it, and whole batches of them."""
+"""The families of crops: windows chosen by items of the image, windows beyond the image, and windows of whole batches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import ConstantFill, Fill, filled
+from pipegen.ops.arguments.geometry import ConstantFill, Fill, Size, filled, height_width
 from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import CropTransform, require_image
 from pipegen.ops.kinds.registry import kind_named, kind_of
@@ -23,15 +23,25 @@ if TYPE_CHECKING:
 
 
 _PIXEL_NS = 1.0
-"""Nanoseconds of one core for each pixel of a mask that is looked at."""
+"""Nanoseconds of one core for each pixel of a mask that is searched."""
+
+
+class SizedCrop(CropTransform):
+    """A window of a given size."""
+
+    size: Size
+    """The window's size in pixels: a square's side, or [height, width]."""
+
+    def output_size(self) -> tuple[int, int]:
+        return height_width(self.size)
 
 
 class ItemCrop(CropTransform):
-    """A window that its step chooses by what lies on the image.
+    """A window that is chosen by the items or the mask of an image.
 
     Class attributes:
-        led_by: The forms of what it can choose by, as kinds of feature say (`FeatureKind.leads`); the first that an image has is taken.
-        without_items: For images that have none of those, the step that serves better, and what this one does then, in words.
+        led_by: The forms of items that can guide it (`FeatureKind.leads`); it takes the first that an image has.
+        without_items: For images without items, the step that serves better, and what this one does, in words.
     """
 
     random = True
@@ -41,8 +51,11 @@ class ItemCrop(CropTransform):
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, crops=True, chosen=True)
 
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        return self.drawn(u)  # the window depends on the items, too
+
     def leader(self) -> str | None:
-        """Returns the feature that a user wants it to choose by; `None` where that is left open."""
+        """The feature that the user names as its guide, or `None`."""
         return None
 
     def choose(self, u: tf.Tensor, items: tf.Tensor, there: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -51,12 +64,12 @@ class ItemCrop(CropTransform):
         Args:
             u: float64 `(n, num_draws)`.
             items: float64 `(n, most, 4)`: left, top, right and bottom edge of each box, in pixels.
-            there: Which of them there are, bool `(n, most)`.
-            height: The images' height in pixels, an int32 scalar.
-            width: Their width likewise.
+            there: Whether each item exists, bool `(n, most)`.
+            height: The height of the images in pixels, an int32 scalar.
+            width: The width of the images, likewise.
 
         Returns:
-            The windows, int32 `(n, 4)`: top, left, height and width, inside the image; and which items may stay, bool `(n, most)`.
+            The windows, int32 `(n, 4)`: top, left, height and width, inside the image; and whether each item may stay, bool `(n, most)`.
         """
         raise NotImplementedError
 
@@ -66,16 +79,16 @@ class ItemCrop(CropTransform):
         Args:
             u: float64 `(n, num_draws)`.
             classes: The class index of each pixel, int32 `(n, height, width)`.
-            there: Which pixels have a class, and are not to be ignored, bool `(n, height, width)`.
+            there: Whether each pixel has a class that is not ignored, bool `(n, height, width)`.
 
         Returns:
-            The windows, as `choose` gives them.
+            The windows, as from `choose`.
         """
         raise NotImplementedError
 
 
 class WholeOrItemCrop(ItemCrop):
-    """A window of any size; without items it is the whole image."""
+    """A window of any size; the whole image where it has no items."""
 
     without_items = ("random_resized_crop", "it leaves every image whole")
     handles_probability = True
@@ -99,14 +112,14 @@ class WholeOrItemCrop(ItemCrop):
 
 @dataclass(frozen=True, slots=True)
 class ChooseWindow(Stage):
-    """Chooses the window of a crop by the items of an image, or by a mask, before they and the image are cut to it.
+    """Chooses the window of a crop by the items or the mask of an image, before these and the image are cut to it.
 
     Attributes:
-        kind: The kind of what it is chosen by.
+        kind: The kind of the guiding feature.
         ref: The crop.
         canvas: Height and width of the image, in pixels.
-        ignore: The value of pixels of a mask that are of no class.
-        home: The feature that the items stand beside, if they do, such as the boxes that have keypoints.
+        ignore: The value of mask pixels without a class.
+        home: The feature that the items belong to, if any, such as the boxes of keypoints.
     """
 
     one_example: ClassVar[bool] = True
@@ -124,7 +137,7 @@ class ChooseWindow(Stage):
         return (self.feature, valid_name(self.home or self.feature)) if self.by_items() else (self.feature,)
 
     def by_items(self) -> bool:
-        """Returns whether it is chosen by items, and not by pixels."""
+        """Whether items guide the choice, and not pixels."""
         return kind_named(self.kind).ragged
 
     def ns(self, x: FeatureType) -> float:
@@ -135,20 +148,20 @@ class ChooseWindow(Stage):
 
 
 def window_name(ref: StepRef) -> str:
-    """Returns what the window is called that a use of a step has chosen; a step without draws begins where the next one does."""
+    """The name of the window of a use of a step. It holds the op, since a step without draws has the same `start` as the next one."""
     return f"@window/{ref.start}/{ref.step.op}"
 
 
 @dataclass(frozen=True, slots=True)
 class CanvasCrop(Stage):
-    """A window of each image of a batch, resized to one size; each image has a size of its own, and lies in a corner of its canvas.
+    """A window of each image of a batch, resized to one size. Images differ in size, and each lies in a corner of its canvas.
 
     Attributes:
         ref: The crop.
         canvas: Height and width of the canvas.
-        channels: Of an image.
-        size: Those of the output.
-        mirrors: The steps behind it that only mirror axes, which is done while pixels are read.
+        channels: Channels of an image.
+        size: Height and width of the output.
+        mirrors: Later steps that only mirror axes; reading the pixels does that, too.
     """
 
     ns_per_value: ClassVar[float] = 0.9
@@ -173,28 +186,28 @@ class CanvasCrop(Stage):
 
 
 def size_name(feature: str) -> str:
-    """Returns what the height and the width of a feature's images are called, where they lie on canvases."""
+    """The name of the heights and widths of a feature's images on canvases."""
     return f"@size/{feature}"
 
 
 def store_name(feature: str) -> str:
-    """Returns what the memory is called that a feature's images are stored in, as 64-bit words."""
+    """The name of the memory that stores a feature's images, as 64-bit words."""
     return f"@store/{feature}"
 
 
 def place_name(feature: str) -> str:
-    """Returns what the places are called where the images of a feature begin in that memory, in bytes."""
+    """The name of the offsets of a feature's images in that memory, in bytes."""
     return f"@place/{feature}"
 
 
 class PaddedWindow(CropTransform):
-    """A window that can lie beyond the image, where `fill` shows; a mask shows its `ignore` where a constant does."""
+    """A window that can extend beyond the image, where `fill` shows; masks show their `ignore` in place of a constant."""
 
     fill: Fill = ConstantFill()
-    """What is put around the image: `{constant: VALUE}` in the units of the image that enters, `reflect`, `nearest` or `wrap`."""
+    """The border around the image: `{constant: VALUE}` in the units of the incoming values, `reflect`, `nearest` or `wrap`."""
 
     def pads(self) -> bool:
-        """Returns whether the window can lie beyond the image."""
+        """Whether the window can extend beyond the image."""
         return True
 
     def room(self, x: FeatureType) -> tuple[int | None, int | None]:

@@ -1,4 +1,4 @@
-"""Steps that call a function which the user has written in Python: named in the spec, and found only when the caller allows it."""
+"""Steps that call a user's Python function: the spec names it, and it is looked up only if the caller allows it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FUNCTION = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 
 
 class NamedFunction:
-    """Names a function in a field `function`, and holds it in a private `_callee` once it has been looked up."""
+    """A function that a field `function` names; `_callee` is the function itself, once it has been looked up."""
 
     if TYPE_CHECKING:
         function: str
@@ -33,29 +33,29 @@ class NamedFunction:
 
     @property
     def module(self) -> str:
-        """Names the module that the function is looked up in."""
+        """The name of the function's module."""
         return self.function.partition(":")[0]
 
     @property
     def name(self) -> str:
-        """Names the function in that module."""
+        """The name of the function in its module."""
         return self.function.partition(":")[2]
 
     @property
     def callee(self) -> Callable[..., Any]:
-        """Returns the function itself.
+        """The function itself.
 
         Raises:
-            InternalError: Before it was found.
+            InternalError: Before it was looked up.
         """
         if self._callee is None:
-            raise InternalError(f"`{self.function}` is to be called, and was never looked up")
+            raise InternalError(f"`{self.function}` is called before it was looked up")
         found: Callable[..., Any] = self._callee
         return found
 
 
 def as_written(function: str, such_as: str) -> str:
-    """Returns the name of a function that is written as it should be.
+    """Checks the name of a function, and returns it.
 
     Raises:
         ValueError: If it is not `module:function`.
@@ -66,15 +66,15 @@ def as_written(function: str, such_as: str) -> str:
 
 
 _WEIGHT = 4.0
-"""A guess: NumPy passes over the pixels a few times, and copies them in and out."""
+"""A guess: NumPy reads the pixels a few times, and copies them in and out."""
 
 
 class CustomTransform(NamedFunction, ElementTransform):
     """A step that calls a Python function on one image at a time.
 
     Class attributes:
-        call: How the function is called, in words.
-        num_arguments: How many values it is given.
+        call: The call of the function, for messages.
+        num_arguments: The number of its arguments.
     """
 
     family = Family.CUSTOM
@@ -83,11 +83,11 @@ class CustomTransform(NamedFunction, ElementTransform):
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "always"
 
     function: str
-    """The function, as `module:function`. The module is imported as any other is, when a pipeline is built and not before, and only
-    for a caller who allows it: `allow_code=["my_pkg"]` in Python, `--allow-code my_pkg` on the command line."""
+    """The function, as `module:function`. The module is imported when a pipeline is built, and only if the caller allows it:
+    `allow_code=["my_pkg"]` in Python, `--allow-code my_pkg` on the command line."""
     moves_pixels: bool = True
-    """Whether the function may move pixels, as a crop or a flip does. Where a mask or another picture is aligned with the image, this
-    has to be `false`, since the function does not see that."""
+    """Whether the function may move pixels, as a crop or a flip does. With a mask or another image aligned with the image, this has to be
+    `false`, since the function does not see those."""
 
     _callee: Any = PrivateAttr(default=None)
     _handed: bool = PrivateAttr(default=False)
@@ -98,24 +98,24 @@ class CustomTransform(NamedFunction, ElementTransform):
         return as_written(value, "my_pkg.filters:denoise")
 
     def with_callee(self, callee: Callable[..., Any] | None) -> Self:
-        """The same step with its function; with `None`, as the spec says it."""
+        """The same step with its function; with `None`, without one, as in the spec."""
         step = self.model_copy()
         step._callee, step._handed = callee, False
         return step
 
     def handed(self, callee: Callable[..., Any]) -> Self:
-        """The same step with a function that the caller hands over, which need not be allowed by its name."""
+        """The same step with a function from the caller, which needs no permission by name."""
         step = self.with_callee(callee)
         step._handed = True
         return step
 
     @property
     def has_been_handed(self) -> bool:
-        """Returns whether the caller has handed its function over."""
+        """Whether the function is from the caller."""
         return self._handed
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Without the function: whoever reads a pickle has to allow it anew."""
+        """Leaves out the function: the reader of a pickle has to allow it again."""
         return super(CustomTransform, self.with_callee(None)).__getstate__()
 
     def traits(self, x: FeatureType) -> Traits:
@@ -126,5 +126,5 @@ class CustomTransform(NamedFunction, ElementTransform):
 
 
 def full_range(dtype: str) -> Interval | None:
-    """Every value that whole numbers of a dtype have; `None` for floats."""
+    """The range of an integer dtype; `None` for floats."""
     return {"uint8": BYTE_RANGE, "uint16": Interval(0.0, 65535.0)}.get(dtype)

@@ -1,4 +1,4 @@
-"""The family of decoders: steps that make pixels out of a file's bytes."""
+"""The family of decoders: steps that turn the bytes of a file into pixels."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 _DECODE_NS = 14.5
-"""A stored byte, decoded."""
+"""Nanoseconds to decode a stored byte."""
 _WINDOW_SHARE = 0.78
-"""What decoding a window alone costs, of the whole image."""
+"""The cost of decoding a window alone, relative to the whole image."""
 _WINDOW_US = 60.0
-"""Finding the window."""
+"""Microseconds to find the window."""
 CROP_NS = 0.5
-"""A value of a window, copied."""
+"""Nanoseconds to copy a value of a window."""
 
 
 HEAD = 64
-"""Bytes from which the format of a file shows."""
+"""The number of first bytes that identify the format of a file."""
 _MAGIC = ((b"II*\0", "TIFF"), (b"MM\0*", "TIFF"), (b"II+\0", "TIFF"), (b"MM\0+", "TIFF"), (b"GIF8", "GIF"), (b"BM", "BMP"))
 
 
 def format_of(head: bytes) -> str | None:
-    """Names the format of a file of which these are the first bytes, if it is one that TensorFlow does not, or not always, decode."""
+    """The format of a file with these first bytes, if TensorFlow cannot, or not always, decode it."""
     if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace():
         return "PPM, PGM or PBM"
     return plugin_format(head) or next((name for magic, name in _MAGIC if head.startswith(magic)), None)
 
 
 def needs_whole(head: bytes) -> bool:
-    """Returns whether it takes a whole file that begins so to tell how it is read."""
+    """Whether the decoder of a file that begins so depends on its whole content."""
     return format_of(head) in ("GIF", "BMP")
 
 
 class DecodeTransform(ElementTransform):
-    """A file's bytes become an image. It can decode a window alone, or at a fraction of the size."""
+    """Decodes the bytes of a file to an image. It can decode a window alone, or at a fraction of the size."""
 
     family: ClassVar[str] = "decode"
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
@@ -64,56 +64,56 @@ class DecodeTransform(ElementTransform):
         return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
-        """Decode the whole image.
+        """Decodes the whole image.
 
         Args:
             contents: string scalar: a file's bytes.
-            need: What the next step's `needed_size` says: where the step's arguments allow it, the image may come back
-                at a fraction of its size whose sides are no smaller.
+            need: The next step's `needed_size`: if the arguments allow it, the image may come back at a fraction of its size whose sides
+                are no smaller.
 
         Returns:
-            Pixels `(height, width, channels)` of the dtype that `infer` says.
+            Pixels `(height, width, channels)` of the dtype that `infer` gives.
         """
         raise NotImplementedError
 
     def read_by_python(self, content: bytes) -> str | None:
-        """Names the format of a file that TensorFlow has no decoder for, or would read otherwise; `None` for all others.
+        """The format of a file that TensorFlow cannot decode, or would decode differently; `None` for all others.
 
         Args:
-            content: The file; its first `HEAD` bytes will do, unless `needs_whole` says otherwise.
+            content: The file; its first `HEAD` bytes suffice, unless it `needs_whole`.
         """
         return None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
-        """The height and width of what `decode` gives without `need`, in pixels: int32 `(2,)`."""
+        """The height and width of the image that `decode` gives without `need`, in pixels: int32 `(2,)`."""
         import tensorflow as tf
 
         return tf.shape(self.decode(contents))[:2]
 
     def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
-        """Turns pixels that lie on the image of a file as `decode` turns it, where their size says that they lie the other way."""
+        """Turns pixels that belong to a file's image like `decode` turns the image, if their size shows that they are not turned yet."""
         return image
 
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
     ) -> tf.Tensor:
-        """Decode one window of the image.
+        """Decodes one window of the image.
 
         Args:
             contents: string scalar: a file's bytes.
-            window: From the height and width of what `decode` gives without `need`, int32 scalars in pixels, to the
+            window: A function from the height and width of the image that `decode` gives without `need`, int32 scalars in pixels, to the
                 window in it: int32 `(4,)`: top, left, height, width.
             need: The crop's `needed_size`: the window may come back at a fraction of its size, no smaller than this.
-            whole: Decode the whole image first and cut the window out: the same pixels, slower. It is what the step
-                means; decoding the window alone is the rewrite.
+            whole: Whether to decode the whole image and cut the window out: the same pixels, slower. This is the meaning of the step;
+                decoding the window alone is the rewrite.
 
         Returns:
-            Pixels `(height, width, channels)` of the dtype that `infer` says.
+            Pixels `(height, width, channels)` of the dtype that `infer` gives.
         """
         raise NotImplementedError
 
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> Survey | None:
-        """Finds out what decoding needs to know of several files, for all of them at once.
+        """Surveys several files at once before they are decoded.
 
         Args:
             contents: string scalars: the bytes of `n` files.
@@ -121,7 +121,7 @@ class DecodeTransform(ElementTransform):
             window: As for `decode_window`, but of sizes `(n,)`, and with windows `(n, 4)`.
 
         Returns:
-            What `decode_surveyed` is told. Nothing, unless a decoder says otherwise.
+            The survey for `decode_surveyed`; `None` by default.
         """
         return None
 
@@ -134,7 +134,7 @@ class DecodeTransform(ElementTransform):
         *,
         whole: bool = False,
     ) -> tf.Tensor:
-        """Decodes a file of which a survey says `found`, as `decode` or with a window `decode_window` does."""
+        """Decodes a surveyed file like `decode`, or with a window like `decode_window`."""
         raise NotImplementedError
 
 
@@ -144,7 +144,7 @@ class Decode(Stage):
 
     Attributes:
         needed: The least height and width that the next step can use without loss, or `None`.
-        like: The image that it is aligned with, whose file is not decoded yet, and what decodes that: both have to be of one size.
+        like: The image that it is aligned with, if that is not decoded yet, and its decoder: both need the same size.
     """
 
     one_example: ClassVar[bool] = True
@@ -157,7 +157,7 @@ class Decode(Stage):
 
     @property
     def decode(self) -> StepRef[DecodeTransform]:
-        """The use of the decoder, by the name that it has in `DecodeWindow`."""
+        """The use of the decoder, by its name in `DecodeWindow`."""
         return self.ref
 
     def says(self) -> str:
@@ -171,8 +171,8 @@ class Decode(Stage):
 class DecodeWindow(Stage):
     """Bytes to the pixels of a crop window, and the crop's finish.
 
-    A window that will be resized may be decoded at a smaller scale, which depends on the window; so decode and crop mean
-    something only together. `whole` decodes the whole image at that scale and slices; otherwise the window alone.
+    A window that will be resized may be decoded at a smaller scale, which depends on the window, so decode and crop belong together.
+    `whole` decodes the whole image at that scale and slices it; otherwise the window alone is decoded.
     """
 
     one_example: ClassVar[bool] = True

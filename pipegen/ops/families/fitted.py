@@ -1,4 +1,4 @@
-"""Steps whose numbers come from the training split, on which they are fitted, and the parts that do their work."""
+"""Steps that are fitted on the training split, and the parts that do their work."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class FittedTransform(Transform):
-    """A step that takes numbers from the training split, where its arguments ask for that, and is done by its parts.
+    """A step that can learn numbers from the training split; its parts do the work.
 
     Class attributes:
-        untrained: What to do instead where there is no training split.
+        untrained: The advice for a spec without a training split.
     """
 
     family: ClassVar[str] = "statistics"
@@ -37,38 +37,38 @@ class FittedTransform(Transform):
 
     @property
     def fitted(self) -> Fitted | None:
-        """Returns what it has learned, or `None` before that."""
+        """The learned numbers, or `None` before fitting."""
         return self._fitted
 
     def learns(self) -> bool:
-        """Returns whether its arguments ask for numbers of the training split."""
+        """Whether its arguments require numbers of the training split."""
         raise NotImplementedError
 
     def kind_of_numbers(self) -> type[Statistics]:
-        """Returns the kind of numbers that it learns."""
+        """The type of the numbers that it learns."""
         raise NotImplementedError
 
     def measuring(self, feature: str) -> ElementTransform:
-        """Returns what stands in its place while it is fitted: from an image that would enter it to what `gather` takes."""
+        """The step that replaces it while it is fitted: from its input image to the input of `gather`."""
         raise NotImplementedError
 
     def gather(self, batches: Iterable[np.ndarray[Any, Any]]) -> Statistics:
-        """The numbers, in one pass and in memory that does not grow with the data.
+        """Computes the numbers in one pass, in memory that does not grow with the data.
 
         Args:
-            batches: What `measuring` gives of images, stacked: float64 `(n, ...)` each.
+            batches: Batches of results of `measuring`: float64 `(n, ...)` each.
 
         Raises:
-            ValueError: When there is no image, or nothing can be learned from these.
+            ValueError: For no images, or images from which nothing can be learned.
         """
         raise NotImplementedError
 
     def written_down(self, numbers: Statistics) -> str | None:
-        """A step that does the same and need not be fitted, as a line of a spec, where there is one."""
+        """An equivalent step that needs no fitting, as a line of a spec, if there is one."""
         return None
 
     def with_numbers(self, fitted: Fitted | None) -> Self:
-        """The same step with what it has learned; with `None`, as if it had not."""
+        """The same step with learned numbers; with `None`, without them."""
         step = self.model_copy()
         step._fitted = fitted
         return step
@@ -77,16 +77,15 @@ class FittedTransform(Transform):
         return self.parts()[0].step.traits(x)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """Infers what its part gives; with the numbers of several features, what is known without them."""
+        """The output type of its part; with numbers of several features, the type without numbers."""
         parts = self.parts()
         return parts[0].step.infer(x) if len(parts) == 1 else self.with_numbers(None).infer(x)
 
 
 class StepPart(Transform):
-    """Does the work of a step, or stands in for it while it is fitted."""
+    """The step that does the work of another step, or replaces it during fitting."""
 
     owner: Transform
-    """The step as it was written."""
 
     @property
     def op(self) -> str:  # type: ignore[override]
@@ -100,7 +99,7 @@ class StepPart(Transform):
 
 
 def require_values(step: Transform, x: FeatureType) -> None:
-    """Reject what is no image of bytes, of 16 bits or of floats.
+    """Rejects all but images of bytes, of 16 bits or of floats.
 
     Raises:
         OpError: `PG208` for another dtype; see also `require_image`.

@@ -1,4 +1,4 @@
-"""The stages of ragged features, such as boxes, and of masks whose pixels number their items; and of pasted objects."""
+"""Stages of ragged features such as boxes, of masks whose pixels number their items, and of pasted objects."""
 
 from __future__ import annotations
 
@@ -17,12 +17,25 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 
+class ItemStage(Stage):
+    """A stage of items, with what stands beside them, item by item (`riders`), or of what stands beside other items (`home`)."""
+
+    __slots__ = ()
+
+    compilable: ClassVar[bool] = False
+    ns_per_value: ClassVar[float] = 0.0
+
+    def touches(self) -> tuple[str, ...]:
+        riders: tuple[str, ...] = getattr(self, "riders", ())
+        return (self.feature, valid_name(getattr(self, "home", None) or self.feature), *riders)
+
+
 @dataclass(frozen=True, slots=True)
 class Measure(Stage):
-    """Finds the size of the image that items are aligned with, as it is stored.
+    """Finds the stored size of the image that items are aligned with.
 
     Attributes:
-        like: The image, and what decodes it where it is a file that is not decoded yet.
+        like: The image, and its decoder if it is a file that is not decoded yet.
     """
 
     one_example: ClassVar[bool] = True
@@ -36,22 +49,18 @@ class Measure(Stage):
 
 
 @dataclass(frozen=True, slots=True)
-class Move(Stage):
-    """Moves items with their image: through the product of the steps' matrices, or as one step crops or resizes. What is no longer on
-    the image is left out.
+class Move(ItemStage):
+    """Moves items with their image: by the product of the steps' matrices, or by one crop or resize. Drops those outside the image.
 
     Attributes:
         kind: The kind of the items.
-        canvas: Height and width of the image that enters, in pixels.
-        size: The same of the image that leaves.
-        details: Those of their type.
-        riders: What stands beside them, item by item.
-        home: The feature beside which they stand themselves, which says alone which items there are.
+        canvas: Height and width of the input image, in pixels.
+        size: Height and width of the output image, in pixels.
+        details: The details of their type.
+        riders: The features beside them, item by item.
+        home: The feature beside which they stand, which alone decides which items exist.
         projective: Whether a step's matrix can have a last row other than (0, 0, 1).
     """
-
-    compilable: ClassVar[bool] = False
-    ns_per_value: ClassVar[float] = 0.0
 
     feature: str
     kind: str
@@ -63,16 +72,13 @@ class Move(Stage):
     home: str | None = None
     projective: bool = False
 
-    def touches(self) -> tuple[str, ...]:
-        return (self.feature, valid_name(self.home or self.feature), *self.riders)
-
     def says(self) -> str:
         return f"move, to {times(self.size)}: {uses(self.refs)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Bend(Move):
-    """Moves items with an image whose pixels are each read at a distance of their own, as one step says."""
+    """Moves items with an image whose pixels are displaced individually, by one step."""
 
     def says(self) -> str:
         return f"move along the field: {uses(self.refs)}"
@@ -80,27 +86,24 @@ class Bend(Move):
 
 @dataclass(frozen=True, slots=True)
 class BendEach(Bend):
-    """The same where images differ in size, so that each example is worked on by itself."""
+    """The same for images that differ in size, one example at a time."""
 
     one_example: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
 class MoveEach(Move):
-    """The same where images differ in size, so that each example is worked on by itself."""
+    """The same for images that differ in size, one example at a time."""
 
     one_example: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class Enter(Stage):
-    """Brings items as they are stored into the form that steps work on. What lies outside the image is left out.
+class Enter(ItemStage):
+    """Converts stored items to the form that steps work on. Drops those outside the image.
 
-    Attributes: as those of `Move`.
+    Attributes: As of `Move`.
     """
-
-    compilable: ClassVar[bool] = False
-    ns_per_value: ClassVar[float] = 0.0
 
     feature: str
     kind: str
@@ -109,37 +112,31 @@ class Enter(Stage):
     riders: tuple[str, ...] = ()
     home: str | None = None
 
-    def touches(self) -> tuple[str, ...]:
-        return (self.feature, valid_name(self.home or self.feature), *self.riders)
-
     def says(self) -> str:
         return f"place on {times(self.canvas)}"
 
 
 @dataclass(frozen=True, slots=True)
 class EnterEach(Enter):
-    """The same where images differ in size, so that each example is worked on by itself."""
+    """The same for images that differ in size, one example at a time."""
 
     one_example: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class MixItems(Stage):
-    """Takes the items of other examples of the group beside the own ones, as far as each image is still seen: there are as many times the
-    places.
+class MixItems(ItemStage):
+    """Adds the visible items of other examples of the group, with as many times the places.
 
     Attributes:
         kind: The kind of the items.
         canvas: Height and width of the images, in pixels.
-        details: Those of their type.
-        riders: What stands beside them, item by item.
-        moved: Those of the riders that are moved with the image themselves: their names, their kinds, and the details of their types.
-        number: That of the riders by which masks know the items: those of partners are numbered apart.
+        details: The details of their type.
+        riders: The features beside them, item by item.
+        moved: The riders that move with the image themselves: their names, their kinds, and the details of their types.
+        number: The rider by which masks identify the items; items of partners get other numbers.
     """
 
     mixes: ClassVar[bool] = True
-    compilable: ClassVar[bool] = False
-    ns_per_value: ClassVar[float] = 0.0
 
     feature: str
     kind: str
@@ -152,38 +149,29 @@ class MixItems(Stage):
 
     @property
     def sources(self) -> int:
-        """Returns of how many examples there are items."""
+        """The number of examples that the items come from."""
         return 1 + self.ref.step.others
-
-    def touches(self) -> tuple[str, ...]:
-        return (self.feature, valid_name(self.feature), *self.riders)
 
     def says(self) -> str:
         return f"join those of {COUNTS[self.ref.step.others]} of a group of {GROUP}: {use(self.ref)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Limit(Stage):
-    """Gives a batch places for so many items: of an image that has more, those stay that matter most, such as the largest boxes.
+class Limit(ItemStage):
+    """Limits a batch to a number of items: an image with more keeps the most important ones, such as the largest boxes.
 
     Attributes:
         kind: The kind of the items.
-        room: The places that there were, where that is known.
-        most: The places that there are.
-        riders: What stands beside them, item by item.
+        room: The number of places before, if it is known.
+        most: The number of places after.
+        riders: The features beside them, item by item.
     """
-
-    compilable: ClassVar[bool] = False
-    ns_per_value: ClassVar[float] = 0.0
 
     feature: str
     kind: str
     room: int | None
     most: int
     riders: tuple[str, ...] = ()
-
-    def touches(self) -> tuple[str, ...]:
-        return (self.feature, valid_name(self.feature), *self.riders)
 
     def says(self) -> str:
         if self.room is not None and self.room <= self.most:
@@ -193,8 +181,8 @@ class Limit(Stage):
 
 
 @dataclass(frozen=True, slots=True)
-class Express(Stage):
-    """Writes items in the format that the output asks for.
+class Express(ItemStage):
+    """Converts items to the format of the output.
 
     Attributes:
         kind: The kind of the items.
@@ -203,57 +191,47 @@ class Express(Stage):
     """
 
     cheap: ClassVar[bool] = True
-    compilable: ClassVar[bool] = False
-    ns_per_value: ClassVar[float] = 0.0
 
     feature: str
     kind: str
     form: str
     canvas: tuple[int, int]
 
-    def touches(self) -> tuple[str, ...]:
-        return (self.feature, valid_name(self.feature))
-
     def says(self) -> str:
         return f"as {self.form}"
 
 
 @dataclass(frozen=True, slots=True)
-class Shorten(Stage):
-    """Cuts a padded batch to one of a few lengths, the least that holds all of its items, so that a model is compiled for each once.
+class Shorten(ItemStage):
+    """Cuts a padded batch to the least of a few lengths that holds all of its items, so that a model is compiled once for each length.
 
     Attributes:
-        lengths: Those, ascending; the last holds the most items that an example has.
+        lengths: The lengths, ascending; the last one fits every example.
     """
 
     cheap: ClassVar[bool] = True
-    compilable: ClassVar[bool] = False
-    ns_per_value: ClassVar[float] = 0.0
 
     feature: str
     lengths: tuple[int, ...]
     riders: tuple[str, ...] = ()
-
-    def touches(self) -> tuple[str, ...]:
-        return (self.feature, valid_name(self.feature), *self.riders)
 
     def says(self) -> str:
         return f"cut to the least of {', '.join(map(str, self.lengths))} that holds the items of the batch"
 
 
 NUMBERS = 256
-"""Numbers that a pixel can have. In a mixed image, those of the first partner begin behind these, those of the second twice as far."""
+"""The numbers that a pixel can have. In a mixed image, the numbers of the first partner begin here, those of the second at twice this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Renumber(Stage):
-    """Gives each pixel the place of its item, counted from 1: 0 where that was dropped. What the loss leaves out stays.
+    """Gives each pixel the place of its item, counted from 1, and 0 if the item was dropped. Ignored pixels stay.
 
     Attributes:
         home: The items.
-        number: The number that each of them is known by.
-        ignore: What the loss leaves out.
-        sources: How many images the pixels are of, each with numbers of its own.
+        number: The feature with the number of each item.
+        ignore: The value that the loss leaves out.
+        sources: The number of images that the pixels come from, each with its own numbers.
     """
 
     compilable: ClassVar[bool] = False
@@ -276,12 +254,10 @@ class Renumber(Stage):
 
 
 @dataclass(frozen=True, slots=True)
-class NumberItems(Stage):
-    """Makes the place of each item the number that it is known by: the masks have these by now."""
+class NumberItems(ItemStage):
+    """Renumbers items by their places, as the masks are renumbered before."""
 
     cheap: ClassVar[bool] = True
-    compilable: ClassVar[bool] = False
-    ns_per_value: ClassVar[float] = 0.0
 
     feature: str
     number: str
@@ -295,11 +271,11 @@ class NumberItems(Stage):
 
 @dataclass(frozen=True, slots=True)
 class MixInstances(Stage):
-    """Takes parts of other examples' masks into each one, as the images are mixed; the pixels of partners have numbers beyond the own ones.
+    """Mixes masks of instances like their images; pixels of partners get numbers of their own.
 
     Attributes:
         canvas: Height and width of the images, in pixels.
-        ignore: What the loss leaves out.
+        ignore: The value that the loss leaves out.
     """
 
     mixes: ClassVar[bool] = True
@@ -316,18 +292,18 @@ class MixInstances(Stage):
 
 
 class PastingTransform(MixingTransform):
-    """Takes those pixels of an example's partner that a mask chooses, into the image and all of its masks."""
+    """Pastes pixels of an example's partner, chosen by a mask, into the image and all of its masks."""
 
     mask: str | None = None
-    """The mask whose objects are pasted; by default the only one that is aligned with the image."""
+    """The mask whose objects are pasted; by default the image's only mask."""
 
     def pasted(self, masks: tf.Tensor, u: tf.Tensor, ignore: int) -> tf.Tensor:
-        """Returns which pixels of the partners are pasted: a pure function.
+        """Chooses the pixels of the partners that are pasted, as a pure function.
 
         Args:
             masks: The partners' masks, uint8 `(n, height, width, 1)`.
-            u: The draws of those that are pasted into, float64 `(n, num_draws)`.
-            ignore: The class index of what a fill uncovered, which is no object.
+            u: The draws of the examples that are pasted into, float64 `(n, num_draws)`.
+            ignore: The class index of filled borders, which are not objects.
 
         Returns:
             bool `(n, height, width, 1)`.
@@ -335,18 +311,18 @@ class PastingTransform(MixingTransform):
         raise NotImplementedError
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        """`pastes`: whether the step acts, bool `(...)`; how much is pasted, the masks say."""
+        """`pastes`: whether the step acts, bool `(...)`; what is pasted depends on the masks."""
         return {"pastes": self.acts(u)}
 
 
 @dataclass(frozen=True, slots=True)
 class Paste(Stage):
-    """Pastes the objects of another example of the group. The mask itself comes last, since the others read it as it was.
+    """Pastes the objects of another example of the group. The mask itself comes last, since the others read its old state.
 
     Attributes:
-        mask: The mask that says where they are.
-        ignore: The class index of what a fill uncovered there.
-        label: Whether the feature is a label, which is weighed by the share of pixels that is pasted.
+        mask: The mask that defines the objects.
+        ignore: The class index of filled borders in the mask.
+        label: Whether the feature is a label, which is weighed by the share of pasted pixels.
     """
 
     mixes: ClassVar[bool] = True
@@ -375,17 +351,17 @@ class Paste(Stage):
 
 @dataclass(frozen=True, slots=True)
 class PasteInstances(Paste):
-    """The same of a mask of instances: the numbers of pasted pixels lie beyond the own ones."""
+    """The same for a mask of instances: pasted pixels get numbers of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PasteItems(MixItems):
-    """Takes the items of another example that are pasted beside the own ones, and of these what the pasted ones leave to be seen. Their
-    mask comes later, since it is read as it was.
+    """Adds the pasted items of another example, and cuts the own ones to what remains visible. Their mask comes later, since this reads its
+    old state.
 
     Attributes:
-        mask: The mask of instances that says where they are.
-        ignore: What the loss leaves out there.
+        mask: The mask of instances that defines the items.
+        ignore: The value of the mask that the loss leaves out.
     """
 
     mask: str = ""
@@ -400,10 +376,10 @@ class PasteItems(MixItems):
 
 @dataclass(frozen=True, slots=True)
 class PastePoints(PasteItems):
-    """Takes away those points of an image that are pasted over. Of any number of points, those that lie on what is pasted come beside them.
+    """Removes points that are pasted over. If an image can have any number of points, adds those on pasted pixels.
 
     Attributes:
-        joins: Whether there is any number of them.
+        joins: Whether an image can have any number of points.
     """
 
     joins: bool = False

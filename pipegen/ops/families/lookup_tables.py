@@ -1,4 +1,4 @@
-"""The family of look-up tables: 256 values for each example, alike for all channels or one for each."""
+"""The family of look-up tables: 256 values for each example, or for each of its channels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipegen.ops.traits import Family
 from pipegen.types import BYTE_RANGE, FeatureType
 
 _HISTOGRAM_NS = 1.5
-"""Counting a value, and making the table of the counts."""
+"""Nanoseconds to count a value, and to make the table from the counts."""
 
 
 class LookupTableTransform(StagedTransform):
@@ -25,7 +25,7 @@ class LookupTableTransform(StagedTransform):
     Adjacent steps fold into one look-up, bit for bit: a table read through a table is a table.
 
     Class attributes:
-        needs_histogram: Whether the table depends on the image, through the histogram of each channel.
+        needs_histogram: Whether the table depends on the histogram of each channel.
     """
 
     family = Family.LOOKUP_TABLE
@@ -35,15 +35,15 @@ class LookupTableTransform(StagedTransform):
     """The share of examples that the step changes."""
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        """Returns the look-up table: what becomes of each of the values 0 to 255.
+        """Computes the look-up table of the values 0 to 255.
 
         Args:
             u: float64 `(n, num_draws)`, uniform in [0, 1).
-            histogram: int32 `(n, channels, 256)`: how many pixels of each image that enters have each value; `None`
-                unless the step `needs_histogram`.
+            histogram: int32 `(n, channels, 256)`: the number of pixels with each value in each input image; `None` unless the step
+                `needs_histogram`.
 
         Returns:
-            int32 `(n, channels, 256)`, or `(n, 1, 256)` for one that serves every channel, from 0 to 255.
+            int32 `(n, channels, 256)`, or `(n, 1, 256)` for one table for all channels, from 0 to 255.
         """
         raise NotImplementedError
 
@@ -57,12 +57,12 @@ class LookupTableTransform(StagedTransform):
         return x.with_(dtype="uint8", interval=BYTE_RANGE)
 
     def is_identity(self, x: FeatureType) -> bool:
-        return self.idle() and x.dtype == "uint8" and x.interval == BYTE_RANGE  # so that nothing is rounded on the way
+        return self.idle() and x.dtype == "uint8" and x.interval == BYTE_RANGE  # otherwise the step rounds
 
 
 @dataclass(frozen=True, slots=True)
 class LookupTable(Stage):
-    """Read each value through the tables of the steps, one after another; what is not uint8 is rounded and clipped first.
+    """Reads each value through the tables of the steps, one after another; other dtypes than uint8 are rounded and clipped first.
 
     Attributes:
         reads_histogram: Whether one of the tables depends on the histogram of the image.
@@ -98,7 +98,7 @@ class LookupTable(Stage):
 
 
 class OccasionalLookupTable(LookupTableTransform):
-    """A table step of which nothing is drawn but whether it acts."""
+    """A table step that acts on a share of the examples, half of them by default."""
 
     random = True
 
@@ -107,7 +107,7 @@ class OccasionalLookupTable(LookupTableTransform):
 
 
 def threshold_lints(op: str, name: str, threshold: float | Span) -> tuple[OpError, ...]:
-    """Reports what is odd about a threshold, or the range of it: that it never leaves 0 to 1, as if values did not reach 255."""
+    """Reports a threshold, or a range of it, that stays between 0 and 1, as if values did not reach 255."""
     highest = threshold if isinstance(threshold, (int, float)) else span_range(threshold)[1]
     if not 0 < highest <= 1:
         return ()

@@ -1,4 +1,4 @@
-"""The mixing family: steps that take parts of other examples into each one, and let its label follow."""
+"""The mixing family: steps that mix parts of other examples into each one, with its label."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
 GROUP = 8
-"""Consecutive positions of an epoch's order whose examples mix with one another: a part of the meaning of every such step."""
+"""The number of consecutive positions of an epoch's order whose examples mix with one another."""
 
 WHOLE = 1 << 16
-"""A share is a whole number of these parts, so that mixing bytes in float32 is exact: 255 * 65536 < 2^24."""
+"""The parts of a whole that shares are counted in, so that mixing bytes in float32 is exact: 255 * 65536 < 2^24."""
 
 COUNTS = {1: "two", 3: "four"}
-"""How many are mixed, in words, by how many of them are others."""
+"""The number of mixed examples in words, by the number of partners."""
 
 _SHARED_DRAWS = 2
-"""The rank in the group, and whether the step acts."""
+"""The draws of every such step: the rank in the group, and whether the step acts."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Says where in a mixed image one of those that are mixed is seen.
+    """The part of a mixed image that shows one of its sources.
 
     Attributes:
         window: Top, left, bottom and right edge in pixels, whole numbers `(n, 4)`; `None` for the whole image.
-        outside: Whether it is seen around the window and not in it.
-        shift: By how many rows and columns it is moved, whole numbers `(n, 2)`; `None` for not at all.
+        outside: Whether the source is visible outside the window instead of inside.
+        shift: The rows and columns by which the source is moved, whole numbers `(n, 2)`; `None` if it is not.
     """
 
     window: tf.Tensor | None = None
@@ -45,14 +45,13 @@ class Seen:
 
 
 class MixingTransform(Transform):
-    """A function of an example and its partners, other ones of its group.
+    """A function of an example and its partners, which are other examples of its group.
 
-    The draws of the members of a group rank them, and the partners of each are the next ones in that order, behind the last one
-    the first: so everyone is the first partner of one, the second of another, and so on. What a member takes of its partners, its own
-    draws decide.
+    The members of a group are ranked by their draws, and the partners of each are the next ones in that order, cyclically: so every member
+    is the first partner of one, the second of another, and so on. A member's own draws decide what it takes from its partners.
 
     Class attributes:
-        others: How many partners an example has. In a group that has fewer members they come again, the example itself among them.
+        others: The number of partners. In a smaller group members repeat, the example itself among them.
     """
 
     family = Family.MIXING
@@ -62,7 +61,7 @@ class MixingTransform(Transform):
     others: ClassVar[int] = 1
 
     probability: Probability = 1.0
-    """The share of examples that the step changes; the others stay as they are, and can still be another one's partner."""
+    """The share of examples that the step changes; the others stay as they are, and can still be partners."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type."""
@@ -76,11 +75,11 @@ class MixingTransform(Transform):
         return _SHARED_DRAWS
 
     def rank(self, u: tf.Tensor) -> tf.Tensor:
-        """Ranks an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
+        """The rank of an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
         return u[..., 0]
 
     def acts(self, u: tf.Tensor) -> tf.Tensor:
-        """Returns whether the step changes an example: bool `(...)`."""
+        """Whether the step changes an example: bool `(...)`."""
         return u[..., 1] < self.probability
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
@@ -88,7 +87,7 @@ class MixingTransform(Transform):
         return {"own_share": self.shares(self.choose(u, *shape[:2]), *shape[:2])[..., 0]}
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """Returns what the draws decide, as whole numbers: the same bits wherever it is computed.
+        """Computes the choices of the draws as whole numbers, with the same bits everywhere.
 
         Args:
             u: float64 `(..., num_draws)`, uniform in [0, 1).
@@ -101,7 +100,7 @@ class MixingTransform(Transform):
         raise NotImplementedError
 
     def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """The weights of an example's own label and of its partners', float32 `(..., 1 + others)` in [0, 1], which sum to 1.
+        """The weights of an example's own label and of its partners' labels, float32 `(..., 1 + others)` in [0, 1], which sum to 1.
 
         Args:
             chosen: From `choose`.
@@ -111,8 +110,7 @@ class MixingTransform(Transform):
         raise NotImplementedError
 
     def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
-        """Returns where in the mixed image an example and each of its partners are seen, so that boxes can follow: everywhere, unless a
-        step says otherwise.
+        """The parts of the mixed image that show the example and each of its partners, for boxes to follow; by default all of it.
 
         Args:
             chosen: From `choose`, `(n, k)`.
@@ -122,25 +120,26 @@ class MixingTransform(Transform):
         return (Seen(),) * (1 + self.others)
 
     def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
-        """The mixed images: a pure function.
+        """Mixes images, as a pure function.
 
         Args:
             images: `(n, height, width, channels)`.
-            partners: The images of each one's partners, `(n, others, height, width, channels)`.
+            partners: The images of the partners, `(n, others, height, width, channels)`.
             chosen: From `choose`, `(n, k)`.
 
         Returns:
-            Images of the dtype that `infer` says.
+            Images of the dtype that `infer` gives.
         """
         raise NotImplementedError
 
 
 class PairTransform(MixingTransform):
-    """A function of an example and one partner, whose share is drawn from a Beta distribution."""
+    """A function of an example and one partner, with a share drawn from a Beta distribution."""
 
     alpha: Alpha
-    """Both parameters of the Beta distribution that the example's own share is drawn from: 1 is uniform, less is mostly
-    near 0 or 1, more is mostly near one half."""
+    """Both parameters of the Beta distribution of the example's own share: 1 is uniform, less is mostly near 0 or 1, more is mostly near
+    one
+    half."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         largest = level_range(self.alpha)[1]
@@ -154,12 +153,12 @@ class PairTransform(MixingTransform):
         return super().num_draws() + 2
 
     def drawn_share(self, u: tf.Tensor) -> tf.Tensor:
-        """The share that stays the example's own, in parts of `WHOLE`, before a rectangle is rounded: int32 `(...)`."""
+        """The example's own share, in parts of `WHOLE`, before a rectangle is rounded: int32 `(...)`."""
         parts = tf.cast(tf.round(symmetric_beta(u[..., 2:4], self.alpha) * WHOLE), tf.int32)
         return tf.where(self.acts(u), parts, WHOLE)
 
     def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """The weight of an example's own label, float32 `(...)` in [0, 1]; its partner's has the rest. See `shares`."""
+        """The weight of an example's own label, float32 `(...)` in [0, 1]; its partner's label has the rest. See `shares`."""
         raise NotImplementedError
 
     def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
@@ -169,11 +168,11 @@ class PairTransform(MixingTransform):
 
 @dataclass(frozen=True, slots=True)
 class Mix(Computes):
-    """Take parts of other examples of the group into each one.
+    """Mixes parts of other examples of the group into each one.
 
     Attributes:
         canvas: The height and width of the images, in pixels.
-        label: Whether the feature is a label, which is weighed by the share that is taken.
+        label: Whether the feature is a label, which is weighed by the shares.
     """
 
     mixes: ClassVar[bool] = True
@@ -196,26 +195,26 @@ class Mix(Computes):
 
 
 def mix_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
-    """Labels of several examples, weighed.
+    """Weighs labels of several examples.
 
     Args:
         labels: float32 `(n, classes)`.
-        partners: Those of the partners, `(n, others, classes)`.
+        partners: The labels of the partners, `(n, others, classes)`.
         shares: float32 `(n, 1 + others)`.
 
     Returns:
         float32 `(n, classes)`.
     """
-    # Products of float32 are exact as float64, so that it makes no difference whether a compiler joins them with the sum.
+    # Products of float32 are exact in float64, so a compiler may fuse them with the sum.
     total = tf.cast(labels, tf.float64) * tf.cast(shares[:, :1], tf.float64)
     for i in range(int(partners.shape[1])):
-        # Not `[:, i + 1, None]`: where `shares` are stacked, TensorFlow's optimiser forgets the new axis of such a slice.
+        # Not `[:, i + 1, None]`: TensorFlow's optimiser loses the new axis of such a slice of a stack.
         total = total + tf.cast(partners[:, i], tf.float64) * tf.cast(shares[:, i + 1 : i + 2], tf.float64)
     return tf.cast(total, tf.float32)
 
 
 def symmetric_beta(u: tf.Tensor, alpha: float | tf.Tensor) -> tf.Tensor:
-    """Numbers of the distribution Beta(alpha, alpha), from two uniform ones each and without a loop.
+    """Draws from Beta(alpha, alpha), from two uniform numbers each and without a loop.
 
     Bailey's polar method (Mathematics of Computation 62, 1994) gives T = sqrt(v (U^(-2/v) - 1)) cos(2 pi V) of Student's
     distribution with v degrees of freedom, and (1 + T / sqrt(v + T^2)) / 2 is Beta(v/2, v/2); here v = 2 alpha.

@@ -1,4 +1,4 @@
-"""The neighbourhood family: filters, noise and whatever else is a function of whole images, in order and on batches."""
+"""The neighbourhood family: filters, noise and other functions of batches of whole images."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from pipegen.types import BYTE_RANGE, FLOATING, FeatureType, Interval
 
 
 class NeighbourhoodTransform(StagedTransform):
-    """A function of a batch of images of one size, where it is written: nothing about it composes.
+    """A function of a batch of images of one size. It does not compose with other steps, so it runs where it is written.
 
-    Draws become `parameters` outside XLA; `apply` is a pure function of the images and those. It consists of `phases` and
-    `finish`, since XLA on a CPU computes what is read more than once again for each reader: the backend compiles each of
-    them apart.
+    Draws become `parameters` outside XLA; `apply` is a pure function of the images and the parameters. It consists of `phases` and
+    `finish`, which the backend compiles separately: XLA on a CPU computes a value again for each of its readers.
 
     Class attributes:
-        starts_kernel: Whether what computes the input has to be done with before the step starts: it reads a pixel
-            more than once, or has phases.
-        overshoots: Whether values can leave the range that enters. Bytes are clipped by `finish` itself; floats are
-            clipped after it to what `infer` says.
-        on_bytes: Whether it works on bytes alone: floats from 0 to 255 are rounded before it starts, half to even, and bytes leave.
-        on_host: Whether it needs operations of TensorFlow that XLA has no form of.
-        symmetric: Whether on bytes it comes to the same, bit for bit, if the image is mirrored before or after.
+        starts_kernel: Whether the input has to be complete before the step starts: it reads a pixel more than once, or has phases.
+        overshoots: Whether values can leave the range of the input. `finish` clips bytes itself; floats are clipped after it, to the
+            interval that `infer` gives.
+        on_bytes: Whether it works on bytes alone: floats from 0 to 255 are rounded first, half to even, and bytes come out.
+        on_host: Whether it needs TensorFlow operations that XLA does not support.
+        symmetric: Whether, on bytes, mirroring the image before or after the step gives the same bits.
+        channel_counts: The numbers of channels that it works on; empty for any.
+        cost: Its cost relative to a blur of 6 pixels to each side, unless `weight` depends on the arguments; see `Traits`.
     """
 
     family = Family.NEIGHBOURHOOD
@@ -42,16 +42,18 @@ class NeighbourhoodTransform(StagedTransform):
     on_bytes: ClassVar[bool] = False
     on_host: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
+    channel_counts: ClassVar[tuple[int, ...]] = ()
+    cost: ClassVar[float] = 1.0
 
     probability: Probability = 1.0
     """The share of examples that the step changes."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns what the draws say, computed in float64 and rounded once; by default nothing. `probability` has no part in it.
+        """Computes from the draws what the pixels need, in float64, rounded once; by default nothing. `probability` plays no part.
 
         Args:
             u: float64 `(n, num_draws)`, uniform in [0, 1).
-            height: The height of the images, in pixels; an int32 scalar where it is not known before.
+            height: The height of the images in pixels; an int32 scalar where it is not known statically.
             width: Their width, likewise.
 
         Returns:
@@ -62,38 +64,37 @@ class NeighbourhoodTransform(StagedTransform):
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         """Pure functions that run one after another before `finish`.
 
-        Each takes the images `(n, height, width, channels)` and what the one before gave, the first the parameters; and
-        gives what the next one reads more than once, or at another place than it writes, `(n, ...)` each.
+        Each takes the images `(n, height, width, channels)` and the results of the one before; the first one takes the parameters.
+        Its results `(n, ...)` are what the next one reads more than once, or at another place than it writes.
         """
         return ()
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        """The images that leave: a pure function. By default, what the last of the `phases` gave, in the images' shape.
+        """Computes the output images, as a pure function. By default, the result of the last phase in the images' shape.
 
         Args:
             images: `(n, height, width, channels)`.
-            *given: From the last of the `phases`, or the parameters where there are none.
+            *given: The results of the last phase, or the parameters where there are no phases.
 
         Returns:
-            Images of the dtype and shape that `infer` says; uint8 is rounded half to even and clipped. Where every bit of the floats
-            counts, the images come as float64 of float32 values, and go as float64 from a step that keeps the dtype: see
-            `ops/lowering/linear.py`.
+            Images of the dtype and shape that `infer` gives; uint8 is rounded half to even and clipped. Where floats have to be exact,
+            the images are float64 of float32 values, and a step that keeps the dtype returns float64: see `ops/lowering/linear.py`.
         """
-        from pipegen.ops.lowering.filters import sides  # which not every spec needs
+        from pipegen.ops.lowering.filters import sides  # not every spec needs it
 
         (values,) = given
         return tf.reshape(values, [-1, *sides(images)])
 
     def apply(self, images: tf.Tensor, *parameters: tf.Tensor, clip: Interval | None = None) -> tf.Tensor:
-        """Transform every image, whatever `probability` is: the phases, `finish` and the clip of floats.
+        """Transforms every image, whatever `probability` is: runs the phases and `finish`, and clips floats.
 
         Args:
             images: `(n, height, width, channels)`.
             *parameters: From `parameters`.
-            clip: What `clip_of` says.
+            clip: The result of `clip_of`.
 
         Returns:
-            Images of the dtype and shape that `infer` says.
+            Images of the dtype and shape that `infer` gives.
         """
         images = self.entering(images)
         for phase in self.phases():
@@ -103,12 +104,12 @@ class NeighbourhoodTransform(StagedTransform):
 
     def entering(self, images: tf.Tensor) -> tf.Tensor:
         """The images as `phases` and `finish` take them."""
-        from pipegen.ops.lowering.tables import as_bytes  # which not every spec needs
+        from pipegen.ops.lowering.tables import as_bytes  # not every spec needs it
 
         return as_bytes(images) if self.on_bytes else images
 
     def clip_of(self, x: FeatureType) -> Interval | None:
-        """The values that may leave on an input of type `x`, or `None` where nothing need be clipped."""
+        """The interval to clip the output to, for an input of type `x`; `None` where nothing needs clipping."""
         return self.infer(x).interval if self.overshoots and x.dtype != "uint8" else None
 
     def is_identity(self, x: FeatureType) -> bool:
@@ -122,19 +123,27 @@ class NeighbourhoodTransform(StagedTransform):
         return kind(feature, ref, self.clip_of(x), self.starts_kernel)
 
     def weight(self) -> float:
-        """Returns how many times dearer it is than a blur of 6 pixels to each side; see `Traits`."""
-        return 1.0
+        """The `cost` with these arguments."""
+        return self.cost
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type: images of uint8 and of floats stay what they are, unless it is a step `on_bytes`, which gives uint8."""
+        """The same type for uint8 and floats; uint8 of any value for a step `on_bytes`."""
         require_image(self, x)
         if self.on_bytes:
             require_bytes(self, x)
-            return x.with_(dtype="uint8", interval=BYTE_RANGE)
-        if x.dtype != "uint8" and x.dtype not in FLOATING:
+        elif x.dtype != "uint8" and x.dtype not in FLOATING:
             help_ = write("cast: {dtype: float32}", "before", "put {} before it")
             raise OpError("PG208", f"`{self.op}` works on uint8 and on floats, and gets {x.dtype}", help=help_)
-        return x
+        if self.channel_counts:
+            require_channels(self, x, self.channel_counts)
+        return x.with_(dtype="uint8", interval=BYTE_RANGE) if self.on_bytes else x
+
+
+def require_channels(step: Transform, x: FeatureType, counts: tuple[int, ...]) -> None:
+    """Rejects, as `PG205`, an image with another number of channels than one of `counts`."""
+    if x.channels not in counts:
+        takes = f"works on {' or '.join(map(str, counts))}" if len(counts) > 1 else f"needs {counts[0]}"
+        raise OpError("PG205", f"`{step.op}` {takes} channels, and gets {x.channels}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +151,8 @@ class Neighbourhood(Computes):
     """A function of whole images, for the examples that it acts on.
 
     Attributes:
-        clip: The values that may leave, where the step can leave the range of floats that enters it.
-        starts_kernel: Whether what computes its input has to be done with before it starts.
+        clip: The interval to clip the output to, where the step can leave the input's range of floats.
+        starts_kernel: Whether the input has to be complete before it starts.
     """
 
     branches: ClassVar[bool] = True
@@ -173,16 +182,16 @@ class Neighbourhood(Computes):
 
 @dataclass(frozen=True, slots=True)
 class HostNeighbourhood(Neighbourhood):
-    """One that XLA does not compile."""
+    """A function of whole images that XLA does not compile."""
 
     compilable: ClassVar[bool] = False
 
 
 class DisplacementTransform(NeighbourhoodTransform):
-    """Reads every pixel at another place. The last of the phases says where; the backend reads, once.
+    """Reads every pixel at another place. The last phase computes where, and the backend reads once.
 
-    That phase gives how far to the right and how far down of itself each output pixel is read: int32
-    `(n, height, width)`, in 1/256 pixel.
+    That phase gives the distance to the right and the distance down at which each output pixel is read: int32 `(n, height, width)`
+    each, in 1/256 pixel.
     """
 
     moves: ClassVar[bool] = True
@@ -196,12 +205,12 @@ class DisplacementTransform(NeighbourhoodTransform):
         return replace(super().traits(x), displaces=True)
 
     def on(self, x: FeatureType) -> Transform:
-        """As of a geometric step: a mask is read at the nearest pixel, and its `ignore` is what a constant fill uncovers."""
+        """As for a geometric step: masks are read at the nearest pixel, and a constant fill shows their `ignore`."""
         if not kind_of(x).categorical:
             return self
         fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
         return self.model_copy(update={"interpolation": "nearest", "fill": fill})
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type; a constant fill widens the interval, and floats have none behind `bicubic`, which overshoots."""
+        """The same type. A constant fill widens the interval; `bicubic` overshoots, so floats have none after it."""
         return filled(interpolated(super().infer(x), self.interpolation), self.fill)

@@ -11,7 +11,7 @@ from pipegen.types import FeatureType, times
 
 
 class Policy(Transform):
-    """A step whose parts do its work. Subclasses say which parts there are, and what an example's draws choose."""
+    """A step whose parts do its work. Subclasses define the parts, and which of them the draws of an example choose."""
 
     family = Family.POLICY
 
@@ -21,11 +21,11 @@ class Policy(Transform):
     """The share of examples that the policy changes."""
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
-        """Returns whether an example gets one of the choices.
+        """Whether an example gets one of the choices.
 
         Args:
             u: float64 `(..., num_draws)`, uniform in [0, 1).
-            number: Which choice, as the parts count them.
+            number: The number of the choice, as in the parts.
 
         Returns:
             bool `(...)`.
@@ -37,7 +37,7 @@ class Policy(Transform):
         raise NotImplementedError
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """Infers what the parts make of it, one after another."""
+        """The type after all parts, one after another."""
         for part in self.parts():
             y = part.step.infer(x)
             require_same_shape(part.step, x, y)
@@ -49,7 +49,7 @@ class Policy(Transform):
 
 
 def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
-    """Reject a part that changes the shape: examples of which only some have it could not be stacked.
+    """Rejects a part that changes the shape: examples with and without it could not be stacked.
 
     Raises:
         OpError: `PG226`.

@@ -1,4 +1,4 @@
-"""Steps that make images like others, which lie in files beside the spec: what they are is a part of the step's meaning."""
+"""Steps that make images like reference images in files; the content of these files is a part of the step's meaning."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 _ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif"})
 MOST = 1000
 _SIDE = 256
-"""The longer side at which references are kept, in pixels: of histograms and of low frequencies, nothing more is seen."""
+"""The longer side of references in memory, in pixels: histograms and low frequencies need no more."""
 
 
 class ReferenceTransform(Transform):
     """A step that draws one of some reference images for each example.
 
-    The files' content is a part of the spec's hash, and so of its lock and of what caches are known by; their names are not.
+    The content of the files is a part of the spec's hash, and so of its lock and of the keys of caches; their names are not.
     """
 
     references: Annotated[str, Field(min_length=1)]
-    """The reference images: a file, a folder (every image in it), or a pattern such as `styles/*.jpg`; relative to the spec's file. At most
-    1,000 of JPEG, PNG, WebP, BMP or GIF."""
+    """The reference images, relative to the spec's file: a file, a folder (every image in it), or a pattern such as `styles/*.jpg`. At most
+    1,000 JPEG, PNG, WebP, BMP or GIF files."""
 
     def meaning(self) -> dict[str, Any]:
-        """The arguments, with what the files hold in place of where they lie; where there are none, with what is written."""
+        """The arguments, with the digests of the files in place of their path, if there are files."""
         known = sorted(_digest(path) for path in files_of(self.references))
         return super().meaning() | {"references": known or self.references}
 
     def require_references(self) -> None:
-        """Looks whether there are references.
+        """Checks that there are references, and that they are images.
 
         Raises:
             OpError: `PG401`.
@@ -54,16 +54,16 @@ class ReferenceTransform(Transform):
             try:
                 _pixels(*_known(path), 3)
             except (OSError, ValueError) as error:
-                raise OpError("PG401", f"the reference `{path.name}` of `{self.op}` is no image: {error}", field="references") from None
+                raise OpError("PG401", f"the reference `{path.name}` of `{self.op}` is not an image: {error}", field="references") from None
 
     def pictures(self, channels: int) -> list[np.ndarray[Any, Any]]:
-        """The references in an order that their content decides: uint8 `(height, width, channels)` each, of 1 or 3 channels, the longer
-        side 256 pixels or less."""
+        """The references in the order of their digests: uint8 `(height, width, channels)` each, with 1 or 3 channels and at most 256 pixels
+        on the longer side."""
         return [_pixels(*_known(path), channels) for path in sorted(files_of(self.references), key=_digest)]
 
 
 def references_of(steps: Iterable[Transform]) -> Iterator[tuple[int, ReferenceTransform]]:
-    """Yields the steps with references, and those within steps, each with the number of the step of the spec."""
+    """Yields the steps with references, also inner ones, each with the number of its step in the spec."""
     for number, step in enumerate(steps):
         for one in (step, *step.inner_steps()):
             if isinstance(one, ReferenceTransform):
@@ -71,7 +71,7 @@ def references_of(steps: Iterable[Transform]) -> Iterator[tuple[int, ReferenceTr
 
 
 def files_of(references: str) -> list[Path]:
-    """Returns the image files at a path, sorted."""
+    """The image files at a path, sorted."""
     path = Path(references)
     if path.is_dir():
         found = path.iterdir()
@@ -86,7 +86,7 @@ def files_of(references: str) -> list[Path]:
 
 
 def _known(path: Path) -> tuple[str, int, int]:
-    """Returns what a file is known by in this process."""
+    """The identity of a file's content in this process."""
     about = path.stat()
     return str(path), about.st_mtime_ns, about.st_size
 

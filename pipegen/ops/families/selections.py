@@ -1,4 +1,4 @@
-"""Policies over steps that a user writes: which of them there are, and in which order their families work."""
+"""Policies over steps that a user writes, and the order of their families."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipegen.ops.transform import Part, Transform
 
 
 def _read(value: Any) -> Any:
-    """A step from its form in a spec: a word, or a map with one key."""
+    """Parses a step as written in a spec: a word, or a map with one key."""
     from pipegen.ops.registry import transforms
 
     if isinstance(value, Transform):
@@ -35,10 +35,10 @@ def _written(step: Transform) -> dict[str, Any] | str:
 
 
 STEP_SCHEMA = "x-pipegen-step"
-"""Stands in a generated schema where any step may."""
+"""The placeholder for any step in a generated schema."""
 
 InnerStep = Annotated[Transform, BeforeValidator(_read), PlainSerializer(_written), WithJsonSchema({STEP_SCHEMA: True})]
-"""A step inside another, in the form that it has in a spec."""
+"""A step inside another, as written in a spec."""
 
 _ORDER: tuple[type[Transform] | tuple[type[Transform], ...], ...] = (
     (LookupTableTransform, NeighbourhoodTransform),
@@ -48,7 +48,7 @@ _ORDER: tuple[type[Transform] | tuple[type[Transform], ...], ...] = (
 
 
 class Selection(Policy):
-    """A policy over steps that the user writes. What is chosen does not depend on what the steps draw."""
+    """A policy over steps that the user writes. The choice is independent of the draws of the steps."""
 
     steps: Annotated[tuple[InnerStep, ...], Field(min_length=2)]
     """The steps to choose from, written as they are in `transforms`."""
@@ -63,7 +63,7 @@ class Selection(Policy):
 
     @classmethod
     def refuses(cls, step: Transform) -> tuple[str, str] | None:
-        """Why a step cannot be one to choose from, and what helps; `None` where it can."""
+        """The reason why a step cannot be an inner step, and what helps; `None` if it can."""
         if rank(step) == len(_ORDER):
             return f"`{cls.op}` cannot hold `{step.op}`", "it holds geometry, colour, tables and filters, which keep the shape of an image"
         for argument in ("when", "feature"):
@@ -75,7 +75,7 @@ class Selection(Policy):
         return self.steps
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """For each step whether it is chosen, by the step's name; the second one of a name is `NAME#2`."""
+        """Whether each step is chosen, by the step's name; the second one of a name is `NAME#2`."""
         found: dict[str, tf.Tensor] = {}
         for number, step in enumerate(self.steps):
             before = sum(other.op == step.op for other in self.steps[:number])
@@ -83,18 +83,19 @@ class Selection(Policy):
         return found
 
     def parts(self) -> tuple[Part, ...]:
-        found = [
-            Part(step if self.feature is None else step.model_copy(update={"feature": self.feature}), number, number)
-            for number, step in enumerate(self.steps)
-        ]
+        found = [Part(step, number, number) for number, step in enumerate(self.own_steps())]
         return tuple(sorted(found, key=lambda part: rank(part.step)))
+
+    def own_steps(self) -> list[Transform]:
+        """The steps, acting on the policy's `feature`."""
+        return [step if self.feature is None else step.model_copy(update={"feature": self.feature}) for step in self.steps]
 
     def meaning(self) -> dict[str, Any]:
         return super().meaning() | {"steps": [[step.op, step.meaning(), step.id] for step in self.steps]}
 
 
 def rank(step: Transform) -> int:
-    """Ranks a step's family within a policy; a policy inside another takes part by its own parts, at the front."""
+    """The place of a step's family within a policy; the parts of an inner policy come first."""
     if isinstance(step, Policy):
         return 0
     return next((i for i, family in enumerate(_ORDER) if isinstance(step, family)), len(_ORDER))

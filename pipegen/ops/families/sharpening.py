@@ -1,4 +1,4 @@
-"""Sharpness as Pillow defines it: what the random and the deterministic form share."""
+"""Sharpness as Pillow defines it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.uniform import AmountTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import nearest_float32, working
 
@@ -25,22 +26,30 @@ class SharpenTransform(NeighbourhoodTransform):
     overshoots = True
     symmetric = True
 
-    def weight(self) -> float:
-        return 0.5
+    cost = 0.5
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return _pad, _sharpen
 
 
+class SharpnessTransform(AmountTransform, SharpenTransform):
+    """Sharpness by a factor."""
+
+    factors = frozenset({"factor"})
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return gains(self.amounts(u)["factor"])
+
+
 def gains(factor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns how much of 13 (s - x) is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
+    """The multiple of 13 (s - x) that is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
     gain = (1.0 - factor) / _SMOOTH
     return tf.cast(tf.round(gain * float(1 << _BITS)), tf.int32), tf.cast(gain, tf.float32)
 
 
 def _pad(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The images as lines of values, with a row and a pixel of zeros before and after: neighbours are then slices, which are
-    right but at the border."""
+    """The images as lines of values, with a row and a pixel of zeros before and after: neighbours are then slices, correct except at the
+    border."""
     height, width, channels = sides(images)
     margin = (width + 1) * channels
     flat = tf.reshape(images, [-1, height * width * channels])
@@ -49,7 +58,7 @@ def _pad(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tenso
 
 
 def _inside(length: int | tf.Tensor, repeat: int) -> tf.Tensor:
-    """Returns whether each of `length` lines, of `repeat` values each, is neither the first nor the last."""
+    """Marks all but the first and the last of `length` lines, of `repeat` values each."""
     i = tf.range(length * repeat)
     return tf.logical_and(i >= repeat, i < (length - 1) * repeat)
 

@@ -1,1 +1,1 @@
-"""Defines what a test of the data is, and holds what tests of one kind share, as `families/` does for steps."""
+"""The contract of tests of the data, and the base classes of each kind of test."""

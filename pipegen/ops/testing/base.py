@@ -1,4 +1,4 @@
-"""Defines what a test of the data is: its arguments, what it must be given, and what it says of it."""
+"""The base classes of tests of the data: arguments, input and outcome."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 Reads = Literal["listing", "files", "examples"]
-"""What a test reads: names, sizes, labels and tables; the bytes of files; or examples as the steps make them, which takes TensorFlow."""
+"""The input of a test: names, sizes, labels and tables; the bytes of files; or examples after the steps, which needs TensorFlow."""
 _SHOWN = 3
 
 
@@ -32,8 +32,8 @@ class DataTest(Model):
 
     Class attributes:
         op: The name in a spec.
-        bare: The argument that a bare value stands for, as in `unique: id`.
-        reads: What it reads.
+        bare: The argument of a bare value, as in `unique: id`.
+        reads: Its input.
         examples: Worked examples, as they stand in a spec.
     """
 
@@ -43,33 +43,33 @@ class DataTest(Model):
     examples: ClassVar[tuple[str, ...]]
 
     split: SplitName | Annotated[list[SplitName], Field(min_length=1)] | None = None
-    """The split, or several, that it is about."""
+    """The split, or several, that it tests."""
     severity: Literal["error", "warning"] = "error"
-    """How bad it is when the data fails the test; a warning leaves the exit code alone, but for `--strict`."""
+    """The severity of a failure; a warning does not change the exit code, except with `--strict`."""
     id: Annotated[str, Field(min_length=1)] | None = None
     """A name for reports and for `--select`; by default the test's name, and `#2`, `#3`, … after it where there are several."""
 
     def splits(self, all_splits: Sequence[str]) -> tuple[str, ...]:
-        """Returns the splits that it is about."""
+        """The splits that it tests."""
         if self.split is None:
             return tuple(all_splits)
         return (self.split,) if isinstance(self.split, str) else tuple(dict.fromkeys(self.split))
 
     def features(self) -> tuple[str, ...]:
-        """Returns the features that it names."""
+        """The features that it names."""
         return ()
 
     def problems(self, known: Known) -> Iterator[OpError]:
-        """Yields what cannot work about it, whatever the data is; splits that do not exist are found elsewhere."""
+        """Yields errors that do not depend on the data; unknown splits are found elsewhere."""
         yield from ()
 
     def run(self, data: Listed) -> Outcome:
-        """Tests listed data; `OpError` where the data has not what it asks for. Tests of examples have `watch` instead."""
+        """Tests listed data; `OpError` if the data lacks what it needs. Tests of examples have `watch` instead."""
         raise NotImplementedError
 
 
 def unknown_feature(known: Known, splits: Sequence[str], feature: str, field: str = "feature") -> OpError | None:
-    """Returns the error for a feature that a split has not, or `None`."""
+    """The error for a feature that is missing in a split, or `None`."""
     for split in splits:
         type_ = known.types.get(split)
         if type_ is not None and feature not in type_:
@@ -80,19 +80,19 @@ def unknown_feature(known: Known, splits: Sequence[str], feature: str, field: st
 
 
 def type_of(known: Known, splits: Sequence[str], feature: str) -> FeatureType | None:
-    """Returns the type of a feature after the steps, in the first of some splits that has a plan."""
+    """The type of a feature after the steps, in the first of the splits with a plan."""
     return next((known.types[s][feature] for s in splits if s in known.types and feature in known.types[s]), None)
 
 
 def named(keys: Sequence[str], total: int | None = None) -> str:
-    """Names the first few of some examples: `'rose/1.jpg', 'rose/7.jpg' and 12 more`."""
+    """Lists the first few examples: `'rose/1.jpg', 'rose/7.jpg' and 12 more`."""
     shown = [repr(str(key)) for key in keys[:_SHOWN]]
     rest = (len(keys) if total is None else total) - len(shown)
     return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def listed_splits(splits: Sequence[str]) -> str:
-    """Names splits in a sentence."""
+    """Lists splits in a sentence."""
     *most, last = (f"`{split}`" for split in splits)
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -108,14 +108,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Says how the data fails a test.
+    """A failure of a test.
 
     Attributes:
         code: A diagnostic code.
         message: One sentence.
         field: The argument that it contradicts, or `None` for the test as a whole.
-        help: What to do about it, a line each.
-        doubtful: Whether it is no more than a warning, whatever the severity of the test is.
+        help: What to do about it, one line each.
+        doubtful: Whether it is only a warning, whatever the severity of the test.
     """
 
     code: str
@@ -127,7 +127,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Holds what a test found: what it looked at and saw, in a few words, and how the data fails it."""
+    """The result of a test: a short summary of what it has seen, and its failures."""
 
     seen: str
     failures: tuple[Failure, ...] = ()
@@ -135,7 +135,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Known:
-    """Holds what is known of a spec before its data is listed.
+    """The facts about a spec that are known before its data is listed.
 
     Attributes:
         splits: The splits, in the order of the spec.
@@ -149,7 +149,7 @@ class Known:
 
 
 class Copies(Protocol):
-    """Two records of different splits of which one is, or may be, a copy of the other."""
+    """Two records of different splits, one of which is or may be a copy of the other."""
 
     split: str
     key: str
@@ -160,12 +160,12 @@ class Copies(Protocol):
 
     @property
     def severity(self) -> str:
-        """`error` for copies, `warning` for what probably is one, `info` for the rest."""
+        """`error` for copies, `warning` for probable copies, `info` for the rest."""
         ...
 
 
 class Counted(Protocol):
-    """The classes of a label, how many examples, or items on examples, have each, and how many there are."""
+    """The classes of a label, the number of examples, or of items on examples, of each class, and the total."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -181,7 +181,7 @@ class Counted(Protocol):
 
 
 class Listed(Protocol):
-    """Answers what tests ask of listed data."""
+    """Listed data, as tests read it."""
 
     known: Known
 
@@ -190,67 +190,66 @@ class Listed(Protocol):
         ...
 
     def keys(self, split: str) -> Sequence[str]:
-        """Names the examples of a split: relative paths, or the numbers of rows."""
+        """The names of the examples of a split: relative paths, or the numbers of rows."""
         ...
 
     def class_counts(self, split: str, feature: str) -> Counted:
-        """Returns how many examples of a split, or items on them, have each class of a label."""
+        """Counts the examples of a split, or the items on them, of each class of a label."""
         ...
 
     def cells(self, split: str, column: str | int) -> Sequence[str]:
-        """Returns the text of a column of the table for each example of a split; `OpError` where there is no such column."""
+        """The text of a column of the table for each example of a split; `OpError` if the column is missing."""
         ...
 
     def numbers(self, split: str, feature: str) -> Array | None:
-        """Returns the values of a feature that is held in memory for every example, `(n, ...)`; else `None`."""
+        """The values of a feature that is in memory for every example, `(n, ...)`; else `None`."""
         ...
 
     def files(self, split: str, feature: str) -> Sequence[str] | None:
-        """Returns the path of a feature's file for each example of a split; `None` where it has none."""
+        """The path of a feature's file for each example of a split; `None` if the feature has no files."""
         ...
 
     def copies(self, splits: Sequence[str], near: bool) -> tuple[Sequence[Copies], int]:
-        """Returns the pairs of copies between splits, of the same content or also of nearly the same, and how many records were
-        compared."""
+        """The pairs of copies between splits, with the same content or also with `near` content, and the number of compared records."""
         ...
 
 
 SAMPLE = 1000
-"""Examples of each split that a test of values looks at by default."""
+"""The number of examples of each split that a test of values reads by default."""
 
 
 class Watch:
-    """Watches values go by, some examples at a time, and says in the end whether they are right."""
+    """A check of values that come in batches, with an outcome at the end."""
 
     def see(self, split: str, values: Sequence[Array], keys: Sequence[str]) -> None:
-        """Looks at some examples of a split: an array `(n, ...)` for each feature that the test names, and the names of the examples.
-        What is not there, as an empty cell, is masked."""
+        """Reads some examples of a split: an array `(n, ...)` for each feature of the test, and the names of the examples. Missing values,
+        such as empty cells, are masked."""
         raise NotImplementedError
 
     def outcome(self) -> Outcome:
-        """Returns what it has seen."""
+        """The outcome for all values seen."""
         raise NotImplementedError
 
 
 class ExampleTest(DataTest):
-    """A test of examples as the steps make them."""
+    """A test of examples after the steps."""
 
     reads: ClassVar[Reads] = "examples"
 
     sample: Annotated[int, Field(ge=1)] | Literal["all"] = SAMPLE
-    """How many examples of each split are looked at, or `all`. Which ones is a matter of their names alone, so that every run looks at
-    the same."""
+    """The number of examples of each split that are tested, or `all`. The choice depends only on their names, so every run tests the same
+    ones."""
 
     def features(self) -> tuple[str, ...]:
-        """Returns the features that it looks at; none where it looks at a column of the table."""
+        """The features that it tests; none if it tests a column of the table."""
         raise NotImplementedError
 
     def watch(self, known: Known) -> Watch:
-        """Returns what watches the values."""
+        """The check of the values."""
         raise NotImplementedError
 
     def in_memory(self, data: Listed, split: str) -> list[Array] | None:
-        """Returns the values of all examples where none has to be read: of features that the listing holds and no step acts on."""
+        """The values of all examples, if none has to be read: of features that the listing holds and no step changes."""
         found = [data.numbers(split, feature) for feature in self.features()]
         held = [values for values in found if values is not None]
         return held if len(held) == len(found) else None
@@ -263,16 +262,16 @@ class ExampleTest(DataTest):
 
 
 SLACK = 1e-6
-"""The share of a range by which values may lie outside: what rounding does to them."""
+"""The share of a range by which values may lie outside, because of rounding."""
 
 
 class ValueTest(ExampleTest):
-    """A test of numbers: those of a feature after the steps, or of a column of the table."""
+    """A test of numbers: of a feature after the steps, or of a column of the table."""
 
     feature: str | None = None
-    """The feature, as the steps make it: in `train` with its augmentation, as in the first epoch."""
+    """The feature after the steps; in `train` with augmentation, as in the first epoch."""
     column: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)] | None = None
-    """In place of `feature`, a column of the table, by its name or its number from 0, as it is stored; empty cells do not count."""
+    """Instead of `feature`, a column of the table, by its name or its number from 0, as it is stored; empty cells do not count."""
 
     @model_validator(mode="after")
     def _one(self) -> Any:
@@ -282,7 +281,7 @@ class ValueTest(ExampleTest):
 
     @property
     def called(self) -> str:
-        """Names what it looks at."""
+        """The name of the feature or column."""
         return f"`{self.feature if self.feature is not None else self.column}`"
 
     def features(self) -> tuple[str, ...]:
@@ -292,11 +291,11 @@ class ValueTest(ExampleTest):
         yield from super().problems(known)
         if self.column is not None and not known.source.has_columns():
             help_ = "give `feature`, which is the value after the steps"
-            yield OpError("PG700", f"`{known.source.op}` is no table with a column `{self.column}`", field="column", help=help_)
+            yield OpError("PG700", f"`{known.source.op}` has no column `{self.column}`", field="column", help=help_)
         for name, t in known.source.infer().items():
             if name == self.feature and (kind_of(t).holds_classes or kind_of(t).counts):
                 help_ = "`classes` and `balance` count classes" if kind_of(t).counts else "remove the test"
-                yield OpError("PG700", f"`{name}` holds class indices, whose values say nothing", field="feature", help=help_)
+                yield OpError("PG700", f"`{name}` holds class indices, not quantities", field="feature", help=help_)
 
     def in_memory(self, data: Listed, split: str) -> list[Array] | None:
         if self.column is None:
@@ -309,16 +308,12 @@ class ValueTest(ExampleTest):
             try:
                 values[i] = float(cell.replace("_", "x"))
             except ValueError:
-                message = f"{data.keys(split)[i]!r} has {cell!r} in the column `{self.column}`, which is no number"
+                message = f"{data.keys(split)[i]!r} has {cell!r} in the column `{self.column}`, which is not a number"
                 raise OpError("PG702", message, field="column", help="`accepted` tests a column of text") from None
         return [values]
 
 
 def check_within(within: Range, name: str) -> None:
-    """Rejects bounds in the wrong order.
-
-    Raises:
-        ValueError: For those.
-    """
+    """Raises `ValueError` for bounds in the wrong order."""
     if within[0] > within[1]:
         raise ValueError(f"`{name}` is the least and the greatest value, in this order, got [{within[0]:g}, {within[1]:g}]")

@@ -1,1 +1,1 @@
-"""The steps, one file each; `pipegen.ops.registry` finds them."""
+"""The steps of a spec; `pipegen.ops.registry` knows the file of each."""

@@ -22,25 +22,39 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     needs_one,
 )
-from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
+from pipegen.ops.base import GeometricTransform
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.lowering.affine import affine
-from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 Angle = Annotated[float, Field(ge=-89, le=89), STEEP]
 
 
-class Affine(DeterministicGeometric):
+class AffineTransform(AmountTransform, GeometricTransform):
+    """A zoom, a shear, a rotation and a translation, as one matrix."""
+
+    factors = frozenset({"factor"})
+
+    _given = needs_one("degrees", "x", "y", "shear_x", "shear_y", "factor")
+
+    def reach(self) -> Reach:
+        r = self.ranges()
+        return Reach.of_zoom(r["factor"]).then(Reach.of_slant(r["shear_x"], r["shear_y"])).then(Reach.of_move(r["x"], r["y"]))
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        amounts = self.amounts(u)
+        shear = amounts.pop("shear_x"), amounts.pop("shear_y")
+        return affine(**amounts, shear=shear, height=height, width=width)
+
+
+class Affine(FixedTransform, AffineTransform):
     """Magnifies, slants and turns every image about its centre, in this order, and then moves it.
 
-    It is the run of `zoom`, `shear`, `rotation` and `translation`, written as one step; see there for the directions.
+    It is the run of `zoom`, `shear`, `rotation` and `translation`, written as one step, with their directions.
     """
 
     op = "affine"
-    examples = (
-        Example("affine: {degrees: 15, x: 0.1, factor: 1.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("affine: {shear_x: 10, shear_y: -5, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("affine: {degrees: 15, x: 0.1, factor: 1.2}", "affine: {shear_x: 10, shear_y: -5, fill: {constant: 0}}")
 
     degrees: Annotated[Number, TURN] = 0.0
     """The angle in degrees, counter-clockwise."""
@@ -49,41 +63,25 @@ class Affine(DeterministicGeometric):
     y: Annotated[Number, FAR] = 0.0
     """The distance down, as a fraction of the height."""
     shear_x: Angle = 0.0
-    """The angle in degrees by which rows slide: a positive one moves the lower half to the right."""
+    """The angle in degrees by which rows slide; a positive one moves the lower half to the right."""
     shear_y: Angle = 0.0
-    """The angle in degrees by which columns slide, after the rows have: a positive one moves the right half down."""
+    """The angle in degrees by which columns slide, after the rows; a positive one moves the right half down."""
     factor: Annotated[Number, Field(gt=0), Odd(factor_lints, low=0.2, high=5.0, drawn=False)] = 1.0
     """The factor for both sides; above 1 magnifies."""
 
-    _given = needs_one("degrees", "x", "y", "shear_x", "shear_y", "factor")
 
-    def idle(self) -> bool:
-        return (self.degrees, self.x, self.y, self.shear_x, self.shear_y, self.factor) == (0, 0, 0, 0, 0, 1)
-
-    def reach(self) -> Reach:
-        slants = Reach.of_slant((self.shear_x, self.shear_x), (self.shear_y, self.shear_y))
-        return Reach.of_zoom((self.factor, self.factor)).then(slants).then(Reach.of_move((self.x, self.x), (self.y, self.y)))
-
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        like = zeros_for(u)
-        degrees, x, y, factor = (like + v for v in (self.degrees, self.x, self.y, self.factor))
-        shear = (like + self.shear_x, like + self.shear_y)
-        return affine(degrees=degrees, x=x, y=y, shear=shear, factor=factor, height=height, width=width)
-
-
-class RandomAffine(UniformGeometric):
+class RandomAffine(UniformTransform, AffineTransform):
     """Magnifies, slants and turns an image about its centre, in this order, and then moves it; each amount is drawn uniformly.
 
-    It is the run of `random_zoom`, `random_shear`, `random_rotation` and `random_translation`, written as one step; see
-    there for the directions. An argument without a value changes nothing.
+    It is the run of `random_zoom`, `random_shear`, `random_rotation` and `random_translation`, written as one step, with their
+    directions. An argument without a value changes nothing.
     """
 
     op = "random_affine"
-    factors = frozenset({"factor"})
-    examples = (
-        Example("random_affine: {degrees: 20, x: 0.1, y: 0.1, factor: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_affine: {degrees: 10, shear_x: 10, shear_y: 5, interpolation: bicubic}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_affine: {x: [0, 0.1], factor: [0.5, 1], fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_affine: {degrees: 20, x: 0.1, y: 0.1, factor: 0.2}",
+        "random_affine: {degrees: 10, shear_x: 10, shear_y: 5, interpolation: bicubic}",
+        "random_affine: {x: [0, 0.1], factor: [0.5, 1], fill: {constant: 0}}",
     )
 
     degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0
@@ -93,21 +91,10 @@ class RandomAffine(UniformGeometric):
     y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
     """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
     shear_x: Annotated[Magnitude, SLANT, STEEP] = 0.0
-    """The angle in degrees by which rows slide, a positive one moving the lower half to the right: 10 means from -10 to 10,
-    a pair is the range; it stays below 90."""
+    """The angle in degrees, below 90, by which rows slide; a positive one moves the lower half to the right. 10 means from -10 to 10, a
+    pair is the range."""
     shear_y: Annotated[Magnitude, SLANT, STEEP] = 0.0
-    """The angle in degrees by which columns slide, after the rows have, a positive one moving the right half down: 10 means
-    from -10 to 10, a pair is the range; it stays below 90."""
+    """The angle in degrees, below 90, by which columns slide, after the rows; a positive one moves the right half down. 10 means from
+    -10 to 10, a pair is the range."""
     factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.2, high=5.0)] = 0.0
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
-
-    _given = needs_one("degrees", "x", "y", "shear_x", "shear_y", "factor")
-
-    def reach(self) -> Reach:
-        r = self.ranges()
-        return Reach.of_zoom(r["factor"]).then(Reach.of_slant(r["shear_x"], r["shear_y"])).then(Reach.of_move(r["x"], r["y"]))
-
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        drawn = self.drawn(u)
-        shear = drawn.pop("shear_x"), drawn.pop("shear_y")
-        return affine(**drawn, shear=shear, height=height, width=width)

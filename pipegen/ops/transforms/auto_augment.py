@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Level, Strength, checked, level_range
+from pipegen.ops.arguments.magnitudes import Level, as_pair, ascending, check_number, check_range, checked, level_range
 from pipegen.ops.families.augmentation import (
     GEOMETRY,
     NUMBER,
@@ -28,10 +28,13 @@ from pipegen.ops.lowering.filters import whole_weights
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import symmetric_dirichlet
 from pipegen.ops.lowering.tables import posterized, solarized
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type, to_float32
 
 FULL_LEVEL = 9
 """The level of full strength in the published tables."""
+
+
+_PUBLISHED = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
 
 
 class AutoAugment(LayeredAugmentation):
@@ -42,21 +45,18 @@ class AutoAugment(LayeredAugmentation):
     contrast and sharpness, a factor of 1.9 or 0.1; posterize, 4 of the 8 bits; solarize, every value; invert, auto-contrast
     and equalization, which have no strength. Where there are two directions, each is as likely.
 
-    The two are applied by family: tables and sharpness first, in order, then geometry as one resampling, then colour as
-    one matrix with one clip. Values that leave are float32.
+    The two are applied by family: tables and sharpness first, in order, then geometry as one resampling, then colour as one matrix with one
+    clip. The output is float32.
 
     Source: Cubuk, Zoph, Mané, Vasudevan, Le, "AutoAugment: Learning Augmentation Strategies from Data" (2019).
     """
 
     op = "auto_augment"
-    limits = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
-    examples = (
-        Example("auto_augment", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("auto_augment: {policy: cifar10, fill: {constant: 128}}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    limits = _PUBLISHED
+    examples = to_float32("auto_augment", "auto_augment: {policy: cifar10, fill: {constant: 128}}")
 
     policy: PolicyName = "imagenet"
-    """The data set that the policy was found on: `imagenet`, `cifar10` or `svhn`."""
+    """The dataset that the policy was found on: `imagenet`, `cifar10` or `svhn`."""
 
     def num_draws(self) -> int:
         return 5
@@ -80,16 +80,11 @@ class AutoAugment(LayeredAugmentation):
         return Chosen(self.operations(u), tf.gather(levels, self._number(u)) / FULL_LEVEL, signs(u[..., 3:5]))
 
     def _number(self, u: tf.Tensor) -> tf.Tensor:
-        """Returns the number of the sub-policy, int32 `(...)`."""
+        """The number of the sub-policy, int32 `(...)`."""
         return tf.cast(u[..., 0] * len(sub_policies(self.policy)), tf.int32)
 
 
 USED = tuple(name for name in OPERATIONS if name != "invert")
-
-
-def _no_range(value: Strength, name: str) -> None:
-    if isinstance(value, tuple):
-        raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
 
 
 class RandAugment(LayeredAugmentation):
@@ -100,28 +95,27 @@ class RandAugment(LayeredAugmentation):
     brightness, colour (saturation), contrast and sharpness, a factor of 1.9 or 0.1; posterize, 4 of the 8 bits; solarize, every
     value; auto-contrast and equalization, which have no strength. Where there are two directions, each is as likely.
 
-    What is drawn for the layers is applied by family: tables and sharpness first, layer by layer, then all geometry as
-    one resampling, then all colour as one matrix with one clip. Values that leave are float32.
+    Operations are applied by family: tables and sharpness first, layer by layer, then all geometry as one resampling, then all colour as
+    one matrix with one clip. The output is float32.
 
-    Source: Cubuk, Zoph, Shlens, Le, "RandAugment: Practical automated data augmentation with a reduced search space"
-    (2020), with the ranges of AutoAugment. Some programs count magnitudes to 30, the default here; in the paper's own
-    count 10 is full strength: `max_magnitude: 10`.
+    Source: Cubuk, Zoph, Shlens, Le, "RandAugment: Practical automated data augmentation with a reduced search space" (2020), with the
+    ranges of AutoAugment. Some programs count magnitudes up to 30, the default here; the paper counts up to 10: `max_magnitude: 10`.
     """
 
     op = "rand_augment"
-    limits = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
-    examples = (
-        Example("rand_augment", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("rand_augment: {num_ops: 3, magnitude: 12, fill: {constant: 128}}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("rand_augment: {magnitude: {linear: {from: 5, to: 15, epochs: [0, 100]}}}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    limits = _PUBLISHED
+    examples = to_float32(
+        "rand_augment",
+        "rand_augment: {num_ops: 3, magnitude: 12, fill: {constant: 128}}",
+        "rand_augment: {magnitude: {linear: {from: 5, to: 15, epochs: [0, 100]}}}",
     )
 
     num_ops: Annotated[int, Field(ge=1, le=16)] = 2
-    """How many operations each example gets; the same one may come twice."""
-    magnitude: Annotated[Level, checked(_no_range)] = 9.0
-    """How strong they are, from 0 to `max_magnitude`; a schedule changes it over the epochs."""
+    """The number of operations for each example; one may be drawn twice."""
+    magnitude: Annotated[Level, checked(check_number)] = 9.0
+    """The strength of the operations, from 0 to `max_magnitude`; a schedule changes it over the epochs."""
     max_magnitude: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
-    """The magnitude that stands for full strength."""
+    """The magnitude of full strength."""
 
     @model_validator(mode="after")
     def _within(self) -> RandAugment:
@@ -147,7 +141,7 @@ class RandAugment(LayeredAugmentation):
 
 
 BINS = 31
-"""Strengths are drawn from this many, evenly spaced from none to full."""
+"""The number of strengths, evenly spaced from none to full."""
 
 
 class TrivialAugment(LayeredAugmentation):
@@ -158,17 +152,14 @@ class TrivialAugment(LayeredAugmentation):
     sharpness, a factor of 1.99 or 0.01; posterize, 6 of the 8 bits; solarize, every value; auto-contrast and equalization,
     which have no strength. Strengths are one of 31, from none to full. Where there are two directions, each is as likely.
 
-    There is nothing to tune. Values that leave are float32.
+    It needs no tuning. The output is float32.
 
     Source: Müller, Hutter, "TrivialAugment: Tuning-free Yet State-of-the-Art Data Augmentation" (2021).
     """
 
     op = "trivial_augment"
     limits = Limits(shear=0.99, translation=32.0, in_pixels=True, degrees=135.0, enhancement=0.99, bits=6.0)
-    examples = (
-        Example("trivial_augment", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("trivial_augment: {fill: {constant: 0}, interpolation: nearest}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("trivial_augment", "trivial_augment: {fill: {constant: 0}, interpolation: nearest}")
 
     def num_draws(self) -> int:
         return 3
@@ -191,25 +182,17 @@ _LEAST = 0.1
 Count = Annotated[int, Field(ge=1, le=8)]
 
 
-def _check_magnitude(value: Strength, name: str) -> None:
-    if isinstance(value, tuple):
-        raise ValueError(f"`{name}` is a plain number in each epoch, not a range")
-    if not _LEAST <= value <= _STRONGEST:
-        raise ValueError(f"`{name}` must be between {_LEAST:g} and {_STRONGEST:g}, got {value:g}")
-
-
 class AugMix(ChainsTransform):
-    """Blends each image with what several chains of operations make of it (AugMix), so that a model meets many changes, none of them far
-    from the image.
+    """Blends each image with the results of several chains of operations (AugMix): many different changes, all close to the image.
 
     A chain does `depth` of nine operations: auto-contrast, equalization, posterize, solarize, rotation, and shear and translation along x
-    or y, each at a strength drawn from 0.1 to `magnitude`. At full strength, 10, posterize leaves 1 bit (4 bits at 0), solarize turns
-    every value, and geometry is that of `rand_augment`: 30 degrees, a slope of 0.3, a third of the side. The chains weigh as
-    a draw from Dirichlet(alpha) says, their blend against the image itself as one from Beta(alpha, alpha) does. Within a chain tables come
+    or y, each at a strength drawn from 0.1 to `magnitude`. At full strength, 10, posterize leaves 1 bit (4 bits at 0), solarize inverts
+    every value, and geometry is that of `rand_augment`: 30 degrees, a slope of 0.3, a third of the side. The weights of the chains are
+    drawn from Dirichlet(alpha), and the weight of their blend against the image itself from Beta(alpha, alpha). Within a chain tables come
     first, layer by layer, then all geometry as one resampling. Arithmetic is in whole numbers.
 
-    Masks, boxes and points cannot follow chains that move an image several ways: beside them, `geometry: false` leaves the four
-    operations on colour. Two or three `views` of an image, one plain and the others with this step, are what the paper's loss compares.
+    Masks, boxes and points cannot follow chains that move an image in several ways: with them, set `geometry: false`, which leaves the four
+    operations on colour. The paper's loss compares two or three `views` of an image, one plain and the others with this step.
 
     Source: Hendrycks, Mu, Cubuk, Zoph, Gilmer, Lakshminarayanan, "AugMix: A Simple Data Processing Method to Improve Robustness and
     Uncertainty" (2020). Its operations leave out colour, contrast, brightness and sharpness, which torchvision and Keras add by default.
@@ -217,47 +200,39 @@ class AugMix(ChainsTransform):
 
     op = "aug_mix"
     random = True
-    examples = (
-        Example("aug_mix", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("aug_mix: {magnitude: {linear: {from: 1, to: 5, epochs: [0, 50]}}, chains: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("aug_mix: {depth: 2, geometry: false, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "aug_mix",
+        "aug_mix: {magnitude: {linear: {from: 1, to: 5, epochs: [0, 50]}}, chains: 2}",
+        "aug_mix: {depth: 2, geometry: false, probability: 0.5}",
     )
 
     chains: Count = 3
-    """How many chains there are, at most 8."""
+    """The number of chains, at most 8."""
     depth: Count | tuple[Count, Count] = (1, 3)
-    """How many operations a chain does; a pair is the range, both ends included."""
-    magnitude: Annotated[Level, checked(_check_magnitude)] = 3.0
-    """How strong they are at most, from 0.1 to 10; a schedule changes it over the epochs."""
+    """The number of operations of a chain; a pair is the range, both ends included."""
+    magnitude: Annotated[Level, checked(check_number), checked(check_range, _LEAST, _STRONGEST)] = 3.0
+    """The greatest strength, from 0.1 to 10; a schedule changes it over the epochs."""
     alpha: Annotated[float, Field(ge=0.1, le=100)] = 1.0
-    """The parameter of the distributions of the weights, from 0.1 to 100: 1 is uniform, less prefers one chain and either end."""
+    """The parameter of the distributions of the weights, from 0.1 to 100: 1 is uniform, less prefers one chain and extreme blends."""
 
-    @model_validator(mode="after")
-    def _ascending(self) -> AugMix:
-        low, high = self._depths()
-        if low > high:
-            raise ValueError(f"`depth` is a range [low, high], but {low} is above {high}")
-        return self
-
-    def _depths(self) -> tuple[int, int]:
-        return self.depth if isinstance(self.depth, tuple) else (self.depth, self.depth)
+    _ascending = ascending("depth")
 
     def used(self) -> tuple[str, ...]:
-        """Returns the operations that a chain chooses from."""
+        """The operations that a chain chooses from."""
         return tuple(name for name in MIXED if self.geometry or name not in GEOMETRY)
 
     def meaning(self) -> dict[str, object]:
-        return super().meaning() | {"depth": list(self._depths())}
+        return super().meaning() | {"depth": list(as_pair(self.depth))}
 
     def weight(self) -> float:
         return self.chains * (4.0 if self.geometry else 0.7)
 
     def num_draws(self) -> int:
-        return 2 + self.chains * (2 + 3 * self._depths()[1])
+        return 2 + self.chains * (2 + 3 * as_pair(self.depth)[1])
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`own_share`, the weight of the image itself; and for each chain, counted from 1, `weight_1` and `operations_1`, the names of what
-        it does, joined by `+`."""
+        """`own_share`, the weight of the image itself; and for each chain, counted from 1, `weight_1` and `operations_1`, the names of its
+        operations, joined by `+`."""
         weights, chosen = self._weights(u), self._chosen(u)
         found = {"own_share": weights[..., 0]}
         for chain in range(self.chains):
@@ -289,8 +264,8 @@ class AugMix(ChainsTransform):
         return tf.concat([1.0 - share, share * symmetric_dirichlet(u[..., 2 : 2 + self.chains], self.alpha)], -1)
 
     def _chosen(self, u: tf.Tensor) -> Chosen:
-        """Returns what the layers of the chains do: `(..., chains, layers)`, where a layer behind a chain's depth does nothing."""
-        (low, high), first = self._depths(), 2 + self.chains
+        """The operations of the layers of the chains, `(..., chains, layers)`; a layer beyond a chain's depth does nothing."""
+        (low, high), first = as_pair(self.depth), 2 + self.chains
         depth = low + tf.cast(tf.floor(u[..., first : first + self.chains] * (high - low + 1)), tf.int32)
         own = tf.reshape(u[..., first + self.chains :], tf.concat([tf.shape(u)[:-1], [3, self.chains, high]], 0))
         which, strong, side = (own[..., i, :, :] for i in range(3))

@@ -1,4 +1,4 @@
-"""Blur images: by bells, means and medians, and as lenses, cameras and frosted glass do."""
+"""Blur images: by Gaussians, means and medians, and as lenses, moving cameras and frosted glass do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
@@ -16,6 +16,8 @@ from pipegen.ops.arguments.magnitudes import (
     Odd,
     Probability,
     Span,
+    as_pair,
+    ascending,
     check_magnitude,
     check_pair,
     check_range,
@@ -25,7 +27,7 @@ from pipegen.ops.arguments.magnitudes import (
 )
 from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import UniformTransform
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform, UnsignedTransform
 from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.lowering.filters import (
     BITS,
@@ -44,13 +46,13 @@ from pipegen.ops.lowering.filters import (
     widen,
     with_border,
 )
-from pipegen.ops.lowering.linear import about_centre, choice, radians, uniform
+from pipegen.ops.lowering.linear import about_centre, choice, radians
 from pipegen.ops.lowering.random import half_words, key_of
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import IMAGE_224, Example, same_type
 from pipegen.types import FeatureType
 
 LARGEST = 10.0
-"""The largest sigma, in pixels. A wider filter costs more than the rest of a recipe; a smaller image shows the same."""
+"""The largest sigma, in pixels. A wider filter would cost more than the rest of a recipe; blurring a smaller image looks the same."""
 
 
 class BlurTransform(NeighbourhoodTransform):
@@ -59,7 +61,7 @@ class BlurTransform(NeighbourhoodTransform):
     symmetric = True
 
     def radius(self) -> int:
-        """Returns how many pixels to each side are read."""
+        """The number of pixels that are read to each side."""
         raise NotImplementedError
 
     def weight(self) -> float:
@@ -69,11 +71,21 @@ class BlurTransform(NeighbourhoodTransform):
         return widen, filter_rows, filter_columns
 
 
+class GaussianTransform(AmountTransform, BlurTransform):
+    """A Gaussian filter, as wide as the largest sigma of any example needs."""
+
+    def radius(self) -> int:
+        return gaussian_radius(self.over_epochs().ranges()["sigma"][1])
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return gaussian_weights(self.amounts(u)["sigma"], self.radius())
+
+
 def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:
-    """Reports what is odd about the sigma of a blur."""
+    """Reports a blur too weak to be seen."""
     largest = symmetric_range(sigma)[1]
     if 0 < largest < 0.3:
-        message = f"`{op}` blurs by less than a third of a pixel, which nobody sees"
+        message = f"`{op}` blurs by less than a third of a pixel, which cannot be seen"
         return (OpError("PG510", message, field=name, help=f"`{name}` is in pixels, and not a fraction of the image"),)
     return ()
 
@@ -84,7 +96,7 @@ class MedianTransform(NeighbourhoodTransform):
     symmetric = True
 
     side: Literal[3, 5] = 3
-    """The side of the square whose median it is, in pixels: 3 or 5."""
+    """The side of the square that the median is taken of, in pixels: 3 or 5."""
 
     def weight(self) -> float:
         return 0.55 if self.side == 3 else 1.1
@@ -107,18 +119,18 @@ LONGEST = 64.0
 """The longest line, in pixels."""
 
 
-class MotionTransform(NeighbourhoodTransform):
-    """The mean along a line through each pixel, which lies between two pixels at each of its steps and reads both."""
+class MotionTransform(AmountTransform, NeighbourhoodTransform):
+    """The mean along a line through each pixel. Each step of the line lies between two pixels and reads both."""
 
-    def longest(self) -> float:
-        """Returns the longest line of any example, in pixels."""
-        raise NotImplementedError
+    def idle(self) -> bool:
+        return super().idle() or self._longest() == 1
 
     def weight(self) -> float:
         return 0.5 + 0.2 * self._reach()
 
-    def lines(self, length: tf.Tensor, degrees: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Gives the places of the taps, int32 `(n, taps, 2)`, and their weights, for lengths in pixels and angles, float64 `(n,)`."""
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The places of the taps, int32 `(n, taps, 2)`, and their weights."""
+        length, degrees = self.amounts(u).values()
         reach = self._reach()
         right, up = tf.cos(radians(degrees)), tf.sin(radians(degrees))
         flat = tf.abs(right) >= tf.abs(up)
@@ -126,7 +138,7 @@ class MotionTransform(NeighbourhoodTransform):
         step = tf.range(-reach, reach + 1)
         half = (length - 1.0) / 2.0 * tf.abs(along_)
         cover = tf.clip_by_value(half[:, None] + 1.0 - tf.abs(tf.cast(step, tf.float64)), 0.0, 1.0)
-        # Angles come out of a cosine: what differs in its last bits is on the same pixel.
+        # Rounded, since the last bits of a cosine must not decide which pixel is read.
         off = tf.round(tf.cast(step, tf.float64) * -(beside / along_)[:, None] * 65536.0) / 65536.0
         first = tf.floor(off)
         share = off - first
@@ -142,9 +154,12 @@ class MotionTransform(NeighbourhoodTransform):
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return self._widen, self._sum
 
+    def _longest(self) -> float:
+        return self.over_epochs().ranges()["length"][1]
+
     def _reach(self) -> int:
-        """Returns how far the longest line reaches to each side, in pixels."""
-        return math.ceil((self.longest() - 1.0) / 2.0)
+        """The pixels that the longest line reaches to each side."""
+        return math.ceil((self._longest() - 1.0) / 2.0)
 
     def _widen(self, images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return with_border(images, self._reach() + 1, "reflect"), *given
@@ -154,24 +169,23 @@ class MotionTransform(NeighbourhoodTransform):
 
 
 LARGEST_RADIUS = 10.0
-"""The largest radius, in pixels, of which a disc has 346."""
+"""The largest radius, in pixels: such a disc has 346 pixels."""
 
 
-class DefocusTransform(NeighbourhoodTransform):
+class DefocusTransform(AmountTransform, NeighbourhoodTransform):
     """The mean of a disc, whose rim counts as far as it covers a pixel's middle."""
 
     symmetric = True
 
-    def largest(self) -> float:
-        """Returns the largest radius of any example, in pixels."""
-        raise NotImplementedError
+    def idle(self) -> bool:
+        return super().idle() or self._largest() <= 0.5
 
     def weight(self) -> float:
         return 0.35 + 0.2 * self._reach()
 
-    def discs(self, radius: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The weights for radii, float64 `(n,)`."""
-        groups = self._groups()
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The weights of the `_groups`."""
+        radius, groups = self.amounts(u)["radius"], self._groups()
         far = tf.constant([math.hypot(*group[0]) for group in groups], tf.float64)
         counts = [len(group) for group in groups]
         cover = tf.clip_by_value(radius[:, None] + 0.5 - far, 0.0, 1.0)
@@ -180,13 +194,16 @@ class DefocusTransform(NeighbourhoodTransform):
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return self._widen, self._sum
 
+    def _largest(self) -> float:
+        return self.over_epochs().ranges()["radius"][1]
+
     def _reach(self) -> int:
-        """Returns how far the largest disc reaches, in pixels."""
-        return math.ceil(self.largest() + 0.5) - 1
+        """The pixels that the largest disc reaches to each side."""
+        return math.ceil(self._largest() + 0.5) - 1
 
     def _groups(self) -> list[list[Offset]]:
-        """The offsets in the largest disc, those at the same distances across and down together, from the middle on."""
-        reach, far = self._reach(), self.largest() + 0.5
+        """The offsets in the largest disc from the middle on, grouped by their distances across and down."""
+        reach, far = self._reach(), self._largest() + 0.5
         found: dict[Offset, list[Offset]] = {}
         for down in range(-reach, reach + 1):
             for right in range(-reach, reach + 1):
@@ -202,11 +219,11 @@ class DefocusTransform(NeighbourhoodTransform):
         return (spread(images, wide, whole, real, self._groups(), self._reach()),)
 
 
-class GaussianBlur(BlurTransform):
+class GaussianBlur(FixedTransform, GaussianTransform):
     """Blurs every image with one Gaussian.
 
-    The filter is separable and reaches 3 sigma; the image is reflected at its border (abc|cba). Bytes are weighted by
-    integers of 14 bits, exactly the same everywhere, and are within one level of the true sum.
+    The filter is separable and reaches 3 sigma; the image is reflected at its border (abc|cba). The weights for bytes are integers of 14
+    bits, the same everywhere, and results are within one level of the true sum.
     """
 
     op = "gaussian_blur"
@@ -215,53 +232,30 @@ class GaussianBlur(BlurTransform):
         Example("gaussian_blur: {sigma: 3}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
     )
 
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
-
     sigma: Annotated[float, Field(ge=0, le=LARGEST), Odd(sigma_lints)]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
 
-    def radius(self) -> int:
-        return gaussian_radius(self.sigma)
 
-    def idle(self) -> bool:
-        return self.sigma == 0
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return gaussian_weights(tf.fill(tf.shape(u)[:1], tf.constant(self.sigma, tf.float64)), self.radius())
-
-
-class RandomGaussianBlur(UniformTransform, BlurTransform):
+class RandomGaussianBlur(UnsignedTransform, GaussianTransform):
     """Blurs an image with a Gaussian whose standard deviation is drawn uniformly.
 
-    The filter is separable and reaches 3 sigma of the largest sigma; the image is reflected at its border (abc|cba).
-    Bytes are weighted by integers of 14 bits, exactly the same everywhere, and are within one level of the true sum.
+    The filter is separable and reaches 3 times the largest sigma; the image is reflected at its border (abc|cba). The weights for bytes
+    are integers of 14 bits, the same everywhere, and results are within one level of the true sum.
     (Keras' layer takes a `kernel_size` beside `sigma`; here it follows from `sigma`.)
     """
 
     op = "random_gaussian_blur"
-    examples = (
-        Example("random_gaussian_blur: {sigma: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_gaussian_blur: {sigma: [0.1, 2.0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_gaussian_blur: {sigma: 2}", "random_gaussian_blur: {sigma: [0.1, 2.0], probability: 0.5}")
 
     sigma: Annotated[Magnitude, checked(check_magnitude, 0, LARGEST), Odd(sigma_lints)]
     """The standard deviation of the Gaussian, in pixels, at most 10: 2 means from 0 to 2, a pair is the range."""
 
-    def radius(self) -> int:
-        return gaussian_radius(symmetric_range(self.over_epochs().sigma)[1])
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"sigma": tf.abs(super().drawn(u)["sigma"])}
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return gaussian_weights(self.drawn(u)["sigma"], self.radius())
-
 
 LARGEST_ADVANCED = 3.0
-"""The largest sigma, in pixels: the filter is no product of two, so its cost grows with the square."""
+"""The largest sigma, in pixels: the filter is not separable, so its cost grows with the square."""
 
 
-class RandomAdvancedBlur(NeighbourhoodTransform):
+class RandomAdvancedBlur(UniformTransform, NeighbourhoodTransform):
     """Blurs images with a generalised Gaussian of two widths, an angle and an exponent, each drawn uniformly: the blur kernels of
     Real-ESRGAN, and Albumentations' `AdvancedBlur` without noise.
 
@@ -271,38 +265,28 @@ class RandomAdvancedBlur(NeighbourhoodTransform):
     """
 
     op = "random_advanced_blur"
-    random = True
-    examples = (
-        Example("random_advanced_blur: {sigma: [0.5, 1.5]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_advanced_blur: {sigma: [0.2, 1], beta: [1, 1], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_advanced_blur: {sigma: [0.5, 1.5]}", "random_advanced_blur: {sigma: [0.2, 1], beta: [1, 1], probability: 0.5}"
     )
 
     sigma: Annotated[Span, checked(check_pair), checked(check_range, 0.1, LARGEST_ADVANCED)] = (0.2, 1.0)
     """The range of each of the two widths, in pixels, from 0.1 to 3."""
     degrees: Annotated[Span, checked(check_pair), checked(check_range, -180, 180)] = (-90.0, 90.0)
-    """The range of the angle of the first one, in degrees, anticlockwise from the right."""
+    """The range of the angle of the first width, in degrees, anticlockwise from the right."""
     beta: Annotated[Span, checked(check_pair), checked(check_range, 0.2, 16)] = (0.5, 8.0)
     """The range of the exponent, from 0.2 to 16."""
 
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        found = super().ranges()
+        sigma = found.pop("sigma")
+        return {"sigma_1": sigma, "sigma_2": sigma, **found}
+
     def reach(self) -> int:
-        """Returns how many pixels to each side are read."""
+        """The number of pixels that are read to each side."""
         return max(1, math.ceil(2 * span_range(self.over_epochs().sigma)[1]))
 
     def weight(self) -> float:
         return 0.4 + 0.05 * (2 * self.reach() + 1) ** 2
-
-    def num_draws(self) -> int:
-        return 4
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`sigma_1`, `sigma_2`, `degrees` and `beta`."""
-        first, second = (uniform(u[..., i], span_range(self.sigma)) for i in (0, 1))
-        return {
-            "sigma_1": first,
-            "sigma_2": second,
-            "degrees": uniform(u[..., 2], span_range(self.degrees)),
-            "beta": uniform(u[..., 3], span_range(self.beta)),
-        }
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         first, second, degrees, beta = (value[:, None] for value in self.drawn(u).values())
@@ -326,50 +310,40 @@ class RandomAdvancedBlur(NeighbourhoodTransform):
         return (along(images, *given),)
 
 
-MOST = 15
-Reach = Annotated[int, Field(ge=0, le=MOST)]
+Reach = Annotated[int, Field(ge=0, le=15)]
 
 
 class RandomBoxBlur(BlurTransform):
     """Replaces each value by the mean of the square around it, whose reach is drawn: OpenCV's `blur`.
 
-    The image is reflected at its border (abc|cba). Bytes are weighted by integers of 14 bits, and within a level of the true mean.
+    The image is reflected at its border (abc|cba). The weights for bytes are integers of 14 bits, and results are within one level of the
+    true mean.
     """
 
     op = "random_box_blur"
     random = True
-    examples = (
-        Example("random_box_blur: {reach: [1, 3]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_box_blur: {reach: [0, 5], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_box_blur: {reach: [1, 3]}", "random_box_blur: {reach: [0, 5], probability: 0.5}")
 
     reach: Reach | tuple[Reach, Reach] = (1, 3)
-    """How far the square reaches to each side, in whole pixels, at most 15; a pair is the range, both ends included. A reach of 1 is a
-    square of 3 by 3."""
+    """The pixels that the square reaches to each side, at most 15; a pair is the range, both ends included. A reach of 1 is a square of 3
+    by 3."""
 
-    @model_validator(mode="after")
-    def _ascending(self) -> RandomBoxBlur:
-        if self._reaches()[0] > self._reaches()[1]:
-            raise ValueError(f"`reach` is a range [low, high], but {self._reaches()[0]} is above {self._reaches()[1]}")
-        return self
-
-    def _reaches(self) -> tuple[int, int]:
-        return self.reach if isinstance(self.reach, tuple) else (self.reach, self.reach)
+    _ascending = ascending("reach")
 
     def meaning(self) -> dict[str, object]:
-        return super().meaning() | {"reach": list(self._reaches())}
+        return super().meaning() | {"reach": list(as_pair(self.reach))}
 
     def idle(self) -> bool:
-        return super().idle() or self._reaches()[1] == 0
+        return super().idle() or as_pair(self.reach)[1] == 0
 
     def radius(self) -> int:
-        return max(self._reaches()[1], 1)
+        return max(as_pair(self.reach)[1], 1)
 
     def num_draws(self) -> int:
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = self._reaches()
+        low, high = as_pair(self.reach)
         return {"reach": low + choice(u[..., 0], high - low + 1)}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -382,7 +356,7 @@ class RandomBoxBlur(BlurTransform):
         return tf.concat([middle, whole], -1), tf.cast(tf.concat([share, beside], -1), tf.float32)
 
 
-class MedianBlur(MedianTransform):
+class MedianBlur(UnconditionalTransform, MedianTransform):
     """Replaces each value by the median of the 3 by 3 or 5 by 5 values around it, in its own channel.
 
     It is OpenCV's `medianBlur`, bit for bit; the edge of the image is repeated.
@@ -394,8 +368,6 @@ class MedianBlur(MedianTransform):
         Example("median_blur: {side: 5}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
     )
 
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
-
 
 class RandomMedianBlur(MedianTransform):
     """Replaces each value of a share of the images by the median of the 3 by 3 or 5 by 5 values around it, in its own channel.
@@ -405,20 +377,17 @@ class RandomMedianBlur(MedianTransform):
 
     op = "random_median_blur"
     random = True
-    examples = (
-        Example("random_median_blur: {side: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_median_blur: {side: 5, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_median_blur: {side: 3}", "random_median_blur: {side: 5, probability: 0.2}")
 
     probability: Probability = 0.5
     """The share of examples that the step changes."""
 
 
-class MotionBlur(MotionTransform):
+class MotionBlur(FixedTransform, MotionTransform):
     """Replaces each pixel by the mean along a line through it, as a moving camera does.
 
-    The line is followed pixel by pixel in the direction in which it goes farther, and read between two pixels in the other
-    one. The image is reflected at its border (abc|cba). Bytes are weighted by integers of 14 bits.
+    The line is followed pixel by pixel along its longer direction, and read between two pixels along the other. The image is reflected at
+    its border (abc|cba). The weights for bytes are integers of 14 bits.
     """
 
     op = "motion_blur"
@@ -427,64 +396,35 @@ class MotionBlur(MotionTransform):
         Example("motion_blur: {length: 7, degrees: 30}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
     )
 
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
-
     length: Annotated[float, Field(ge=1, le=LONGEST)]
-    """How long the line is, in pixels, from 1, which changes nothing, to 64."""
+    """The length of the line, in pixels, from 1, which changes nothing, to 64."""
     degrees: Number = 0.0
-    """Its angle in degrees, anticlockwise from the right; 90 is upright."""
-
-    def longest(self) -> float:
-        return self.length
-
-    def idle(self) -> bool:
-        return self.length == 1
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        length, degrees = (tf.fill(tf.shape(u)[:1], tf.constant(v, tf.float64)) for v in (self.length, self.degrees))
-        return self.lines(length, degrees)
+    """The angle of the line in degrees, anticlockwise from the right; 90 is upright."""
 
 
-class RandomMotionBlur(MotionTransform):
+class RandomMotionBlur(UniformTransform, MotionTransform):
     """Replaces each pixel by the mean along a line through it, as a moving camera does; length and angle are drawn uniformly.
 
-    The line is followed pixel by pixel in the direction in which it goes farther, and read between two pixels in the other
-    one. The image is reflected at its border (abc|cba). Bytes are weighted by integers of 14 bits.
+    The line is followed pixel by pixel along its longer direction, and read between two pixels along the other. The image is reflected at
+    its border (abc|cba). The weights for bytes are integers of 14 bits.
     """
 
     op = "random_motion_blur"
-    random = True
-    examples = (
-        Example("random_motion_blur: {length: [3, 15]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_motion_blur: {length: [1, 9], degrees: [-30, 30], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_motion_blur: {length: [3, 15]}", "random_motion_blur: {length: [1, 9], degrees: [-30, 30], probability: 0.5}"
     )
 
     length: Annotated[Span, checked(check_pair), checked(check_range, 1, LONGEST)]
     """The range of the line's length, in pixels, from 1, which changes nothing, to 64."""
     degrees: Annotated[Span, checked(check_pair), checked(check_range, -360, 360)] = (0.0, 180.0)
-    """The range of its angle in degrees, anticlockwise from the right; by default any."""
-
-    def longest(self) -> float:
-        return span_range(self.over_epochs().length)[1]
-
-    def idle(self) -> bool:
-        return super().idle() or self.longest() == 1
-
-    def num_draws(self) -> int:
-        return 2
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"length": uniform(u[..., 0], span_range(self.length)), "degrees": uniform(u[..., 1], span_range(self.degrees))}
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return self.lines(**self.drawn(u))
+    """The range of the line's angle in degrees, anticlockwise from the right; by default any angle."""
 
 
-class DefocusBlur(DefocusTransform):
+class DefocusBlur(FixedTransform, DefocusTransform):
     """Replaces each pixel by the mean of a disc around it, as a lens out of focus does.
 
-    A pixel at distance d counts by radius + 1/2 - d, at least 0 and at most 1; the image is reflected at its border (abc|cba).
-    Bytes are weighted by integers of 14 bits, exactly the same everywhere.
+    A pixel at distance d has the weight radius + 1/2 - d, clipped to 0 and 1; the image is reflected at its border (abc|cba). The weights
+    for bytes are integers of 14 bits, the same everywhere.
     """
 
     op = "defocus_blur"
@@ -493,71 +433,38 @@ class DefocusBlur(DefocusTransform):
         Example("defocus_blur: {radius: 1.5}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
     )
 
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
-
     radius: Annotated[float, Field(ge=0, le=LARGEST_RADIUS)]
     """The radius of the disc, in pixels, at most 10; 0 changes nothing."""
 
-    def largest(self) -> float:
-        return self.radius
 
-    def idle(self) -> bool:
-        return self.radius <= 0.5
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return self.discs(tf.fill(tf.shape(u)[:1], tf.constant(self.radius, tf.float64)))
-
-
-class RandomDefocusBlur(DefocusTransform):
+class RandomDefocusBlur(UniformTransform, DefocusTransform):
     """Replaces each pixel by the mean of a disc around it whose radius is drawn uniformly, as a lens out of focus does.
 
-    A pixel at distance d counts by radius + 1/2 - d, at least 0 and at most 1; the image is reflected at its border (abc|cba).
-    Bytes are weighted by integers of 14 bits, exactly the same everywhere.
+    A pixel at distance d has the weight radius + 1/2 - d, clipped to 0 and 1; the image is reflected at its border (abc|cba). The weights
+    for bytes are integers of 14 bits, the same everywhere.
     """
 
     op = "random_defocus_blur"
-    random = True
-    examples = (
-        Example("random_defocus_blur: {radius: [1, 4]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_defocus_blur: {radius: [0, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_defocus_blur: {radius: [1, 4]}", "random_defocus_blur: {radius: [0, 3], probability: 0.5}")
 
     radius: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST_RADIUS)]
     """The range of the disc's radius, in pixels, at most 10; 0 changes nothing."""
 
-    def largest(self) -> float:
-        return span_range(self.over_epochs().radius)[1]
-
-    def idle(self) -> bool:
-        return super().idle() or self.largest() <= 0.5
-
-    def num_draws(self) -> int:
-        return 1
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"radius": uniform(u[..., 0], span_range(self.radius))}
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return self.discs(self.drawn(u)["radius"])
-
 
 class RandomGlassBlur(NeighbourhoodTransform):
-    """Shows an image through frosted glass: blurred, each pixel taken from a random place near by, and blurred again (the
-    corruption `glass_blur` of Hendrycks and Dietterich 2019, in which pixels change places).
+    """Shows an image through frosted glass: blurs it, takes each pixel from a random place nearby, and blurs it again (the corruption
+    `glass_blur` of Hendrycks and Dietterich 2019, in which pixels change places).
 
-    The place is drawn for each pixel by itself, by 8 random bits across and 8 down (Threefry-2x32), and lies inside the image.
-    The blur is that of `gaussian_blur`. Masks stay as they are.
+    The place of each pixel is drawn independently, by 8 random bits across and 8 down (Threefry-2x32), and lies inside the image. The blur
+    is that of `gaussian_blur`. Masks stay as they are.
     """
 
     op = "random_glass_blur"
     random = True
-    examples = (
-        Example("random_glass_blur: {distance: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_glass_blur: {distance: 2, sigma: 0.5, probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_glass_blur: {distance: 3}", "random_glass_blur: {distance: 2, sigma: 0.5, probability: 0.3}")
 
     distance: Annotated[int, Field(ge=1, le=16)]
-    """How far from itself a pixel is taken at most, across and down, in pixels."""
+    """The greatest distance at which a pixel is taken, across and down, in pixels."""
     sigma: Annotated[float, Field(gt=0, le=5)] = 0.7
     """The standard deviation of the Gaussian, in pixels, at most 5."""
 
@@ -568,7 +475,7 @@ class RandomGlassBlur(NeighbourhoodTransform):
         return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The `key` that every pixel's place follows from, uint32 `(n, 2)`."""
+        """`key`, which decides the place of every pixel, uint32 `(n, 2)`."""
         return {"key": key_of(u)}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -602,25 +509,21 @@ def _widen_again(images: tf.Tensor, taken: tf.Tensor, *weights: tf.Tensor) -> tu
     return widen(tf.reshape(taken, [-1, *sides(images)]), *weights)
 
 
-class RandomZoomBlur(ChainsTransform):
+class RandomZoomBlur(UniformTransform, ChainsTransform):
     """Replaces each image by the mean of itself and of enlargements about its centre, up to a factor that is drawn uniformly.
 
     The enlargements are evenly spaced between 1 and that factor, both included; each is read once, bilinear, and the sum is in whole
-    numbers. What an image shows stays where it is, so masks and boxes do, too.
+    numbers. Objects stay in place, so masks and boxes do, too.
     """
 
     op = "random_zoom_blur"
-    random = True
-    examples = (
-        Example("random_zoom_blur: {factor: [1, 1.2]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_zoom_blur: {factor: [1.05, 1.1], steps: 5, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_zoom_blur: {factor: [1, 1.2]}", "random_zoom_blur: {factor: [1.05, 1.1], steps: 5, probability: 0.5}")
 
     geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
     factor: Annotated[Span, checked(check_pair), checked(check_range, 1, 4)] = (1.0, 1.2)
     """The range of the largest enlargement, from 1, which changes nothing, to 4."""
     steps: Annotated[int, Field(ge=2, le=32)] = 8
-    """How many images the mean is of, from 2 to 32; for a large factor, few are seen apart."""
+    """The number of images in the mean, from 2 to 32; with a large factor, few of them can be told apart."""
 
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:
@@ -634,12 +537,6 @@ class RandomZoomBlur(ChainsTransform):
 
     def weight(self) -> float:
         return 3.6 * (self.steps - 1)
-
-    def num_draws(self) -> int:
-        return 1
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"factor": uniform(u[..., 0], span_range(self.factor))}
 
     def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
         factor, count = self.drawn(u)["factor"], self.steps - 1

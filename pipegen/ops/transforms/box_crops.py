@@ -1,4 +1,4 @@
-"""Cut windows out of images by what lies on them: boxes, keypoints or a mask."""
+"""Cut windows out of images by their boxes, keypoints or masks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import Size, height_width
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.families.crops import ItemCrop, WholeOrItemCrop
+from pipegen.ops.families.crops import ItemCrop, SizedCrop, WholeOrItemCrop
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import inside, pick, place
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example
@@ -20,11 +19,11 @@ from pipegen.types import FeatureType
 class RandomBoxCrop(WholeOrItemCrop):
     """Cuts out a window around one of the boxes of the image, each as likely: Albumentations' `RandomCropNearBBox`.
 
-    Each edge of the window is that of the box, moved outwards or inwards by a share of the box's side that is drawn uniformly, and rounded
-    outwards to whole pixels; it stays on the image. An image without boxes stays whole. Other boxes are cut as by any crop.
+    Each edge of the window is that of the box, moved outwards or inwards by a share of the box's side drawn uniformly, rounded outwards to
+    whole pixels and clipped to the image. An image without boxes stays whole. Other boxes are cut as by any crop.
 
-    It needs boxes on the image, and a step behind it that makes images one size, such as `resize: {size: 224}`. On the other splits
-    nothing stands in for it.
+    It needs boxes on the image, and a later step that makes images one size, such as `resize: {size: 224}`. On the other splits nothing
+    replaces it.
     """
 
     op = "random_box_crop"
@@ -34,8 +33,8 @@ class RandomBoxCrop(WholeOrItemCrop):
     )
 
     shift: Annotated[float, Field(ge=0, le=10)] | tuple[Annotated[float, Field(ge=-0.45)], Annotated[float, Field(le=10)]] = 0.3
-    """By what share of the box's side an edge is moved, above 0 outwards: 0.3 means from -0.3 to 0.3, and at least -0.45, where something
-    of the box is left; a pair is the range."""
+    """The share of the box's side by which an edge moves, outwards above 0: 0.3 means from -0.3 to 0.3, a pair is the range. It is at least
+    -0.45, so that some of the box remains."""
 
     def _range(self) -> tuple[float, float]:
         return self.shift if isinstance(self.shift, tuple) else (max(-self.shift, -0.45), self.shift)
@@ -47,12 +46,9 @@ class RandomBoxCrop(WholeOrItemCrop):
         return 6
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`left`, `top`, `right` and `bottom`: how far that edge of the window lies outside the box, as a share of its side."""
+        """`left`, `top`, `right` and `bottom`: the distance of that edge of the window outside the box, as a share of its side."""
         shares = uniform(u[..., 2:6], self._range())
         return dict(zip(("left", "top", "right", "bottom"), tf.unstack(shares, num=4, axis=-1), strict=True))
-
-    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        return self.drawn(u)
 
     def choose(self, u: tf.Tensor, items: tf.Tensor, there: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         shares = tuple(self.drawn(u).values())
@@ -79,11 +75,11 @@ class RandomBoxCrop(WholeOrItemCrop):
 class RandomBoxSafeCrop(WholeOrItemCrop):
     """Cuts out a random window that holds every box of the image whole: Albumentations' `BBoxSafeRandomCrop`.
 
-    On each side a share of the room between the image's edge and the nearest box is cut off; the four shares are drawn uniformly, and
-    edges are rounded outwards to whole pixels. An image without boxes stays whole.
+    On each side a share of the room between the image's edge and the nearest box is cut off; the four shares are drawn uniformly, and edges
+    are rounded outwards to whole pixels. An image without boxes stays whole.
 
-    It needs boxes on the image, and a step behind it that makes images one size: with `resize: {size: 512}` it is
-    `RandomSizedBBoxSafeCrop`. On the other splits nothing stands in for it.
+    It needs boxes on the image, and a later step that makes images one size: with `resize: {size: 512}` it is `RandomSizedBBoxSafeCrop`. On
+    the other splits nothing replaces it.
     """
 
     op = "random_box_safe_crop"
@@ -99,9 +95,6 @@ class RandomBoxSafeCrop(WholeOrItemCrop):
         """`left`, `top`, `right` and `bottom`: the share of the room on that side that is cut off."""
         shares = tf.where((u[..., 0] < self.probability)[..., None], u[..., 1:5], tf.zeros_like(u[..., 1:5]))
         return dict(zip(("left", "top", "right", "bottom"), tf.unstack(shares, num=4, axis=-1), strict=True))
-
-    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        return self.drawn(u)
 
     def choose(self, u: tf.Tensor, items: tf.Tensor, there: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         shares = self.drawn(u)
@@ -120,23 +113,22 @@ class RandomBoxSafeCrop(WholeOrItemCrop):
 
 
 TRIES = 50
-"""How many windows are drawn before the image stays whole."""
+"""The number of windows that are drawn; if none fits, the image stays whole."""
 
 
 class RandomIouCrop(WholeOrItemCrop):
-    """Cuts out a window whose overlap with some box is at least a number drawn from a list: the crop that SSD is trained with (Liu et
-    al. 2016).
+    """Cuts out a window whose overlap with some box is at least a number drawn from a list: the crop for training SSD (Liu et al. 2016).
 
     It draws an overlap (intersection over union) from `overlaps`; 1 leaves the image whole. Then it draws 50 windows, whose height and
-    width are uniform in `scale` as fractions of the image's, rounded down, and whose places are uniform. The first is taken whose aspect
-    ratio (width / height) is within `aspect_ratio`, in which the centre of some box lies, and whose overlap with one of those boxes is
-    large enough; where none is, the image stays whole. Boxes whose centre lies outside the window are left out, and the others are cut
+    width are uniform in `scale` as fractions of the image's, rounded down, and whose places are uniform. It takes the first window whose
+    aspect ratio (width / height) is within `aspect_ratio`, that contains the centre of some box, and whose overlap with one of these boxes
+    is large enough; if there is none, the image stays whole. Boxes with their centre outside the window are dropped, and the others are cut
     to it.
 
-    torchvision's `RandomIoUCrop` draws another overlap after 40 windows, again and again until one is found. All draws are made for 50
-    windows here, so that an example's are the same whatever the batch.
+    torchvision's `RandomIoUCrop` draws another overlap after every 40 windows until one is found. Here the number of draws is fixed, so
+    that the draws of an example do not depend on its batch.
 
-    It needs boxes on the image, and a step behind it that makes images one size. On the other splits nothing stands in for it.
+    It needs boxes on the image, and a later step that makes images one size. On the other splits nothing replaces it.
     """
 
     op = "random_iou_crop"
@@ -146,7 +138,7 @@ class RandomIouCrop(WholeOrItemCrop):
     )
 
     overlaps: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)] = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
-    """The least intersection over union of the window and some box, of which one is drawn; 1 leaves the image whole."""
+    """The choices of the least intersection over union of the window and some box; 1 leaves the image whole."""
     scale: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 1)] = (0.3, 1.0)
     """The range of the window's height and width, as fractions of the image's."""
     aspect_ratio: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 100)] = (0.5, 2.0)
@@ -156,12 +148,9 @@ class RandomIouCrop(WholeOrItemCrop):
         return 2 + 4 * TRIES
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`overlap`, which is 1 for an image that stays as it is."""
+        """`overlap`, which is 1 for an image that stays whole."""
         overlap = tf.gather(tf.constant(self.overlaps, tf.float64), pick(u[..., 1], tf.constant(len(self.overlaps) - 1)))
         return {"overlap": tf.where(u[..., 0] < self.probability, overlap, tf.ones_like(overlap))}
-
-    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        return self.drawn(u)
 
     def choose(self, u: tf.Tensor, items: tf.Tensor, there: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         overlap = self.drawn(u)["overlap"]
@@ -185,13 +174,13 @@ class RandomIouCrop(WholeOrItemCrop):
 
 def _edges(windows: tf.Tensor) -> list[tf.Tensor]:
     """Left, top, right and bottom of windows `(n, tries, 4)`, float64 `(n, tries, 1)`."""
-    # Not by `windows[..., None, i]`: Grappler takes a slice of a stack for what was stacked, and loses the new axis.
+    # Not `windows[..., None, i]`: Grappler replaces a slice of a stack by its input, and loses the new axis.
     top, left, rows, columns = (tf.cast(windows[..., i], tf.float64)[..., None] for i in range(4))
     return [left, top, left + columns, top + rows]
 
 
 def _centred(items: tf.Tensor, windows: tf.Tensor) -> tf.Tensor:
-    """Returns which boxes have their centre in which windows, bool `(n, tries, most)`."""
+    """Whether each box has its centre in each window, bool `(n, tries, most)`."""
     left, top, right, bottom = _edges(windows)
     x, y = ((items[:, None, :, i] + items[:, None, :, i + 2]) / 2.0 for i in (0, 1))
     return (x > left) & (x < right) & (y > top) & (y < bottom)
@@ -209,16 +198,16 @@ def _overlap(items: tf.Tensor, windows: tf.Tensor) -> tf.Tensor:
 Index = Annotated[int, Field(ge=0, le=255)]
 
 
-class RandomCropAround(ItemCrop):
-    """Cuts out a window of fixed size that holds a random place of what a mask shows: Albumentations' `CropNonEmptyMaskIfExists`.
+class RandomCropAround(SizedCrop, ItemCrop):
+    """Cuts out a window of fixed size that holds a random pixel of an object in a mask: Albumentations' `CropNonEmptyMaskIfExists`.
 
-    The place is a pixel of the mask whose class index is neither one of `background` nor the mask's `ignore`, each as likely, whichever
-    object it belongs to; of an instance mask likewise. With boxes it is a pixel of one of the boxes, each box as likely; with keypoints
-    it is one that is not absent. The window lies around it at random, each offset as likely, and is then moved onto the image. Where there
-    is no such place, each window is as likely, as of `random_crop`.
+    The pixel is one of the mask, also of an instance mask, whose class index is neither one of `background` nor the mask's `ignore`; all
+    such pixels are equally likely. With boxes it is a pixel of one of the boxes, each box as likely; with keypoints it is one that is not
+    absent. The window lies around the pixel, each offset as likely, and is then moved onto the image. Without such a pixel, all windows
+    are equally likely, as for `random_crop`.
 
-    On the other splits `center_crop` of the same size stands in for it. An image smaller than the window is an error, which names the
-    file when it is found while running.
+    On the other splits, `center_crop` of the same size replaces it. An image smaller than the window is an error, which names the file if
+    it is found while running.
     """
 
     op = "random_crop_around"
@@ -228,12 +217,10 @@ class RandomCropAround(ItemCrop):
         Example("random_crop_around: {size: [180, 240], background: [0, 7]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
     )
 
-    size: Size
-    """The window's size in pixels: a square's side, or [height, width]."""
     around: str | None = None
-    """The feature that shows it; by default the first mask of the image, or without any its boxes, or else its keypoints."""
+    """The feature that shows the objects; by default the first mask of the image, else its boxes, else its keypoints."""
     background: Index | tuple[Index, ...] = 0
-    """The class indices of a mask around which there is no window: one, or several."""
+    """The class indices of a mask that are not objects: one, or several."""
 
     def _background(self) -> tuple[int, ...]:
         return self.background if isinstance(self.background, tuple) else (self.background,)
@@ -243,9 +230,6 @@ class RandomCropAround(ItemCrop):
 
     def leader(self) -> str | None:
         return self.around
-
-    def output_size(self) -> tuple[int, int]:
-        return height_width(self.size)
 
     def is_identity(self, x: FeatureType) -> bool:
         return (x.height, x.width) == self.output_size()
@@ -259,13 +243,9 @@ class RandomCropAround(ItemCrop):
         return (CenterCrop(size=self.size, feature=self.feature),)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`above` and `before`: how many pixels of the window lie above its place and on the left of it, before it is moved onto the
-        image, int32."""
+        """`above` and `before`: the pixels of the window above and left of the chosen pixel, before it is moved onto the image, int32."""
         height, width = (tf.constant(side - 1) for side in self.output_size())
         return {"above": pick(u[..., 0], height), "before": pick(u[..., 1], width)}
-
-    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        return self.drawn(u)
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         size = self.output_size()
@@ -285,20 +265,20 @@ class RandomCropAround(ItemCrop):
     def choose_by_pixels(self, u: tf.Tensor, classes: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
         for index in self._background():
             there &= classes != index
-        # The pixel of a rank is found by its row and then within that, so that only one row's pixels are summed up one after another.
+        # The pixel of a rank is found by its row and then within the row, so that the cumulative sum runs over one row only.
         rows = tf.math.count_nonzero(there, axis=2, dtype=tf.int32)
         before = tf.cumsum(rows, axis=1)
         rank = pick(u[:, 2], before[:, -1] - 1)
         y = tf.math.count_nonzero(before <= rank[:, None], axis=1, dtype=tf.int32)
         height, width = tf.shape(classes)[1], tf.shape(classes)[2]
-        y = tf.minimum(y, height - 1)  # of a mask without any
+        y = tf.minimum(y, height - 1)  # for a mask without objects
         row = tf.cast(tf.gather(there, y, batch_dims=1), tf.int32)
         rest = rank - tf.gather(before, y, batch_dims=1) + tf.gather(rows, y, batch_dims=1)
         x = tf.minimum(tf.math.count_nonzero(tf.cumsum(row, axis=1) <= rest[:, None], axis=1, dtype=tf.int32), width - 1)
         return self._around(u, y, x, before[:, -1] > 0, height, width)
 
     def _around(self, u: tf.Tensor, y: tf.Tensor, x: tf.Tensor, found: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """The windows that hold the pixels at these places, int32 `(n,)`; where nothing was found, windows anywhere."""
+        """The windows around these pixels, int32 `(n, 4)`; windows anywhere where none was `found`."""
         size, anywhere, drawn = self.output_size(), self.window(u, height, width), self.drawn(u)
         top = tf.clip_by_value(y - drawn["above"], 0, height - size[0])
         left = tf.clip_by_value(x - drawn["before"], 0, width - size[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
@@ -18,14 +18,43 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     needs_one,
 )
-from pipegen.ops.families.uniform import DeterministicColour, UniformColour
+from pipegen.ops.base import ColourTransform
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.lowering.colours import brightness, compose, offset
-from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 
 
-class Brightness(DeterministicColour):
+class BrightnessTransform(AmountTransform, ColourTransform):
+    """A factor on every value, an amount added to it, or both."""
+
+    factors = frozenset({"factor"})
+
+    if TYPE_CHECKING:  # an argument of each form, documented there
+        delta: Any
+
+    _given = needs_one("factor", "delta")
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        return (*super().lints(x), *delta_lints(self.op, "delta", self.delta, x))
+
+    def meaning(self) -> dict[str, Any]:
+        """Leaves out a `delta` without a value."""
+        return {name: value for name, value in super().meaning().items() if name != "delta" or value is not None}
+
+    def takes(self, channels: int) -> bool:
+        return channels in (1, 3, 4)
+
+    def mixes_channels(self) -> bool:
+        return False
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        amounts = self.amounts(u)
+        parts = [of(amounts[name], channels) for name, of in (("factor", brightness), ("delta", offset)) if name in amounts]
+        return parts[0] if len(parts) == 1 else compose(*parts)
+
+
+class Brightness(FixedTransform, BrightnessTransform):
     """Multiplies every value by one factor, or adds one amount: y = factor · x + delta.
 
     The factor is what Pillow's and torchvision's brightness do, the amount what `tf.image.adjust_brightness` does. With both,
@@ -33,42 +62,15 @@ class Brightness(DeterministicColour):
     """
 
     op = "brightness"
-    examples = (
-        Example("brightness: {factor: 1.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("brightness: {delta: -30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("brightness: {factor: 1.2}", "brightness: {delta: -30}")
 
     factor: Annotated[Number | None, checked(check_range, 0), Odd(factor_lints, low=0.0, high=5.0, drawn=False)] = None
     """What values are multiplied by, at least 0; 1 changes nothing."""
     delta: Number | None = None
     """What is added, in the units of the incoming values; 0 changes nothing."""
 
-    _given = needs_one("factor", "delta")
 
-    def idle(self) -> bool:
-        return (1.0 if self.factor is None else self.factor) == 1 and not self.delta
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return (*super().lints(x), *delta_lints(self.op, "delta", self.delta, x))
-
-    def meaning(self) -> dict[str, Any]:
-        """Without a `delta` that is not there, as before there was one, so that hashes of specs stay."""
-        return {name: value for name, value in super().meaning().items() if name != "delta" or value is not None}
-
-    def takes(self, channels: int) -> bool:
-        """Gray and RGB, and RGB with transparency, which stays as it is."""
-        return channels in (1, 3, 4)
-
-    def mixes_channels(self) -> bool:
-        return False
-
-    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        given = ((self.factor, brightness), (self.delta, offset))
-        parts = [of(zeros_for(u) + amount, channels) for amount, of in given if amount is not None]
-        return parts[0] if len(parts) == 1 else compose(*parts)
-
-
-class RandomBrightness(UniformColour):
+class RandomBrightness(UniformTransform, BrightnessTransform):
     """Multiplies every value by a factor drawn uniformly, or adds an amount: y = factor · x + delta.
 
     The factor is what Pillow's and torchvision's brightness do, the amount what Keras' layer and `tf.image.adjust_brightness`
@@ -76,35 +78,11 @@ class RandomBrightness(UniformColour):
     """
 
     op = "random_brightness"
-    factors = frozenset({"factor"})
-    examples = (
-        Example("random_brightness: {factor: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_brightness: {factor: [0.5, 1.0], probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_brightness: {delta: 40}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    examples = to_float32(
+        "random_brightness: {factor: 0.2}", "random_brightness: {factor: [0.5, 1.0], probability: 0.5}", "random_brightness: {delta: 40}"
     )
 
     factor: Annotated[Magnitude | None, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = None
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
     delta: Annotated[Magnitude | None, AROUND_ZERO] = None
     """What is added, in the units of the incoming values: 40 means from -40 to 40, a pair is the range."""
-
-    _given = needs_one("factor", "delta")
-
-    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        return (*super().lints(x), *delta_lints(self.op, "delta", self.delta, x))
-
-    def meaning(self) -> dict[str, Any]:
-        """Without a `delta` that is not there, as before there was one, so that hashes of specs stay."""
-        return {name: value for name, value in super().meaning().items() if name != "delta" or value is not None}
-
-    def takes(self, channels: int) -> bool:
-        """Gray and RGB, and RGB with transparency, which stays as it is."""
-        return channels in (1, 3, 4)
-
-    def mixes_channels(self) -> bool:
-        return False
-
-    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        drawn = self.drawn(u)
-        parts = [of(drawn[name], channels) for name, of in (("factor", brightness), ("delta", offset)) if name in drawn]
-        return parts[0] if len(parts) == 1 else compose(*parts)

@@ -17,8 +17,8 @@ FLOAT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 255))
 class Cast(PointwiseTransform):
     """Changes the dtype and leaves the values as they are: nothing is scaled.
 
-    To uint8, values are rounded half to even and clipped to 0..255. The dtype that the model receives is set by
-    `output: {dtype}`, so this step is for what stands in between.
+    To uint8, values are rounded half to even and clipped to 0..255. `output: {dtype}` sets the dtype that the model receives; this step is
+    for the steps before that.
     """
 
     op = "cast"

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, delta_lints, needs_one, symmetric_range
+from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, as_pair, ascending, delta_lints, needs_one, symmetric_range
 from pipegen.ops.base import ColourTransform
-from pipegen.ops.families.uniform import UniformColour
+from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.colours import ORDERS, gains, reorder, shift
 from pipegen.ops.lowering.linear import choice, uniform
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 
 Count = Annotated[int, Field(ge=1, le=2)]
 
 
 class RandomChannelDrop(ColourTransform):
-    """Sets one or two of red, green and blue to 0; every choice of as many channels is as likely as another.
+    """Sets one or two of red, green and blue to 0; all choices of channels are equally likely.
 
     It is Albumentations' `ChannelDropout`.
     """
@@ -28,23 +28,12 @@ class RandomChannelDrop(ColourTransform):
     op = "random_channel_drop"
     random = True
     min_channels = 3
-    examples = (
-        Example("random_channel_drop: {probability: 0.2}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_channel_drop: {count: [1, 2]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_channel_drop: {probability: 0.2}", "random_channel_drop: {count: [1, 2]}")
 
     count: Count | tuple[Count, Count] = 1
-    """How many of the three channels are dropped; a pair is the range, both ends included."""
+    """The number of channels that are dropped; a pair is the range, both ends included."""
 
-    @model_validator(mode="after")
-    def _ordered(self) -> RandomChannelDrop:
-        low, high = self._range()
-        if low > high:
-            raise ValueError(f"`count` is a range [low, high], but {low} is above {high}")
-        return self
-
-    def _range(self) -> tuple[int, int]:
-        return self.count if isinstance(self.count, tuple) else (self.count, self.count)
+    _ascending = ascending("count")
 
     def num_draws(self) -> int:
         return 2
@@ -53,8 +42,8 @@ class RandomChannelDrop(ColourTransform):
         return False
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Says of each channel whether it is dropped: `dropped`, three truth values."""
-        low, high = self._range()
+        """`dropped`: whether each of the three channels is dropped."""
+        low, high = as_pair(self.count)
         count = low + choice(u[..., 0], high - low + 1)
         rank = tf.gather(tf.constant(ORDERS), choice(u[..., 1], len(ORDERS)))
         return {"dropped": rank < count[..., None]}
@@ -64,20 +53,16 @@ class RandomChannelDrop(ColourTransform):
         return gains(tf.unstack(stays, num=3, axis=-1)[:channels])
 
 
-class RandomChannelShift(UniformColour):
+class RandomChannelShift(UniformTransform, ColourTransform):
     """Adds an amount drawn uniformly to every value of an image: y = x + delta, the same for all channels or one for each.
 
-    By default it is the `channel_shift_range` of Keras' `ImageDataGenerator`: one amount for the whole image. That one
-    clips to the least and the greatest value that the image at hand has; here the run of colour steps is clipped to the
-    values that any image can have, so that bright images get brighter too. With `per_channel: true` each channel gets
-    an amount of its own, which tints the image.
+    By default it is the `channel_shift_range` of Keras' `ImageDataGenerator`: one amount for the whole image. Keras clips to the least and
+    the greatest value of the image at hand; here the run of colour steps is clipped to the values that any image can have, so bright images
+    get brighter, too. With `per_channel: true` each channel gets an amount of its own, which tints the image.
     """
 
     op = "random_channel_shift"
-    examples = (
-        Example("random_channel_shift: {delta: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_channel_shift: {delta: [0, 20], per_channel: true}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_channel_shift: {delta: 30}", "random_channel_shift: {delta: [0, 20], per_channel: true}")
 
     delta: Annotated[Magnitude, AROUND_ZERO]
     """What is added, in the units of the incoming values: 30 means from -30 to 30, a pair is the range."""
@@ -91,7 +76,7 @@ class RandomChannelShift(UniformColour):
         return 3 if self.per_channel else 1
 
     def takes(self, channels: int) -> bool:
-        """Any number of channels that get one amount; gray and RGB where each gets its own."""
+        """Any number of channels with one amount for all; gray and RGB with an amount for each."""
         return not self.per_channel or super().takes(channels)
 
     def mixes_channels(self) -> bool:
@@ -111,47 +96,40 @@ class RandomChannelShift(UniformColour):
 
 
 class RandomChannelShuffle(ColourTransform):
-    """Puts red, green and blue into another order; each of the six, the one that was among them, is as likely as another."""
+    """Puts red, green and blue into a random order; all six orders are equally likely, the original one among them."""
 
     op = "random_channel_shuffle"
     random = True
     min_channels = 3
-    examples = (
-        Example("random_channel_shuffle", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_channel_shuffle: {probability: 0.3}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_channel_shuffle", "random_channel_shuffle: {probability: 0.3}")
 
     def num_draws(self) -> int:
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Names the channel that each comes from: `order`, three numbers."""
+        """`order`: the number of the channel that each of the three comes from."""
         return {"order": tf.gather(tf.constant(ORDERS), choice(u[..., 0], len(ORDERS)))}
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return reorder(choice(u[..., 0], len(ORDERS)))
 
 
-class RandomRgbShift(UniformColour):
+class RandomRgbShift(UniformTransform, ColourTransform):
     """Adds an amount drawn uniformly to each of red, green and blue, from a range for each: y = x + amount.
 
-    It is Albumentations' `RGBShift`. A channel without a range stays as it is. (`random_channel_shift` draws for every channel from
-    one range.)
+    It is Albumentations' `RGBShift`. A channel without a range stays as it is. (`random_channel_shift` has one range for all channels.)
     """
 
     op = "random_rgb_shift"
     min_channels = 3
-    examples = (
-        Example("random_rgb_shift: {red: 20, green: 10, blue: 20}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_rgb_shift: {blue: [-40, 0], probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_rgb_shift: {red: 20, green: 10, blue: 20}", "random_rgb_shift: {blue: [-40, 0], probability: 0.5}")
 
     red: Annotated[Magnitude, AROUND_ZERO] = 0.0
     """What is added to red, in the units of the incoming values: 20 means from -20 to 20, a pair is the range."""
     green: Annotated[Magnitude, AROUND_ZERO] = 0.0
-    """What is added to green, likewise."""
+    """What is added to green, as for red."""
     blue: Annotated[Magnitude, AROUND_ZERO] = 0.0
-    """What is added to blue, likewise."""
+    """What is added to blue, as for red."""
 
     _given = needs_one("red", "green", "blue")
 
@@ -162,5 +140,5 @@ class RandomRgbShift(UniformColour):
         return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        # `takes` lets gray images in as far as `min_channels`, where nobody asks what three amounts do to one channel.
+        # Called with one channel, too, before `min_channels` is checked.
         return shift(list(self.drawn(u).values())[:channels])

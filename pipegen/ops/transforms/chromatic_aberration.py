@@ -1,37 +1,37 @@
-"""Let the colours of images fall apart as lenses do."""
+"""Separate the colours of images as lenses do."""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
+from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.lowering.filters import BITS
 from pipegen.ops.lowering.linear import about_centre, uniform
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 
-class RandomChromaticAberration(ChainsTransform):
+class RandomChromaticAberration(UniformTransform, ChainsTransform):
     """Enlarges red and blue about the centre, each by a factor that is drawn uniformly, and leaves green: lateral chromatic aberration.
 
-    Each channel is read once, bilinear. What an image shows stays where it is to a pixel or two, so masks and boxes do, too.
-    (Albumentations moves them along a curve, by the square and the fourth power of the distance from the centre.)
+    Each channel is read once, bilinear. Objects stay in place within a pixel or two, so masks and boxes stay, too. (Albumentations moves
+    the channels along a curve, by the square and the fourth power of the distance from the centre.)
     """
 
     op = "random_chromatic_aberration"
-    random = True
-    examples = (
-        Example("random_chromatic_aberration: {factor: [0.98, 1.02]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    cost = 7.0
+    channel_counts = (3,)
+    examples = same_type(
+        "random_chromatic_aberration: {factor: [0.98, 1.02]}", "random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}"
     )
 
     geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
     factor: Annotated[Span, checked(check_pair), checked(check_range, 0.8, 1.25)] = (0.98, 1.02)
-    """The range of what red, and what blue, is enlarged by, from 0.8 to 1.25."""
+    """The range of the factors of red and of blue, from 0.8 to 1.25."""
 
     @classmethod
     def acts_on(cls, kind: FeatureKind) -> bool:
@@ -43,22 +43,9 @@ class RandomChromaticAberration(ChainsTransform):
     def idle(self) -> bool:
         return super().idle() or span_range(self.factor) == (1, 1)
 
-    def infer(self, x: FeatureType) -> FeatureType:
-        """uint8; it needs three channels."""
-        y = super().infer(x)
-        if x.channels != 3:
-            raise OpError("PG205", f"`{self.op}` needs 3 channels, and gets {x.channels}")
-        return y
-
-    def weight(self) -> float:
-        return 7.0
-
-    def num_draws(self) -> int:
-        return 2
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`factor_1` of red and `factor_2` of blue."""
-        return {f"factor_{i + 1}": uniform(u[..., i], span_range(self.factor)) for i in range(2)}
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Of `factor_1` for red and `factor_2` for blue."""
+        return dict.fromkeys(("factor_1", "factor_2"), span_range(self.factor))
 
     def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
         scale = 1.0 / uniform(u, span_range(self.factor))

@@ -19,33 +19,30 @@ from pipegen.ops.arguments.magnitudes import (
     needs_one,
     symmetric_range,
 )
-from pipegen.ops.families.uniform import UniformColour
+from pipegen.ops.base import ColourTransform
+from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, reorder, saturation
 from pipegen.ops.lowering.linear import choice, radians
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 
 _FACTORS = ("brightness_factor", "contrast_factor", "saturation_factor")
 
 
-class RandomColorJitter(UniformColour):
+class RandomColorJitter(UniformTransform, ColourTransform):
     """Changes brightness, contrast, saturation and hue, in this order; each amount is drawn uniformly.
 
-    It is the run of `random_brightness`, `random_contrast`, `random_saturation` and `random_hue`, written as one step:
-    four matrices multiplied into one and clipped once at the end. So contrast pivots on the mean luma of the image that
-    enters the run of colour steps, before its brightness is changed. An argument without a value changes nothing. (torchvision
-    draws the order too, and clips after each of the four.)
+    It is the run of `random_brightness`, `random_contrast`, `random_saturation` and `random_hue`, written as one step: four matrices
+    multiplied into one and clipped once at the end. So contrast pivots on the mean luma of the image that enters the run of colour steps,
+    before its brightness changes. An argument without a value changes nothing. (torchvision draws the order, too, and clips after each of
+    the four.)
     """
 
     op = "random_color_jitter"
     factors = frozenset(_FACTORS)
-    examples = (
-        Example(
-            "random_color_jitter: {brightness_factor: 0.4, contrast_factor: 0.4, saturation_factor: 0.4, hue_degrees: 20}",
-            IMAGE_224,
-            "float32[224×224×3] in [0, 255]",
-        ),
-        Example("random_color_jitter: {brightness_factor: [0.8, 1.5], probability: 0.8}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
+    examples = to_float32(
+        "random_color_jitter: {brightness_factor: 0.4, contrast_factor: 0.4, saturation_factor: 0.4, hue_degrees: 20}",
+        "random_color_jitter: {brightness_factor: [0.8, 1.5], probability: 0.8}",
     )
 
     brightness_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = 0.0
@@ -87,12 +84,12 @@ class RandomColorJitter(UniformColour):
 _AMOUNTS = 4
 
 
-class RandomPhotometricDistort(UniformColour):
-    """Changes brightness, contrast, saturation and hue and the order of the channels, each of the five with a probability of its own.
+class RandomPhotometricDistort(UniformTransform, ColourTransform):
+    """Changes brightness, contrast, saturation, hue and the order of the channels, each of the five with its own probability.
 
-    Contrast comes behind brightness or behind hue, each as likely; the order of channels comes last. It is the photometric
-    distortion of SSD, with torchvision's ranges. All of it is one matrix with one clip at the end, and contrast pivots on the mean luma
-    of the image that enters the run of colour steps. (torchvision clips after each part, and its hue is that of HSV.)
+    Contrast comes after brightness or after hue, each as likely; the order of channels comes last. It is the photometric distortion of SSD,
+    with torchvision's ranges. All of it is one matrix with one clip at the end, and contrast pivots on the mean luma of the image that
+    enters the run of colour steps. (torchvision clips after each part, and its hue is that of HSV.)
 
     Source: Liu, Anguelov, Erhan, Szegedy, Reed, Fu, Berg, "SSD: Single Shot MultiBox Detector" (2016).
     """
@@ -100,10 +97,7 @@ class RandomPhotometricDistort(UniformColour):
     op = "random_photometric_distort"
     min_channels = 3
     factors = frozenset(_FACTORS)
-    examples = (
-        Example("random_photometric_distort", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_photometric_distort: {hue_degrees: 5, each: 0.8, probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_photometric_distort", "random_photometric_distort: {hue_degrees: 5, each: 0.8, probability: 0.5}")
 
     brightness_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = (0.875, 1.125)
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
@@ -114,7 +108,7 @@ class RandomPhotometricDistort(UniformColour):
     hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = (-18.0, 18.0)
     """The angle by which hues turn, in degrees: 10 means from -10 to 10, a pair is the range."""
     each: Probability = 0.5
-    """The probability of each of the five parts, of the examples that the step changes."""
+    """The probability of each of the five parts, among the examples that the step changes."""
 
     shuffle: bool = True
     """Put the channels into another order, too; `false` leaves the other four parts."""
@@ -129,8 +123,8 @@ class RandomPhotometricDistort(UniformColour):
         return True
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The four amounts, those of parts that do not act being 1, or 0 degrees; whether contrast comes first (`contrast_first`); and
-        where each channel comes from (`order`)."""
+        """The four amounts, which are 1, or 0 degrees, for parts that do not act; whether contrast comes first (`contrast_first`); and the
+        number of the channel that each comes from (`order`)."""
         found = {}
         for i, (name, amount) in enumerate(super().drawn(u).items()):
             idle = tf.fill(tf.shape(amount), tf.constant(1.0 if name in self.factors else 0.0, tf.float64))

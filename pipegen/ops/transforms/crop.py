@@ -8,9 +8,8 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import Size, height_width
-from pipegen.ops.base import CropTransform
-from pipegen.ops.families.crops import PaddedWindow
+from pipegen.ops.arguments.geometry import height_width
+from pipegen.ops.families.crops import PaddedWindow, SizedCrop
 from pipegen.ops.lowering.windows import inside, pick, place
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example
 from pipegen.ops.transform import Transform
@@ -19,10 +18,10 @@ from pipegen.types import LARGEST_SIDE, FeatureType, Interval, times
 Place = Annotated[int, Field(ge=0, le=32767)]
 
 
-class Crop(CropTransform):
-    """Cuts out the window at a place in pixels, the same one of every image.
+class Crop(SizedCrop):
+    """Cuts out the window at a place in pixels, the same for every image.
 
-    An image that the window leaves is an error, which names the file when it is found while running. `center_crop` and `corner_crop`
+    An image that does not hold the window is an error, which names the file if it is found while running. `center_crop` and `corner_crop`
     choose the place by the image's size, `random_crop` draws it.
     """
 
@@ -32,15 +31,10 @@ class Crop(CropTransform):
         Example("crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
     )
 
-    size: Size
-    """The window's size in pixels: a square's side, or [height, width]."""
     top: Place = 0
-    """Its first row, counted from 0."""
+    """The window's first row, counted from 0."""
     left: Place = 0
-    """Its first column, counted from 0."""
-
-    def output_size(self) -> tuple[int, int]:
-        return height_width(self.size)
+    """The window's first column, counted from 0."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The window's size; an image that is known to be too small is an error."""
@@ -57,10 +51,10 @@ class Crop(CropTransform):
         return place(self.top, self.left, h, w, u)
 
 
-class CenterCrop(CropTransform):
+class CenterCrop(SizedCrop):
     """Cuts a window out of the middle: top = ⌊(H - h) / 2⌋, left = ⌊(W - w) / 2⌋.
 
-    An image smaller than the window is an error, which names the file when it is found while running.
+    An image smaller than the window is an error, which names the file if it is found while running.
     """
 
     op = "center_crop"
@@ -69,25 +63,19 @@ class CenterCrop(CropTransform):
         Example("center_crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
     )
 
-    size: Size
-    """The window's size in pixels: a square's side, or [height, width]."""
-
-    def output_size(self) -> tuple[int, int]:
-        return height_width(self.size)
-
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         h, w = self.output_size()
         inside((h, w), height, width)
         return place((height - h) // 2, (width - w) // 2, h, w, u)
 
 
-class CornerCrop(CropTransform):
+class CornerCrop(SizedCrop):
     """Cuts a window out of one corner.
 
-    With `center_crop` it makes the five crops of AlexNet (Krizhevsky et al. 2012), torchvision's `FiveCrop`: as branches of `views` that
-    have `when: all`, each is an input of its own on every split. With a `flip` in five more branches they are ten.
+    With `center_crop` it gives the five crops of AlexNet (Krizhevsky et al. 2012), torchvision's `FiveCrop`: as branches of `views` with
+    `when: all`, each is an input of its own on every split. Five more branches with a `flip` give ten crops.
 
-    An image smaller than the window is an error, which names the file when it is found while running.
+    An image smaller than the window is an error, which names the file if it is found while running.
     """
 
     op = "corner_crop"
@@ -96,13 +84,8 @@ class CornerCrop(CropTransform):
         Example("corner_crop: {size: [180, 240], corner: bottom_right}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
     )
 
-    size: Size
-    """The window's size in pixels: a square's side, or [height, width]."""
     corner: Literal["top_left", "top_right", "bottom_left", "bottom_right"]
-    """Which corner."""
-
-    def output_size(self) -> tuple[int, int]:
-        return height_width(self.size)
+    """The corner."""
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         h, w = self.output_size()
@@ -115,14 +98,14 @@ Pixels = Annotated[int, Field(ge=0, le=LARGEST_SIDE)]
 SMALL = FeatureType("image", "uint8", (32, 32, 3), Interval(0, 255))
 
 
-class RandomCrop(PaddedWindow):
+class RandomCrop(SizedCrop, PaddedWindow):
     """Cuts out a window of fixed size; each of its (H - h + 1) · (W - w + 1) places is equally likely.
 
     `padding` puts a border around the image first, as recipes for CIFAR do (`random_crop: {size: 32, padding: 4}`); with `as_needed`, an
-    image that is smaller than the window lies at a random place in it. The border and the window are one copy.
+    image smaller than the window lies at a random place in it. The border and the window take one copy.
 
-    On the other splits `center_crop` of the same size stands in for it, behind a `pad` to at least that size where it has a
-    `padding`. An image smaller than the window, with its border, is an error, which names the file when it is found while running.
+    On the other splits, `center_crop` of the same size replaces it, after a `pad` to at least that size if it has a `padding`. An image
+    that is smaller than the window even with its border is an error, which names the file if it is found while running.
     """
 
     op = "random_crop"
@@ -135,16 +118,14 @@ class RandomCrop(PaddedWindow):
         Example("random_crop: {size: [180, 240], padding: as_needed, fill: reflect}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
     )
 
-    size: Size
-    """The window's size in pixels: a square's side, or [height, width]."""
     padding: Pixels | tuple[Pixels, Pixels] | Literal["as_needed"] | None = None
-    """The width in pixels of a border that is put around the image before: on every side, or [above and below, left and right];
-    or `as_needed`, where the window is larger than the image."""
+    """The width in pixels of a border around the image: on every side, or [above and below, left and right]; or `as_needed`, as far as the
+    window is larger than the image."""
 
     @model_validator(mode="after")
     def _consistent(self) -> RandomCrop:
         if "fill" in self.model_fields_set and not self.pads():
-            raise ValueError("`fill` is for `padding`")
+            raise ValueError("`fill` needs `padding`")
         return self
 
     def pads(self) -> bool:
@@ -155,9 +136,6 @@ class RandomCrop(PaddedWindow):
             return 0, 0
         return height_width(self.padding)
 
-    def output_size(self) -> tuple[int, int]:
-        return height_width(self.size)
-
     def room(self, x: FeatureType) -> tuple[int | None, int | None]:
         if self.padding == "as_needed":
             return None, None
@@ -165,7 +143,7 @@ class RandomCrop(PaddedWindow):
         return height, width
 
     def meaning(self) -> dict[str, Any]:
-        """One form for a border that is alike on all sides, and none for a border of no pixels."""
+        """Writes an equal border as one number, and leaves out a border of 0 pixels."""
         values = super().meaning()
         if not self.pads():
             return {key: value for key, value in values.items() if key not in self.later}

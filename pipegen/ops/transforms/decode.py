@@ -1,4 +1,4 @@
-"""Turn image files into pixels."""
+"""Decode image files."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ _BITS, _CHANNELS = 8, 3
 
 
 class Decode(DecodeTransform):
-    """Decodes a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM file, whichever its content says it is; and where their libraries are
-    installed, HEIC, AVIF and JPEG XL.
+    """Decodes a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM file, recognised by its content; and HEIC, AVIF and JPEG XL if their
+    libraries are installed.
 
-    It comes first and need not be written; write it to change its arguments. A picture has the pixels that Pillow reads, bit for bit
-    but for JPEG (below), or it is refused. Of an animation or of several pages the first one is taken, on its whole canvas, and CMYK
-    becomes RGB; an animated WebP is refused. Without `channels: 4`, transparency is dropped: a pixel shows the colour that is stored,
-    whether it can be seen or not. What TensorFlow would read otherwise, such as a transparent GIF, a packed BMP or, before
-    TensorFlow 2.21, WebP, is read by Pillow, one file at a time in Python.
+    It is always the first step; write it only to change its arguments. An image has the pixels that Pillow reads, bit for bit except for
+    JPEG (below), or it is refused. Animations and multi-page files give their first image, on its whole canvas, and CMYK becomes RGB; an
+    animated WebP is refused. Without `channels: 4`, transparency is dropped: a pixel shows its stored colour, even where it is transparent.
+    Pillow reads files that TensorFlow would read differently, such as a transparent GIF, a packed BMP or, before TensorFlow 2.21, WebP: one
+    file at a time in Python.
 
-    A JPEG, PNG, WebP, TIFF or AVIF image is turned upright as its EXIF orientation says, or without one its XMP; HEIC and JPEG XL always
+    A JPEG, PNG, WebP, TIFF or AVIF image is turned upright by its EXIF orientation, or if it has none by its XMP; HEIC and JPEG XL always
     are. `exif: ignore` leaves all others as they are stored.
 
-    A value has 8 bits unless `bits: 16` is given here or for the feature, and a file of another depth is an error: nothing is cut
-    down or spread silently. 16 bits can be read from PNG, TIFF, PGM and PPM, and come out as uint16 from 0 to 65535.
-    TensorFlow has no decoder for TIFF and PPM and its kin: Pillow reads them, and tifffile (`pip install 'pipegen[tiff]'`)
-    16-bit TIFF of several channels, one file at a time in Python, which is many times slower than PNG. So are HEIC, AVIF and JPEG XL of 8
-    bits, by Pillow's plugins: `pip install 'pipegen[heif]'`, `'pipegen[avif]'` (a Pillow of today) and `'pipegen[jxl]'`.
+    A value has 8 bits unless `bits: 16` is given here or for the feature, and a file of another depth is an error: values are never
+    converted silently. PNG, TIFF, PGM and PPM can have 16 bits, which give uint16 from 0 to 65535. TensorFlow has no decoder for TIFF, PPM,
+    PGM and PBM: Pillow reads them, and tifffile (`pip install 'pipegen[tiff]'`) reads 16-bit TIFF of several channels, one file at a time
+    in Python, which is many times slower than PNG. So are HEIC, AVIF and JPEG XL of 8 bits, by plugins of Pillow: `pip install
+    'pipegen[heif]'`, `'pipegen[avif]'` (a recent Pillow) and `'pipegen[jxl]'`.
 
-    JPEG is decoded with the fast integer transform and plain upsampling of chroma, the quicker way; values differ from
-    Pillow's by a level on average, by more at edges of strong colour. With `scaled: auto`, a JPEG that the next step would
-    shrink is decoded at 1/2, 1/4 or 1/8 of its size, by as much as leaves both sides (of the image, or of a random
-    crop's window) no smaller than that step needs; sides are rounded up, and a window grows to whole pixels.
+    JPEG is decoded with the fast integer transform and plain upsampling of chroma, which is quick; values differ from Pillow's by one level
+    on average, and by more at edges of strong colour. With `scaled: auto`, a JPEG that the next step would shrink is decoded at 1/2, 1/4 or
+    1/8 of its size: the smallest whose sides (of the image, or of the window of a random crop) are no smaller than that step needs. Sides
+    are rounded up, and a window grows to whole pixels.
 
-    `jpeg: accurate` gives the pixels that Pillow, and so Keras, reads: the slow integer transform with smooth upsampling of chroma, at
-    full size and never a window alone. It is for parity, with `resize: {method: {pillow: FILTER}}`, and takes several times as long.
-    `jpeg: tensorflow` gives the pixels of `tf.io.decode_image`, which `keras.utils.image_dataset_from_directory` reads: the fast
-    transform with smooth upsampling of chroma, at full size, too.
+    `jpeg: accurate` gives the pixels that Pillow, and so Keras, reads: the slow integer transform with smooth upsampling of chroma, at full
+    size and never a window alone. It is for parity, with `resize: {method: {pillow: FILTER}}`, and takes several times as long.
+    `jpeg: tensorflow` gives the pixels of `tf.io.decode_image`, which `keras.utils.image_dataset_from_directory` reads: the fast transform
+    with smooth upsampling of chroma, also at full size.
     """
 
     op = "decode"
@@ -63,16 +63,16 @@ class Decode(DecodeTransform):
     )
 
     exif: Literal["apply", "ignore"] = "apply"
-    """Whether an image is turned upright as its EXIF orientation says: `apply` or `ignore`."""
+    """Whether an image is turned upright by its EXIF orientation: `apply` or `ignore`."""
     jpeg: Literal["fast", "accurate", "tensorflow"] = "fast"
-    """How a JPEG is decoded: `fast`, or at full size `accurate` as Pillow does it, or as `tensorflow` does it by default."""
+    """How a JPEG is decoded: `fast`, or at full size like Pillow (`accurate`) or like TensorFlow's default (`tensorflow`)."""
     scaled: Literal["auto", "never"] = "auto"
     """Whether a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, as far as the next step allows: `auto` or `never`."""
     channels: Literal[1, 3, 4] | None = None
-    """Channels of the output: 1 for luma, 3 for RGB, 4 for RGB and transparency (the highest value where a file has none); by default
-    what the source says, else 3."""
+    """Channels of the output: 1 for luma, 3 for RGB, 4 for RGB and transparency (opaque where a file has none); by default those of the
+    source, else 3."""
     bits: Literal[8, 16] | None = None
-    """Bits of a value, in the files and in the output; by default what the source says, else 8."""
+    """Bits of a value, in the files and in the output; by default those of the source, else 8."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Decode:
@@ -81,7 +81,7 @@ class Decode(DecodeTransform):
         return self
 
     def meaning(self) -> dict[str, Any]:
-        """All but `fast` decode at full size, whatever `scaled` is; `fast` is not named, as specs are older than the choice."""
+        """Leaves out `jpeg: fast`, the default; the others decode at full size, whatever `scaled` is."""
         said = super().meaning()
         return said | {"scaled": "never"} if self._whole else {key: value for key, value in said.items() if key != "jpeg"}
 
@@ -108,7 +108,7 @@ class Decode(DecodeTransform):
         return x.decoded(step._channels, dtype=dtype, interval=interval)
 
     def on(self, x: FeatureType) -> Decode:
-        """The step for files of type `x`: what their source says of them fills in what the step leaves open."""
+        """The step for files of type `x`, with the source's `channels` and `bits` where it has none of its own."""
         open_ = {name: value for name, value in _said(x).items() if getattr(self, name) is None and value is not None}
         return self.model_copy(update=open_) if open_ else self
 
@@ -147,7 +147,7 @@ class Decode(DecodeTransform):
         if found not in ("GIF", "BMP"):
             return found
         if self._bits != _BITS:
-            return None  # there is none of so many
+            return None  # these formats have no 16 bits
         return found if self._channels == 4 else odd_form(content)
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
@@ -196,5 +196,5 @@ class Decode(DecodeTransform):
 
 
 def _said(x: FeatureType) -> dict[str, int | None]:
-    """Returns what the source says of files of type `x`, by argument."""
+    """The arguments that the source gives for files of type `x`."""
     return {"channels": x.file_channels, "bits": x.file_bits}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
@@ -17,48 +17,45 @@ from pipegen.ops.arguments.magnitudes import (
     check_magnitude,
     checked,
     factor_lints,
+    needs_one,
     symmetric_range,
 )
 from pipegen.ops.families.neighbourhood import DisplacementTransform
-from pipegen.ops.families.uniform import UniformTransform
+from pipegen.ops.families.uniform import UniformTransform, UnsignedTransform
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import UNIT, key_of, smooth_field, spacing
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
-
-MOST_CELLS = 8
 
 
 class ControlPointTransform(UniformTransform, DisplacementTransform):
-    """Reads the points of a grid over the image, its edges included, at other places, and each pixel where a sum of functions says.
+    """Reads the points of a grid over the image at other places, and each pixel at the place that a sum of functions gives.
 
-    Positions are fractions of the sides: (0, 0) is the top left corner of the image and (1, 1) the bottom right one.
+    The grid includes the edges of the image. Positions are fractions of the sides: (0, 0) is the top left corner of the image and (1, 1)
+    the bottom right one.
     """
 
     x: Annotated[Magnitude, AROUND_ZERO] = 0.0
-    """How far to the right of itself each point is read, as a fraction of the width: 0.05 means from -0.05 to 0.05, a pair is the range."""
+    """The distance to the right at which each point is read, as a fraction of the width: 0.05 means from -0.05 to 0.05, a pair is the
+    range."""
     y: Annotated[Magnitude, AROUND_ZERO] = 0.0
-    """How far below itself each point is read, as a fraction of the height: 0.05 means from -0.05 to 0.05, a pair is the range."""
-    cells: Annotated[int, Field(ge=1, le=MOST_CELLS)] = 4
-    """How many cells of the grid there are to a side: 4 means 5 × 5 points."""
+    """The distance down at which each point is read, as a fraction of the height: 0.05 means from -0.05 to 0.05, a pair is the range."""
+    cells: Annotated[int, Field(ge=1, le=8)] = 4
+    """The number of cells of the grid along each side: 4 means 5 × 5 points."""
 
-    @model_validator(mode="after")
-    def _moves_something(self) -> ControlPointTransform:
-        if not self.model_fields_set & {"x", "y"}:
-            raise ValueError("give `x` (a fraction of the width), `y` (a fraction of the height), or both")
-        return self
+    _given = needs_one("x", "y", message="give `x` (a fraction of the width), `y` (a fraction of the height), or both")
 
     def basis(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        """Returns the functions whose weighted sum is the displacement at positions, float64 `(k, ...)`, of float64 `(...)` each."""
+        """The functions whose weighted sum is the displacement: float64 `(k, ...)`, at positions float64 `(...)`."""
         raise NotImplementedError
 
     def weights(self, moved: tf.Tensor) -> tf.Tensor:
-        """Returns the weights of these functions, float64 `(n, 2, k)`, from how far to the right and down each point is read."""
+        """The weights of these functions, float64 `(n, 2, k)`, from the distances to the right and down at which the points are read."""
         return moved
 
     def points(self) -> list[tuple[float, float]]:
-        """Returns where the points are, `(x, y)`, row by row."""
+        """The positions of the points, `(x, y)`, row by row."""
         lines = [i / self.cells for i in range(self.cells + 1)]
         return [(x, y) for y in lines for x in lines]
 
@@ -78,7 +75,7 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
         return 2 * (self.cells + 1) ** 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns how far from itself each point is read, row by row: fractions of the side, float64 `(..., points)`."""
+        """The distances at which the points are read, row by row: fractions of the side, float64 `(..., points)`."""
         across, down = tf.split(u, 2, axis=-1)
         ranges = self.ranges()
         return {"x": uniform(across, ranges["x"]), "y": uniform(down, ranges["y"])}
@@ -92,10 +89,7 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
         return (self._displacements,)
 
     def _displacements(self, images: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns how far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel.
-
-        The sum is one of float64, and so differs by far less than what is rounded away, in whichever order it is made.
-        """
+        """The distances at which pixels are read, in float64: the order of the sum changes far less than rounding takes away."""
         height, width, _ = sides(images)
         down, across = ((tf.cast(tf.range(side), tf.float64) + 0.5) / tf.cast(side, tf.float64) for side in (height, width))
         x, y = tf.meshgrid(across, down)
@@ -106,30 +100,28 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
 
 
 FARTHEST = 10_000.0
-"""The largest alpha, at which positions still fit 32 bits by far."""
+"""The largest alpha; positions then still fit 32 bits."""
 
 
-class RandomElastic(UniformTransform, DisplacementTransform):
-    """Moves each pixel by a random distance that changes smoothly over the image: the elastic distortion of Simard,
-    Steinkraus and Platt (2003).
+class RandomElastic(UnsignedTransform, DisplacementTransform):
+    """Moves each pixel by a random distance that varies smoothly over the image: the elastic distortion of Simard, Steinkraus and Platt
+    (2003).
 
-    Distances across and down are drawn for each pixel, uniform in [-1, 1], smoothed with a Gaussian of standard
-    deviation `sigma`, and multiplied by an `alpha` that is drawn uniformly for each image. After smoothing, they have a
-    standard deviation of alpha / (6.14 · sigma) pixels: for alpha 50 and sigma 5, of 1.6. A wide Gaussian needs no draw
-    for each pixel: one is made for each square of `sigma` pixels (rounded down), and weighs as many times as much as
-    the square is wide. The image is read once, at positions in 1/256 pixel that are the same everywhere.
+    Distances across and down are drawn for each pixel, uniform in [-1, 1], smoothed with a Gaussian of standard deviation `sigma`, and
+    multiplied by an `alpha` that is drawn uniformly for each image. After smoothing, their standard deviation is alpha / (6.14 · sigma)
+    pixels, for example 1.6 for alpha 50 and sigma 5. A wide Gaussian does not need a draw for each pixel: one is made for each square of
+    `sigma` pixels (rounded down), with a weight multiplied by the width of the square. The image is read once, at positions in 1/256 pixel
+    that are the same everywhere.
     """
 
     op = "random_elastic"
-    examples = (
-        Example("random_elastic: {alpha: 50, sigma: 5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    cost = 2.5
+    examples = same_type("random_elastic: {alpha: 50, sigma: 5}", "random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}")
 
     alpha: Annotated[Magnitude, checked(check_magnitude, 0, FARTHEST)]
     """The distance before smoothing, in pixels: 50 means from 0 to 50, a pair is the range."""
     sigma: Annotated[float, Field(ge=1, le=100)]
-    """The standard deviation of the Gaussian that smooths the distances, from 1 to 100 pixels: small ones crumple, large ones bend."""
+    """The standard deviation of the Gaussian that smooths the distances, from 1 to 100 pixels: small values crumple, large ones bend."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         largest = symmetric_range(self.alpha)[1] / (6.14 * self.sigma)
@@ -137,18 +129,12 @@ class RandomElastic(UniformTransform, DisplacementTransform):
             message = f"`{self.op}` moves pixels by about {largest:.3g}, and its `sigma` is {self.sigma:g}, so the image folds over itself"
             return (OpError("PG510", message, field="alpha", help="use a larger `sigma` or a smaller `alpha`"),)
         if 0 < largest < 0.05:
-            message = f"`{self.op}` moves pixels by about {largest:.2g} pixels, which nobody sees"
+            message = f"`{self.op}` moves pixels by about {largest:.2g} pixels, which cannot be seen"
             return (OpError("PG510", message, field="alpha", help="distances after smoothing are about alpha / (6 · sigma)"),)
         return ()
 
-    def weight(self) -> float:
-        return 2.5
-
     def num_draws(self) -> int:
         return 3
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"alpha": tf.abs(super().drawn(u)["alpha"])}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         alpha = self.drawn(u)["alpha"]
@@ -158,7 +144,6 @@ class RandomElastic(UniformTransform, DisplacementTransform):
         return (self._displacements,)
 
     def _displacements(self, images: tf.Tensor, key: tf.Tensor, gain: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns how far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
         height, width, _ = sides(images)
         field = smooth_field(key, height, width, self.sigma)
         moved = tf.cast(tf.round(field * gain[:, None, None, None]), tf.int32)
@@ -166,35 +151,29 @@ class RandomElastic(UniformTransform, DisplacementTransform):
 
 
 class RandomGridDistortion(UniformTransform, DisplacementTransform):
-    """Divides the image by a regular grid, and makes each row and each column of it wider or narrower by a factor of its own,
-    drawn uniformly.
+    """Divides the image by a regular grid, and makes each row and each column of it wider or narrower by its own factor, drawn uniformly.
 
-    The widths are scaled so that they fill the image again: its edges stay where they are, and nothing is uncovered. Between
-    the lines of the grid positions are linear. (Albumentations' step is this with `normalized: true`; its columns are whole
-    pixels wide, and what is left over is one more.) The image is read once, at positions in 1/256 pixel.
+    The widths are scaled to fill the image again: its edges stay in place, and nothing is uncovered. Between the lines of the grid
+    positions are linear. (Albumentations' step is this with `normalized: true`; its columns are whole pixels wide, and the rest is one
+    more column.) The image is read once, at positions in 1/256 pixel.
     """
 
     op = "random_grid_distortion"
+    cost = 1.5
     factors = frozenset({"factor"})
-    examples = (
-        Example("random_grid_distortion", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_grid_distortion: {factor: 0.5, cells: 3, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_grid_distortion", "random_grid_distortion: {factor: 0.5, cells: 3, probability: 0.5}")
 
     factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.1, high=5)] = 0.3
-    """What each row and column of the grid is stretched by, before all of them fill the image again: 0.3 means from 0.7 to 1.3, a pair
-    is the range."""
+    """The factor of each row and column of the grid, before they are scaled to fill the image: 0.3 means from 0.7 to 1.3, a pair is the
+    range."""
     cells: Annotated[int, Field(ge=2, le=64)] = 5
-    """How many rows and how many columns the grid has."""
-
-    def weight(self) -> float:
-        return 1.5
+    """The number of rows and of columns of the grid."""
 
     def num_draws(self) -> int:
         return 2 * self.cells
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns which part of the width and height that is read each column and row has: float64 `(..., cells)`, which sum to 1."""
+        """The shares of the width and of the height that the columns and rows read: float64 `(..., cells)`, which sum to 1."""
         stretched = (uniform(part, self.ranges()["factor"]) for part in tf.split(u, 2, axis=-1))
         columns, rows = (part / tf.reduce_sum(part, axis=-1, keepdims=True) for part in stretched)
         return {"columns": columns, "rows": rows}
@@ -208,11 +187,9 @@ class RandomGridDistortion(UniformTransform, DisplacementTransform):
 
 
 def _line(parts: tf.Tensor, side: int | tf.Tensor) -> tf.Tensor:
-    """Returns how far along a side each of its pixels is read, in 1/256 pixel: int32 `(n, side)`.
+    """The distances along a side, of `side` pixels, at which its pixels are read, in 1/256 pixel: int32 `(n, side)`.
 
-    Args:
-        parts: float64 `(n, cells)`, which part of it each cell reads.
-        side: Its length, in pixels.
+    `parts` are the shares of the side that the cells read, float64 `(n, cells)`.
     """
     cells, length = int(parts.shape[1]), tf.cast(side, tf.float64)
     lines = tf.pad(tf.cumsum(parts, axis=1) * length, [[0, 0], [1, 0]])
@@ -225,36 +202,35 @@ def _line(parts: tf.Tensor, side: int | tf.Tensor) -> tf.Tensor:
 
 
 def _displacements(images: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Returns how far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
     height, width, _ = sides(images)
     size = [tf.shape(right)[0], height, width]
     return tf.broadcast_to(right[:, None, :], size), tf.broadcast_to(down[:, :, None], size)
 
 
 _FLATTEST = {"camera": -4 / 11, "fisheye": -1 / 3}
-"""The coefficient at which the corners of an image come to lie on each other: the derivative of the radius is 0 there."""
+"""The coefficient at which the corners of an image fold over: the derivative of the radius is 0 there."""
 
 
 class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
-    """Bends straight lines outwards or inwards around the centre of the image, as a wide lens does: barrel distortion where the
-    drawn coefficient k is above 0, pincushion distortion where it is below.
+    """Bends straight lines outwards or inwards around the centre of the image, as a wide lens does: barrel distortion where the drawn
+    coefficient k is above 0, pincushion distortion where it is below.
 
-    What is seen at a distance r from the centre is read at r · (1 + k · r² + k · r⁴) in the model `camera`, where a side measures 1
+    The pixel at a distance r from the centre is read at r · (1 + k · r² + k · r⁴) in the model `camera`, where a side measures 1
     (OpenCV's `initUndistortRectifyMap` with the sides for focal lengths and k1 = k2 = k), and at r · (1 + k · r²) in the model
     `fisheye`, where half the diagonal measures 1. (Albumentations' step is the same around a centre half a pixel further right and
     down.) The image is read once, at positions in 1/256 pixel.
     """
 
     op = "random_optical_distortion"
-    examples = (
-        Example("random_optical_distortion: {coefficient: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_optical_distortion: {coefficient: [0, 0.5], model: fisheye}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    cost = 1.2
+    examples = same_type(
+        "random_optical_distortion: {coefficient: 0.3}", "random_optical_distortion: {coefficient: [0, 0.5], model: fisheye}"
     )
 
     coefficient: Annotated[Magnitude, AROUND_ZERO]
     """The coefficient k of the model: 0.3 means from -0.3 to 0.3, a pair is the range."""
     model: Literal["camera", "fisheye"] = "camera"
-    """How the radius grows: `camera` by its square and its fourth power, `fisheye` by its square alone."""
+    """The growth of the radius: `camera` by its square and its fourth power, `fisheye` by its square alone."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         least, flattest = symmetric_range(self.coefficient)[0], _FLATTEST[self.model]
@@ -263,9 +239,6 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
         message = f"`{self.op}` draws coefficients down to {least:g}, and below {flattest:.3g} the corners of an image fold back over it"
         return (OpError("PG510", message, field="coefficient", help=f"begin the range at {flattest:.2g} or above"),)
 
-    def weight(self) -> float:
-        return 1.2
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (self.drawn(u)["coefficient"],)
 
@@ -273,7 +246,6 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
         return (self._displacements,)
 
     def _displacements(self, images: tf.Tensor, k: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns how far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
         lengths = [tf.cast(side, tf.float64) for side in sides(images)[:2]]
         down, across = (
             tf.cast(tf.range(side), tf.float64) - (length - 1.0) / 2.0 for side, length in zip(sides(images), lengths, strict=False)
@@ -288,23 +260,20 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
 
 
 class RandomPiecewiseAffine(ControlPointTransform):
-    """Reads each point of a regular grid over the image at distances of its own, drawn uniformly, and each of the two triangles of a
-    cell through the affine map that its corners say.
+    """Reads each point of a regular grid over the image at distances of its own, drawn uniformly, and each of the two triangles of a cell
+    through the affine map of its corners.
 
-    The distortion is continuous and has creases along the edges of the triangles; `random_thin_plate_spline` has none.
-    (Scikit-image's and imgaug's steps of this name draw distances from a normal distribution, and Albumentations' weighs the
-    points by distance, which is not affine.) The image is read once, at positions in 1/256 pixel.
+    The distortion is continuous and has creases along the edges of the triangles; `random_thin_plate_spline` has none. (The steps of this
+    name in scikit-image and imgaug draw distances from a normal distribution; Albumentations' weighs the points by distance, which is not
+    affine.) The image is read once, at positions in 1/256 pixel.
     """
 
     op = "random_piecewise_affine"
-    examples = (
-        Example("random_piecewise_affine: {x: 0.04, y: 0.04}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_piecewise_affine: {x: 0.08, cells: 2, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_piecewise_affine: {x: 0.04, y: 0.04}", "random_piecewise_affine: {x: 0.08, cells: 2, fill: {constant: 0}}")
 
     def basis(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        """A function for each point: 1 there, 0 at its neighbours, and linear on each triangle, of which a cell has one on
-        either side of the diagonal from its top left corner to its bottom right one."""
+        """A function for each point: 1 there, 0 at its neighbours, and linear on each triangle. A cell has one triangle on each side of the
+        diagonal from its top left corner to its bottom right one."""
         hats = []
         for across, down in self.points():
             right, below = (x - across) * float(self.cells), (y - down) * float(self.cells)
@@ -314,18 +283,16 @@ class RandomPiecewiseAffine(ControlPointTransform):
 
 
 class RandomThinPlateSpline(ControlPointTransform):
-    """Reads each point of a regular grid over the image at distances of its own, drawn uniformly, and bends what lies between them
-    as little as can be: the thin-plate spline of Bookstein (Principal Warps, IEEE PAMI 11, 1989).
+    """Reads each point of a regular grid over the image at distances of its own, drawn uniformly, and bends the rest as little as
+    possible: the thin-plate spline of Bookstein (Principal Warps, IEEE PAMI 11, 1989).
 
-    Distances between points are taken as fractions of the sides, so that images of any shape bend alike. (Albumentations' step
-    draws from a normal distribution with a standard deviation of a tenth of its `scale_range`.) The image is read once, at
-    positions in 1/256 pixel.
+    Distances between points are fractions of the sides, so images of any shape bend alike. (Albumentations' step draws from a normal
+    distribution with a standard deviation of a tenth of its `scale_range`.) The image is read once, at positions in 1/256 pixel.
     """
 
     op = "random_thin_plate_spline"
-    examples = (
-        Example("random_thin_plate_spline: {x: 0.05, y: 0.05}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_thin_plate_spline: {x: 0.1, y: 0.1, cells: 2, fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_thin_plate_spline: {x: 0.05, y: 0.05}", "random_thin_plate_spline: {x: 0.1, y: 0.1, cells: 2, fill: nearest}"
     )
 
     def basis(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

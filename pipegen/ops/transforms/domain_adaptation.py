@@ -1,4 +1,4 @@
-"""Give images the look of others: their histogram, their low frequencies, their stain."""
+"""Give images the look of others: their histogram, low frequencies or stain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pipegen.errors import OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.magnitudes import (
     AROUND_ONE,
@@ -20,58 +19,52 @@ from pipegen.ops.arguments.magnitudes import (
     check_range,
     checked,
     factor_lints,
-    span_range,
 )
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, require_channels
 from pipegen.ops.families.references import ReferenceTransform
-from pipegen.ops.families.uniform import RgbTransform
+from pipegen.ops.families.uniform import RgbTransform, UniformTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import choice, uniform
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 _BITS = 12
 
 
 class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
-    """Gives each channel of an image the histogram of one of the reference images, each as likely, or its mean and deviation; the result is
-    blended with the image by a share that is drawn uniformly.
+    """Gives each channel of an image the histogram, or the mean and standard deviation, of one of the reference images, each as likely; the
+    result is blended with the image by a share drawn uniformly.
 
-    With `match: histogram`, a value becomes the one of the reference below which as large a share of the pixels lies, between two of its
-    values by a straight line: scikit-image's `match_histograms`, and Albumentations' `HistogramMatching`. With `match: moments`, it becomes
-    (x - mean) / std · std of the reference + its mean. Both are a table of the image's histogram, in whole numbers of 12 more bits.
+    With `match: histogram`, a value becomes the one with the same share of pixels below it in the reference, interpolated linearly:
+    scikit-image's `match_histograms`, and Albumentations' `HistogramMatching`. With `match: moments`, it becomes (x - mean) / std · std of
+    the reference + its mean. Both are tables made from the image's histogram, in whole numbers with 12 more bits.
     """
 
     op = "random_histogram_matching"
     random = True
     needs_histogram = True
-    examples = (
-        Example("random_histogram_matching: {references: styles/}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_histogram_matching: {references: 'styles/*.jpg', match: moments, share: [0.2, 0.8], probability: 0.5}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
+    examples = same_type(
+        "random_histogram_matching: {references: styles/}",
+        "random_histogram_matching: {references: 'styles/*.jpg', match: moments, share: [0.2, 0.8], probability: 0.5}",
     )
 
     match: Literal["histogram", "moments"] = "histogram"
-    """What is taken from the reference: the whole `histogram`, or its `moments`, mean and standard deviation."""
+    """What is matched: the whole `histogram` of the reference, or its `moments`, mean and standard deviation."""
     share: Annotated[Range, checked(check_range, 0, 1)] = (0.5, 1.0)
-    """The range of the share of what is matched, from 0, the image itself, to 1."""
+    """The range of the share of the matched image, from 0, the image itself, to 1."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 of any value, of gray or RGB."""
         y = super().infer(x)
-        if x.channels not in (1, 3):
-            raise OpError("PG205", f"`{self.op}` works on 1 or 3 channels, and gets {x.channels}")
+        require_channels(self, x, (1, 3))
         return y
 
     def num_draws(self) -> int:
         return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`share`, and `reference`: which of them, in an order that their content decides."""
+        """`share`, and `reference`: the number of the image, in an order that depends on their content."""
         return {"share": uniform(u[..., 0], self.share), "reference": choice(u[..., 1], len(self.pictures(3)))}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
@@ -87,15 +80,15 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
 
 
 def _histograms(pictures: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """Counts the values of each channel of each reference: int64 `(references, channels, 256)`."""
+    """The histogram of each channel of each reference: int64 `(references, channels, 256)`."""
     counted = [[np.bincount(picture[..., c].ravel(), minlength=256) for c in range(picture.shape[-1])] for picture in pictures]
     return np.array(counted, np.int64)
 
 
 def _matched(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
-    """Computes what each value becomes by the histogram, in 1/4096: int64 `(n, channels, 256)` from two histograms of that shape."""
+    """The new value of each value by the histogram, in 1/4096: int64 `(n, channels, 256)`, from two histograms of that shape."""
     size, own = (tf.reduce_sum(part, -1, keepdims=True) for part in (theirs, counts))
-    # Shares of the pixels over a common denominator: with references of at most 2^16 pixels, all products stay below 2^63.
+    # Shares of pixels over a common denominator: with references of at most 2^16 pixels, all products stay below 2^63.
     wanted, reached = tf.cumsum(counts, -1) * size, tf.cumsum(theirs, -1) * own
     above = tf.reduce_sum(tf.cast(reached[..., None, :] < wanted[..., :, None], tf.int32), -1)
     above = tf.minimum(above, 255)
@@ -109,9 +102,9 @@ def _matched(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
 
 
 def _present_before(counts: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """The nearest smaller value that a histogram has any of, int32 `(n, channels, 256)`; -1 where there is none."""
+    """The nearest smaller value with a count above 0, int32 `(n, channels, 256)`; -1 where there is none."""
     own = tf.where(counts > 0, values, -1)
-    # The greatest of those up to each place, by doubling steps.
+    # The running maximum, by doubling steps.
     step = 1
     while step < 256:
         own = tf.maximum(own, tf.pad(own[..., :-step], [[0, 0], [0, 0], [step, 0]], constant_values=-1))
@@ -120,7 +113,7 @@ def _present_before(counts: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
 
 
 def _moved(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
-    """Computes what each value becomes by mean and standard deviation, in 1/4096."""
+    """The new value of each value by mean and standard deviation, in 1/4096."""
     (mean, std), (to, wide) = _moments(counts), _moments(theirs)
     values = tf.range(256, dtype=tf.float64)
     scale = tf.where(std > 0, wide / tf.where(std > 0, std, 1.0), 0.0)
@@ -134,48 +127,35 @@ def _moments(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return mean, tf.sqrt(tf.reduce_sum(weights * tf.square(values - mean), -1, keepdims=True) / size)
 
 
-class RandomFourierAdaptation(ReferenceTransform, NeighbourhoodTransform):
-    """Puts the amplitudes of the low frequencies of one of the reference images, each as likely, in the place of the image's own: Fourier
-    domain adaptation, Albumentations' `FDA`. Phases stay, and with them what is where.
+class RandomFourierAdaptation(UniformTransform, ReferenceTransform, NeighbourhoodTransform):
+    """Replaces the amplitudes of low frequencies by those of one of the reference images, each as likely: Fourier domain adaptation,
+    Albumentations' `FDA`. Phases stay, so objects stay in place.
 
-    Low are the frequencies from -b to b - 1 along both axes, where b is the shorter side times a share that is drawn uniformly, rounded
-    down; a b of 0 leaves an image as it is. The references are brought to the image's size, bilinear. It is computed in float64 and
-    rounded to bytes, by TensorFlow's own transform and not by XLA.
+    Frequencies from -b to b - 1 along both axes are low, where b is the shorter side times a share drawn uniformly, rounded down; a b of 0
+    leaves an image as it is. The references are resized to the image's size, bilinear. Arithmetic is in float64, by TensorFlow's own
+    Fourier transform and not by XLA, and the result is rounded to bytes.
 
     Source: Yang, Soatto, "FDA: Fourier Domain Adaptation for Semantic Segmentation" (2020).
     """
 
     op = "random_fourier_adaptation"
-    random = True
+    cost = 25.0
     on_bytes = True
     on_host = True
-    examples = (
-        Example("random_fourier_adaptation: {references: styles/}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_fourier_adaptation: {references: styles/, beta: [0, 0.3]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    channel_counts = (1, 3)
+    examples = same_type(
+        "random_fourier_adaptation: {references: styles/}", "random_fourier_adaptation: {references: styles/, beta: [0, 0.3]}"
     )
 
     beta: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.5)] = (0.0, 0.1)
     """The range of the share of the shorter side that is low, from 0 to 0.5."""
 
-    def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value, of gray or RGB."""
-        y = super().infer(x)
-        if x.channels not in (1, 3):
-            raise OpError("PG205", f"`{self.op}` works on 1 or 3 channels, and gets {x.channels}")
-        return y
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.beta)[1] == 0
-
-    def weight(self) -> float:
-        return 25.0
-
     def num_draws(self) -> int:
         return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`beta`, and `reference`: which of them, in an order that their content decides."""
-        return {"beta": uniform(u[..., 0], span_range(self.beta)), "reference": choice(u[..., 1], len(self.pictures(3)))}
+        """`beta`, and `reference`: the number of the image, in an order that depends on their content."""
+        return super().drawn(u) | {"reference": choice(u[..., 1], len(self.pictures(3)))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)
@@ -198,12 +178,12 @@ class RandomFourierAdaptation(ReferenceTransform, NeighbourhoodTransform):
 
 
 def _spectra(images: tf.Tensor) -> tf.Tensor:
-    """The transform of each channel: complex128 `(n, channels, height, width)`."""
+    """The Fourier transform of each channel: complex128 `(n, channels, height, width)`."""
     return tf.signal.fft2d(tf.cast(tf.transpose(tf.cast(images, tf.float64), [0, 3, 1, 2]), tf.complex128))
 
 
 def _low(length: int | tf.Tensor, border: tf.Tensor) -> tf.Tensor:
-    """Returns which frequencies along an axis are low for each example: bool `(n, length)`."""
+    """Marks the low frequencies along an axis for each example: bool `(n, length)`."""
     place = tf.range(length)
     frequency = tf.where(place < (length + 1) // 2, place, place - length)
     return (frequency >= -border[:, None]) & (frequency < border[:, None])
@@ -211,36 +191,31 @@ def _low(length: int | tf.Tensor, border: tf.Tensor) -> tf.Tensor:
 
 _ONE = 1 << _BITS
 _STAINS = ((0.650, 0.704, 0.286), (0.072, 0.990, 0.105), (0.268, 0.570, 0.776))
-"""Optical density in red, green and blue of haematoxylin, eosin and what is left (Ruifrok and Johnston 2001)."""
+"""The optical densities in red, green and blue of haematoxylin, eosin and the rest (Ruifrok and Johnston 2001)."""
 _DARKEST = 6 * _ONE
-"""The largest optical density that is told apart: 255 / e^6 is less than a level."""
+"""The largest optical density that is distinguished: 255 / e^6 is less than a level."""
 
 
 class RandomStain(RgbTransform):
     """Changes the amounts of haematoxylin and of eosin on images of tissue, each by a factor and an amount drawn uniformly.
 
-    Colours become optical densities, -ln((x + 1) / 256), and those the amounts of the two stains and of a third, by the vectors of Ruifrok
-    and Johnston; back likewise. Arithmetic is in whole numbers of 12 bits, and grays do not stay gray.
+    Colours become optical densities, -ln((x + 1) / 256), and these the amounts of the two stains and of a third, by the vectors of Ruifrok
+    and Johnston; then back. Arithmetic is in whole numbers of 12 bits, and grays do not stay gray.
 
     Source: Tellez, Balkenhol, Otte-Höller et al., "Whole-Slide Mitosis Detection in H&E Breast Histology Using PHH3 as a Reference to Train
     Distilled Stain-Invariant Convolutional Networks" (2018).
     """
 
     op = "random_stain"
+    cost = 1.2
     symmetric = True
     factors = frozenset({"factor"})
-    examples = (
-        Example("random_stain: {factor: 0.2, delta: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_stain: {factor: 0.2, delta: 0.1}", "random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}")
 
     factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=3.0)] = 0.2
-    """What the amount of each stain is multiplied by: 0.2 means from 0.8 to 1.2, a pair is the range."""
+    """The factor of the amount of each stain: 0.2 means from 0.8 to 1.2, a pair is the range."""
     delta: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -2, 2)] = 0.0
-    """What is added to it, in units of optical density: 0.1 means from -0.1 to 0.1, a pair is the range."""
-
-    def weight(self) -> float:
-        return 1.2
+    """The amount that is added, in units of optical density: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
     def num_draws(self) -> int:
         return 4
@@ -273,7 +248,7 @@ class RandomStain(RgbTransform):
 
 
 def _densities(images: tf.Tensor, matrix: tf.Tensor, offset: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Returns the optical density of each value that leaves, int32 of the images' shape, in 1/4096."""
+    """The optical densities of the output, int32 of the images' shape, in 1/4096."""
     density = tf.gather(tf.constant(_logs(), tf.int32), tf.cast(images, tf.int32))
     channels = []
     for to in range(3):

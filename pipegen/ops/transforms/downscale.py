@@ -1,4 +1,4 @@
-"""Make images smaller and large again."""
+"""Shrink images and enlarge them again."""
 
 from __future__ import annotations
 
@@ -8,41 +8,33 @@ from typing import Annotated, Literal
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.filters import columns_of, rows_of, through
-from pipegen.ops.lowering.linear import uniform
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 
-class RandomDownscale(NeighbourhoodTransform):
-    """Makes an image smaller by a factor that is drawn uniformly, and as large as before again, with what is lost on the way.
+class RandomDownscale(UniformTransform, NeighbourhoodTransform):
+    """Shrinks an image by a factor drawn uniformly and enlarges it to its size again, which loses details.
 
-    A side of s pixels becomes one of factor · s, rounded half to even and at least one. `nearest` reads one pixel both times, and
-    gives blocks; `bilinear` reads between four, without a filter before.
+    A side of s pixels becomes one of factor · s, rounded half to even and at least one. `nearest` reads one pixel both times, and gives
+    blocks; `bilinear` interpolates between four, without a filter before shrinking.
     """
 
     op = "random_downscale"
-    random = True
-    examples = (
-        Example("random_downscale: {factor: [0.25, 0.75]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_downscale: {factor: [0.25, 0.75]}", "random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}"
     )
 
     factor: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 1)]
     """The range of the factor, up to 1, which changes nothing."""
     method: Literal["nearest", "bilinear"] = "nearest"
-    """How pixels are read, both times: the `nearest` one, or `bilinear` between four."""
+    """How pixels are read, both times: `nearest` takes one, `bilinear` interpolates between four."""
 
     def idle(self) -> bool:
         return super().idle() or span_range(self.factor) == (1.0, 1.0)
 
     def weight(self) -> float:
         return 0.7 if self.method == "nearest" else 2.1
-
-    def num_draws(self) -> int:
-        return 1
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"factor": uniform(u[..., 0], span_range(self.factor))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         factor = self.drawn(u)["factor"]

@@ -5,42 +5,53 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, filled
-from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, check_magnitude, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import (
+    Fraction,
+    Magnitude,
+    Span,
+    as_pair,
+    ascending,
+    check_magnitude,
+    check_pair,
+    check_range,
+    checked,
+    span_range,
+)
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import ByteTransform
+from pipegen.ops.families.uniform import ByteTransform, UnsignedTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import logarithms, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.lowering.windows import pick, place
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
 WORD = 31
-"""Holes in a word of 32 bits, whose sign is not used."""
+"""Holes in a word of 32 bits; the sign bit stays unused."""
 
 MOST_GONE = 0.8
-"""The share of an image that holes may take without a warning."""
+"""The share of an image that holes may cover without a warning."""
 
 
 class DropoutTransform(NeighbourhoodTransform):
-    """Replaces holes of an image by one value, and of its mask where that is asked for. Boxes and labels stay as they are."""
+    """Replaces holes of an image by one value, and with `mask_fill` those of its masks. Boxes and labels stay as they are."""
 
     random = True
     starts_kernel = False
     kinds = frozenset({"image", "mask"})
 
     fill: ConstantFill = ConstantFill()
-    """What is put there: `{constant: VALUE}`, in the units of the values that enter."""
+    """The value in the holes: `{constant: VALUE}`, in the units of the incoming values."""
     mask_fill: Annotated[int, Field(ge=0, le=255)] | Literal["ignore"] | None = None
-    """What is put there in the masks of the image: a class index, or `ignore`, which the loss leaves out; by default they stay."""
+    """The value in the holes of the image's masks: a class index, or `ignore`, which the loss leaves out; by default masks stay."""
 
     def reaches(self, x: FeatureType) -> bool:
         return self.mask_fill is not None and kind_of(x).categorical
@@ -58,20 +69,19 @@ class DropoutTransform(NeighbourhoodTransform):
             self._check_class(x)
         return filled(y, self.fill)
 
-    def weight(self) -> float:
-        return 0.3
+    cost = 0.3
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return tf.where(self.dropped(images, *given)[..., None], tf.cast(self.fill.constant, images.dtype), images)
 
     def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        """Returns which pixels are replaced, bool `(n, height, width)`; `given` is what `finish` takes."""
+        """Marks the pixels that are replaced, bool `(n, height, width)`; `given` is as for `finish`."""
         raise NotImplementedError
 
     def _check_class(self, x: FeatureType) -> None:
         if self.mask_fill is None:
             said = write("mask_fill: ignore", "arguments")
-            raise OpError("PG203", f"`{self.op}` acts on a mask only where `mask_fill` says what is put there", help=said)
+            raise OpError("PG203", f"`{self.op}` acts on a mask only with `mask_fill`", help=said)
         if kind_of(x).marks_items and self.mask_fill not in (0, x.ignore, "ignore"):
             said = write("mask_fill: 0", "arguments", "fill with the background: {}")
             message = f"`mask_fill: {self.mask_fill}` is the number of one of the `{x.instances}`, not a class"
@@ -82,12 +92,12 @@ class DropoutTransform(NeighbourhoodTransform):
 
 
 def covered(start: tf.Tensor, length: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
-    """Says of each line by which of some intervals it is covered: int32 `(..., size)`, a bit for each.
+    """Marks the intervals that cover each line: int32 `(..., size)`, one bit for each interval.
 
     Args:
-        start: int32 `(..., k)`: where each begins, with `k` at most `WORD`.
+        start: int32 `(..., k)`: the start of each interval, with `k` at most `WORD`.
         length: int32, likewise; 0 covers nothing.
-        size: How many lines there are.
+        size: The number of lines.
     """
     line = tf.range(size)[:, None]
     inside = tf.logical_and(line >= start[..., None, :], line < (start + length)[..., None, :])
@@ -96,7 +106,7 @@ def covered(start: tf.Tensor, length: tf.Tensor, size: int | tf.Tensor) -> tf.Te
 
 
 def rectangles(images: tf.Tensor, top: tf.Tensor, left: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Says which of some rectangles, int32 `(n, k)`, cover each row and each column: int32 `(n, words, height)` and `(n, words, width)`."""
+    """Marks the rectangles, int32 `(n, k)`, that cover each row and each column: int32 `(n, words, height)` and `(n, words, width)`."""
     rows, columns, _ = sides(images)
     count = int(top.shape[1])
     down, across = [], []
@@ -108,7 +118,7 @@ def rectangles(images: tf.Tensor, top: tf.Tensor, left: tf.Tensor, height: tf.Te
 
 
 def inside(down: tf.Tensor, across: tf.Tensor) -> tf.Tensor:
-    """Returns which pixels lie in one of the `rectangles`, bool `(n, height, width)`: those whose row and column one covers."""
+    """Marks the pixels in one of the `rectangles`, bool `(n, height, width)`: one that covers their row and their column."""
     found = None
     for word in range(int(down.shape[1])):
         both = tf.bitwise.bitwise_and(down[:, word][:, :, None], across[:, word][:, None, :])
@@ -125,10 +135,7 @@ class RandomErasing(DropoutTransform):
     """
 
     op = "random_erasing"
-    examples = (
-        Example("random_erasing: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_erasing: {probability: 0.5}", "random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}")
 
     area: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.02, 0.33)
     """The range of the rectangle's area, as a fraction of the image's."""
@@ -164,61 +171,49 @@ Count = Annotated[int, Field(ge=1, le=124)]
 
 
 class RandomCoarseDropout(DropoutTransform):
-    """Replaces several random rectangles of an image by one value: coarse dropout, which is Cutout (DeVries and Taylor 2017) with
-    many holes.
+    """Replaces several random rectangles of an image by one value: coarse dropout, which is Cutout (DeVries and Taylor 2017) with many
+    holes.
 
-    It draws how many holes there are, and for each its height and width, uniform in `height` and `width` as fractions of
-    the image's, rounded half to even and at least one pixel, and a place inside the image. Holes may overlap.
+    It draws the number of holes, and for each its height and width, uniform in `height` and `width` as fractions of the image's, rounded
+    half to even and at least one pixel, and a place inside the image. Holes may overlap.
     """
 
     op = "random_coarse_dropout"
     starts_kernel = True
-    examples = (
-        Example("random_coarse_dropout: {holes: [3, 8]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_coarse_dropout: {holes: 16, height: [0.05, 0.1], width: [0.05, 0.1], fill: {constant: 127}}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
+    examples = same_type(
+        "random_coarse_dropout: {holes: [3, 8]}",
+        "random_coarse_dropout: {holes: 16, height: [0.05, 0.1], width: [0.05, 0.1], fill: {constant: 127}}",
     )
 
     holes: Count | tuple[Count, Count]
-    """How many holes an image gets, at most 124; a pair is the range, both ends included."""
+    """The number of holes, at most 124; a pair is the range, both ends included."""
     height: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.2)
     """The range of a hole's height, as a fraction of the image's."""
     width: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.2)
     """The range of a hole's width, as a fraction of the image's."""
 
-    @model_validator(mode="after")
-    def _forward(self) -> RandomCoarseDropout:
-        low, high = self._range()
-        if low > high:
-            raise ValueError(f"`holes` is a range [low, high], but {low} is above {high}")
-        return self
-
-    def _range(self) -> tuple[int, int]:
-        return self.holes if isinstance(self.holes, tuple) else (self.holes, self.holes)
+    _ascending = ascending("holes")
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         each = sum(span_range(self.height)) / 2 * sum(span_range(self.width)) / 2
-        gone = 1.0 - (1.0 - each) ** (sum(self._range()) / 2)
+        gone = 1.0 - (1.0 - each) ** (sum(as_pair(self.holes)) / 2)
         if gone <= MOST_GONE:
             return ()
         help_ = "use fewer `holes`, or smaller ranges of `height` and `width`, which are fractions of the image"
         return (OpError("PG510", f"`{self.op}` replaces {gone:.0%} of an image on average", field="holes", help=help_),)
 
     def meaning(self) -> dict[str, Any]:
-        return super().meaning() | {"holes": list(self._range())}
+        return super().meaning() | {"holes": list(as_pair(self.holes))}
 
     def num_draws(self) -> int:
-        return 1 + 4 * self._range()[1]
+        return 1 + 4 * as_pair(self.holes)[1]
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        """The holes: `top`, `left`, `height` and `width`, int32 `(n, most)`; one that an image does not have is 0 pixels high and wide."""
+        """The holes: `top`, `left`, `height` and `width`, int32 `(n, most)`; unused ones are 0 pixels high and wide."""
         return dict(zip(("top", "left", "height", "width"), self.parameters(u, shape[0], shape[1]), strict=True))
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        low, high = self._range()
+        low, high = as_pair(self.holes)
         own = tf.reshape(u[:, 1:], [-1, 4, high])
         there = tf.range(high)[None, :] <= low - 1 + pick(u[:, :1], high - low)
 
@@ -240,27 +235,24 @@ Cells = Annotated[int, Field(ge=1, le=WORD)]
 
 
 class RandomGridDropout(DropoutTransform):
-    """Replaces one rectangle in each cell of a grid by one value, at a place in its cell that is drawn for each.
+    """Replaces one rectangle in each cell of a grid by one value; its place in the cell is drawn.
 
-    The image is cut into `cells` rows and columns of cells, which differ by a pixel at most. A hole has `ratio` of the
-    height and of the width of its cell, rounded down, and at least one pixel. Its place is drawn by 16 random bits
-    (Threefry-2x32) across and 16 down.
+    The image is divided into `cells` rows and columns of cells, whose sides differ by a pixel at most. A hole has `ratio` of the height and
+    of the width of its cell, rounded down, and at least one pixel. Its place is drawn by 16 random bits (Threefry-2x32) across and 16
+    down.
     """
 
     op = "random_grid_dropout"
     starts_kernel = True
-    examples = (
-        Example("random_grid_dropout: {cells: 6}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_grid_dropout: {cells: [4, 8], ratio: 0.3, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_grid_dropout: {cells: 6}", "random_grid_dropout: {cells: [4, 8], ratio: 0.3, probability: 0.5}")
 
     cells: Cells | tuple[Cells, Cells]
-    """How many rows and columns of cells there are, at most 31; a pair is `[rows, columns]`."""
+    """The number of rows and of columns of cells, at most 31; a pair is `[rows, columns]`."""
     ratio: Annotated[float, Field(gt=0, lt=1)] = 0.5
     """The sides of a hole as a fraction of those of its cell."""
 
     def meaning(self) -> dict[str, Any]:
-        return super().meaning() | {"cells": list(self._grid())}
+        return super().meaning() | {"cells": list(as_pair(self.cells))}
 
     def num_draws(self) -> int:
         return 2
@@ -268,7 +260,7 @@ class RandomGridDropout(DropoutTransform):
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """The upper left corners of the holes, row by row: `top` and `left`, int32 `(n, rows · columns)`, in pixels."""
         (top, _), (left, _) = self._holes(key_of(u), shape[0], shape[1])
-        rows, columns = self._grid()
+        rows, columns = as_pair(self.cells)
         return {"top": tf.reshape(top, [-1, rows * columns]), "left": tf.reshape(left, [-1, rows * columns])}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -283,19 +275,19 @@ class RandomGridDropout(DropoutTransform):
         return tf.not_equal(tf.bitwise.bitwise_and(down[:, :, None], own), 0)
 
     def _lines(self, images: tf.Tensor, key: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Of each row of pixels, which holes of its row of cells cover it, int32 `(n, height)`; and of each column of pixels, which holes
-        of every row of cells: `(n, rows, width)`. A bit stands for a column of cells."""
+        """The holes of its row of cells that cover each row of pixels, int32 `(n, height)`; and the holes of each row of cells that cover
+        each column of pixels, `(n, rows, width)`. A bit stands for a column of cells."""
         height, width, _ = sides(images)
         (top, tall), (left, wide) = self._holes(key, height, width)
         own = self._row_of(height)
         start, line = tf.gather(top, own, axis=1), tf.range(height)[None, :, None]
         inside = tf.logical_and(line >= start, line < start + tf.gather(tall, own)[None, :, None])
-        bits = tf.bitwise.left_shift(1, tf.range(self._grid()[1]))
+        bits = tf.bitwise.left_shift(1, tf.range(as_pair(self.cells)[1]))
         return tf.reduce_sum(tf.where(inside, bits, 0), -1), covered(left, tf.zeros_like(left) + wide, width)
 
     def _holes(self, key: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], ...]:
-        """The places of the holes, int32 `(n, rows, columns)`, and how long they are, of each row or column of cells: down, then across."""
-        rows, columns = self._grid()
+        """Down, then across: the starts of the holes, int32 `(n, rows, columns)`, and their lengths for each row or column of cells."""
+        rows, columns = as_pair(self.cells)
         words = tf.cast(tf.reshape(half_words(key, 2 * rows * columns), [-1, 2, rows, columns]), tf.int32)
         found = []
         for axis, (cells, side) in enumerate(((rows, height), (columns, width))):
@@ -308,34 +300,28 @@ class RandomGridDropout(DropoutTransform):
 
     def _row_of(self, height: int | tf.Tensor) -> tf.Tensor:
         """The row of cells that each row of pixels belongs to, int32 `(height,)`."""
-        return ((tf.range(height) + 1) * self._grid()[0] - 1) // height
-
-    def _grid(self) -> tuple[int, int]:
-        return self.cells if isinstance(self.cells, tuple) else (self.cells, self.cells)
+        return ((tf.range(height) + 1) * as_pair(self.cells)[0] - 1) // height
 
 
 _TURN = 4294967296.0
-"""A position is kept as a share of the grid's unit, in 1/2^32: whole units drop out by themselves."""
+"""Positions are kept as shares of the grid's unit, in 1/2^32, so that whole units overflow and drop out."""
 
 
 class RandomGridMask(DropoutTransform):
     """Replaces the squares of a regular grid by one value: GridMask (Chen et al. 2020).
 
-    It draws how far apart the squares are, uniform in `unit` as a fraction of the image's shorter side and rounded to
-    pixels, where the first one begins, and an angle by which the grid is turned about the image's centre. A square's
-    side is `ratio` of that distance, rounded half to even and at least one pixel.
+    It draws the distance of the squares, uniform in `unit` as a fraction of the image's shorter side and rounded to pixels, the place of
+    the first one, and an angle by which the grid is turned about the image's centre. The side of a square is `ratio` of that distance,
+    rounded half to even and at least one pixel.
     """
 
     op = "random_grid_mask"
-    examples = (
-        Example("random_grid_mask: {ratio: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_grid_mask: {unit: [0.1, 0.3], degrees: [-45, 45], probability: 0.7}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_grid_mask: {ratio: 0.5}", "random_grid_mask: {unit: [0.1, 0.3], degrees: [-45, 45], probability: 0.7}")
 
     unit: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 2)] = (0.4, 1.0)
     """The range of the distance from one square to the next, as a fraction of the image's shorter side."""
     ratio: Fraction = 0.4
-    """The side of a square as a fraction of that distance. (In the paper, r is what is kept of it: 0.6.)"""
+    """The side of a square as a fraction of that distance. (The paper's r is the rest, 0.6.)"""
     degrees: Annotated[Span, checked(check_pair), checked(check_range, -360, 360)] = (0.0, 0.0)
     """The range of the angle in degrees, anticlockwise."""
 
@@ -352,7 +338,7 @@ class RandomGridMask(DropoutTransform):
         angle = radians(uniform(u[:, 3], span_range(self.degrees)))
         cos, sin = tf.cos(angle), tf.sin(angle)
         cx, cy = (tf.cast(side_, tf.float64) / 2.0 for side_ in (width, height))
-        # A pixel's middle is never on the edge of a square that is not turned, so that rounding decides nothing.
+        # The middle of a pixel never lies on the edge of an unturned square, so rounding decides nothing there.
         x = cos, -sin, cx + (0.5 - cx) * cos - (0.5 - cy) * sin - left
         y = sin, cos, cy + (0.5 - cx) * sin + (0.5 - cy) * cos - top
         (ax, bx, px), (ay, by, py) = ([part / unit for part in line] for line in (x, y))
@@ -365,7 +351,7 @@ class RandomGridMask(DropoutTransform):
         return tf.logical_and(right * ax + (down * bx + cx) < side, right * ay + (down * by + cy) < side)
 
     def _grid(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The unit, a square's side, and where the first one begins, down and across, in pixels."""
+        """The unit, the side of a square, and the place of the first one, down and across, in pixels."""
         shorter = tf.cast(tf.minimum(height, width), tf.float64)
         unit = tf.maximum(tf.cast(tf.round(uniform(u[:, 0], span_range(self.unit)) * shorter), tf.int32), 2)
         side = tf.clip_by_value(tf.cast(tf.round(tf.cast(unit, tf.float64) * self.ratio), tf.int32), 1, unit - 1)
@@ -377,38 +363,30 @@ def _word(share: tf.Tensor) -> tf.Tensor:
     return tf.bitcast(tf.cast(tf.cast(tf.round(share * _TURN), tf.int64) % (1 << 32), tf.uint32), tf.int32)
 
 
-class RandomPixelDropout(ByteTransform):
-    """Puts one value in the place of a share of the pixels, each by itself, as dead pixels of a sensor have it.
+class RandomPixelDropout(UnsignedTransform, ByteTransform):
+    """Replaces a share of the pixels by one value, independently, as dead pixels of a sensor do.
 
-    Whether a pixel is among them is a function of the image's draws and of its place alone, of 16 random bits; with `per_channel` each
-    channel of a pixel decides for itself.
+    Whether a pixel is replaced depends only on the image's draws and on its place, by 16 random bits; with `per_channel`, the channels of a
+    pixel are independent, too.
     """
 
     op = "random_pixel_dropout"
-    examples = (
-        Example("random_pixel_dropout: {share: 0.05}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_pixel_dropout: {share: [0.1, 0.2], value: 128, per_channel: true, probability: 0.5}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
+    examples = same_type(
+        "random_pixel_dropout: {share: 0.05}", "random_pixel_dropout: {share: [0.1, 0.2], value: 128, per_channel: true, probability: 0.5}"
     )
 
     share: Annotated[Magnitude, checked(check_magnitude, 0, 1)]
     """The share of the pixels that change, from 0 to 1: 0.05 means from 0 to 0.05, a pair is the range."""
     value: Annotated[int, Field(ge=0, le=255)] = 0
-    """What they become, from 0 to 255."""
+    """The value of these pixels, from 0 to 255."""
     per_channel: bool = False
-    """Whether the channels of a pixel are chosen apart."""
+    """Whether the channels of a pixel are chosen independently."""
 
     def weight(self) -> float:
         return 1.0 if self.per_channel else 0.5
 
     def num_draws(self) -> int:
         return 3
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"share": tf.abs(super().drawn(u)["share"])}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return key_of(u[:, 1:3]), tf.cast(tf.round(self.drawn(u)["share"] * 65536.0), tf.int32)

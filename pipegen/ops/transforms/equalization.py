@@ -1,40 +1,38 @@
-"""Spread the values of images over the whole range: of the whole image, or tile by tile."""
+"""Equalise the histogram of images: of the whole image, or tile by tile."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.families.lookup_tables import OccasionalLookupTable
+from pipegen.ops.arguments.magnitudes import Span, as_pair, check_pair, check_range, checked, most
+from pipegen.ops.families.lookup_tables import LookupTableTransform, OccasionalLookupTable
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import DeterministicLookupTable
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.lowering.clahe import blended, corners, luma, tile_counts, tile_sides, tile_tables
 from pipegen.ops.lowering.filters import sides
-from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.tables import equalized
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
-MOST_TILES = 32
 LARGEST = 255.0
 """The largest limit; one of 256 leaves every count as it is."""
-Count = Annotated[int, Field(ge=1, le=MOST_TILES)]
+Count = Annotated[int, Field(ge=1, le=32)]
 
 
-class AdaptiveEqualizationTransform(NeighbourhoodTransform):
-    """Spreads the values of each tile of an image evenly, with a limit to how steep that may be."""
+class AdaptiveEqualizationTransform(AmountTransform, NeighbourhoodTransform):
+    """Equalises the histogram of each tile of an image, with a limit to the contrast."""
 
     on_bytes = True
 
     tiles: Count | tuple[Count, Count] = 8
     """How many rows and columns of tiles there are, at most 32; a pair is `[rows, columns]`."""
     channel: Literal["luma", "each"] = "luma"
-    """What is equalised: the `luma` of colours, whose change is added to each channel and clipped, or `each` channel by itself."""
+    """What is equalised: the `luma`, whose change is added to each channel and clipped, or `each` channel by itself."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 of any value."""
@@ -51,7 +49,13 @@ class AdaptiveEqualizationTransform(NeighbourhoodTransform):
         return 1.4 if self.channel == "luma" else 3.3
 
     def meaning(self) -> dict[str, Any]:
-        return super().meaning() | {"tiles": list(self._tiles())}
+        return super().meaning() | {"tiles": list(as_pair(self.tiles))}
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0  # a limit of 0 limits nothing
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (self.amounts(u)["limit"],)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return self._plane, self._counts, self._tables, self._quads, self._blend
@@ -67,24 +71,30 @@ class AdaptiveEqualizationTransform(NeighbourhoodTransform):
         return (luma(images) if self.channel == "luma" else images), limit
 
     def _counts(self, images: tf.Tensor, plane: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return plane, tile_counts(plane, self._tiles()), limit
+        return plane, tile_counts(plane, as_pair(self.tiles)), limit
 
     def _tables(self, images: tf.Tensor, plane: tf.Tensor, counts: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, _ = sides(images)
-        down, across = tile_sides(height, width, self._tiles())
+        down, across = tile_sides(height, width, as_pair(self.tiles))
         return plane, tile_tables(counts, limit, down * across)
 
     def _quads(self, images: tf.Tensor, plane: tf.Tensor, tables: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return plane, corners(tables)
 
     def _blend(self, images: tf.Tensor, plane: tf.Tensor, quads: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return plane, tf.cast(blended(plane, quads, self._tiles()), tf.uint8)
-
-    def _tiles(self) -> tuple[int, int]:
-        return self.tiles if isinstance(self.tiles, tuple) else (self.tiles, self.tiles)
+        return plane, tf.cast(blended(plane, quads, as_pair(self.tiles)), tf.uint8)
 
 
-class Equalization(DeterministicLookupTable):
+class EqualizationTransform(LookupTableTransform):
+    """The table that spreads the values of each channel evenly."""
+
+    needs_histogram = True
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        return equalized(histogram)
+
+
+class Equalization(UnconditionalTransform, EqualizationTransform):
     """Spreads the values of each channel evenly: afterwards each range of values has about as many pixels.
 
     It is Pillow's `equalize`, bit for bit. With s = (pixels - pixels of the greatest value) // 255, x becomes
@@ -92,14 +102,10 @@ class Equalization(DeterministicLookupTable):
     """
 
     op = "equalization"
-    needs_histogram = True
-    examples = (Example("equalization", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
-
-    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        return equalized(histogram)
+    examples = same_type("equalization")
 
 
-class RandomEqualization(OccasionalLookupTable):
+class RandomEqualization(OccasionalLookupTable, EqualizationTransform):
     """Spreads the values of each channel of a share of the images evenly: afterwards each range of values has about as many pixels.
 
     It is Pillow's `equalize`, bit for bit. With s = (pixels - pixels of the greatest value) // 255, x becomes
@@ -107,61 +113,32 @@ class RandomEqualization(OccasionalLookupTable):
     """
 
     op = "random_equalization"
-    needs_histogram = True
-    examples = (
-        Example("random_equalization", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_equalization: {probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
-
-    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        return equalized(histogram)
+    examples = same_type("random_equalization", "random_equalization: {probability: 0.2}")
 
 
-class Clahe(AdaptiveEqualizationTransform):
+class Clahe(FixedTransform, AdaptiveEqualizationTransform):
     """Equalises the histogram of each tile of an image, with a limit to the contrast: CLAHE (Zuiderveld 1994).
 
-    It is OpenCV's `createCLAHE`, within one level: what a value has above `limit` times the mean count of its tile is spread
-    over all values, and a pixel is read through the tables of the four tiles around it, blended. Floats from 0 to 255 are
-    rounded first.
+    It is OpenCV's `createCLAHE`, within one level: counts above `limit` times the mean count of a tile are spread over all values, and
+    a pixel is read through the tables of the four tiles around it, blended. Floats from 0 to 255 are rounded first.
     """
 
     op = "clahe"
-    examples = (
-        Example("clahe: {limit: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("clahe: {limit: 4, tiles: [6, 10], channel: each}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
-
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
+    examples = same_type("clahe: {limit: 2}", "clahe: {limit: 4, tiles: [6, 10], channel: each}")
 
     limit: Annotated[float, Field(ge=0, le=LARGEST)] = 2.0
-    """How many times the mean count a value may have in a tile, at most 255: 1 changes little, 40 hardly limits; 0 does not at all."""
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (tf.fill(tf.shape(u)[:1], tf.constant(self.limit, tf.float64)),)
+    """How many times the mean count a value may have in a tile, at most 255: 1 changes little, 40 hardly limits, 0 is no limit."""
 
 
-class RandomClahe(AdaptiveEqualizationTransform):
+class RandomClahe(UniformTransform, AdaptiveEqualizationTransform):
     """Equalises the histogram of each tile of an image, with a limit to the contrast that is drawn uniformly: CLAHE (Zuiderveld 1994).
 
-    It is OpenCV's `createCLAHE`, within one level: what a value has above the limit is spread over all values, and a pixel is
-    read through the tables of the four tiles around it, blended. Floats from 0 to 255 are rounded first.
+    It is OpenCV's `createCLAHE`, within one level: counts above the limit are spread over all values, and a pixel is read through the
+    tables of the four tiles around it, blended. Floats from 0 to 255 are rounded first.
     """
 
     op = "random_clahe"
-    random = True
-    examples = (
-        Example("random_clahe: {limit: [1, 4]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_clahe: {limit: [2, 2], tiles: 4, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_clahe: {limit: [1, 4]}", "random_clahe: {limit: [2, 2], tiles: 4, probability: 0.5}")
 
     limit: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST)] = (1.0, 4.0)
-    """The range of how many times the mean count a value may have in a tile, at most 255: 1 changes little; 0 is no limit."""
-
-    def num_draws(self) -> int:
-        return 1
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"limit": uniform(u[..., 0], span_range(self.limit))}
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (self.drawn(u)["limit"],)
+    """The range of how many times the mean count a value may have in a tile, at most 255: 1 changes little, 0 is no limit."""

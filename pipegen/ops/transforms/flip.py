@@ -8,29 +8,17 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import GeometricTransform
-from pipegen.ops.families.uniform import DeterministicGeometric
+from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.affine import mirrored
 from pipegen.ops.lowering.linear import zeros_for
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits
 from pipegen.types import FeatureType
 
 
-class Flip(DeterministicGeometric):
-    """Mirrors every image left to right, upside down, or both, which is half a turn.
+class FlipTransform(GeometricTransform):
+    """A mirror of one axis or of both."""
 
-    Every output pixel is an input pixel, unchanged, so a flip costs nothing in a run of geometric steps, and `fill`
-    and `interpolation` are without effect on a flip that stands alone.
-    """
-
-    op = "flip"
     keeps_axes = True
-    examples = (
-        Example("flip", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("flip: {axis: vertical}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-    )
-
-    axis: Literal["horizontal", "vertical", "both"] = "horizontal"
-    """Which way: `horizontal` swaps left and right, `vertical` swaps top and bottom, `both` does one and the other."""
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
@@ -38,22 +26,38 @@ class Flip(DeterministicGeometric):
     def reach(self) -> Reach:
         return Reach()
 
+
+class Flip(UnconditionalTransform, FlipTransform):
+    """Mirrors every image left to right, upside down, or both, which is half a turn.
+
+    Every output pixel is an input pixel, unchanged, so a flip costs nothing in a run of geometric steps; on a flip alone, `fill` and
+    `interpolation` have no effect.
+    """
+
+    op = "flip"
+    examples = (
+        Example("flip", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("flip: {axis: vertical}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+    )
+
+    axis: Literal["horizontal", "vertical", "both"] = "horizontal"
+    """Which way: `horizontal` swaps left and right, `vertical` swaps top and bottom, `both` swaps both."""
+
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         like = zeros_for(u)
         return mirrored(float(self.axis != "vertical"), float(self.axis != "horizontal"), like, height, width)
 
 
-class RandomFlip(GeometricTransform):
+class RandomFlip(FlipTransform):
     """Mirrors an image left to right, upside down, or both, each with its own coin.
 
-    Every output pixel is an input pixel, unchanged, so a flip costs nothing in a run of geometric steps, and `fill`
-    and `interpolation` are without effect on a flip that stands alone.
+    Every output pixel is an input pixel, unchanged, so a flip costs nothing in a run of geometric steps; on a flip alone, `fill` and
+    `interpolation` have no effect.
 
     With `axis: both` the two coins are independent: at `probability: 0.5`, a quarter of the images stays as it is.
     """
 
     op = "random_flip"
-    keeps_axes = True
     random = True
     handles_probability = True
     examples = (
@@ -67,19 +71,13 @@ class RandomFlip(GeometricTransform):
     probability: Probability = 0.5
     """The share of examples that is mirrored, for each axis by itself."""
 
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.GEOMETRIC, moves_pixels_only=True, mirrors=True)
-
     def num_draws(self) -> int:
         return 2 if self.axis == "both" else 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns whether it is mirrored: `horizontal`, `vertical` or both."""
+        """Whether the image is mirrored: `horizontal`, `vertical` or both."""
         axes = ("horizontal", "vertical") if self.axis == "both" else (self.axis,)
         return {axis: u[..., i] < self.probability for i, axis in enumerate(axes)}
-
-    def reach(self) -> Reach:
-        return Reach()
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         none = tf.zeros_like(u[..., 0])

@@ -19,10 +19,10 @@ from pipegen.ops.arguments.magnitudes import (
     level_range,
 )
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.uniform import DeterministicLookupTable, UniformTransform
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.lowering.linear import normal
 from pipegen.ops.lowering.tables import gamma_corrected
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 
@@ -30,64 +30,57 @@ def _above_zero(value: float, name: str) -> None:
     check_factor((value, value), name, exclusive=True)
 
 
-class Gamma(DeterministicLookupTable):
+class GammaTransform(AmountTransform, LookupTableTransform):
+    """The table of a power of the values."""
+
+    factors = frozenset({"gamma"})
+
+    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
+        return gamma_corrected(self.amounts(u)["gamma"])
+
+
+class Gamma(FixedTransform, GammaTransform):
     """Raises values to a power: x becomes 255 · (x / 255) ^ gamma, rounded half to even. Black and white stay.
 
     Above 1 middle tones get darker, below 1 brighter.
     """
 
     op = "gamma"
-    examples = (Example("gamma: {gamma: 2.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+    examples = same_type("gamma: {gamma: 2.2}")
 
     gamma: Annotated[Number, checked(_above_zero), Odd(factor_lints, low=0.1, high=10.0, drawn=False)]
     """The exponent, above 0; 1 changes nothing."""
 
-    def idle(self) -> bool:
-        return self.gamma == 1
 
-    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        return gamma_corrected(tf.fill([tf.shape(u)[0]], tf.constant(self.gamma, tf.float64)))
-
-
-class RandomGamma(UniformTransform, LookupTableTransform):
+class RandomGamma(UniformTransform, GammaTransform):
     """Raises values to a power drawn uniformly: x becomes 255 · (x / 255) ^ gamma, rounded half to even.
 
     Black and white stay. Above 1 middle tones get darker, below 1 brighter.
     """
 
     op = "random_gamma"
-    factors = frozenset({"gamma"})
-    examples = (
-        Example("random_gamma: {gamma: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_gamma: {gamma: [0.7, 1.5], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_gamma: {gamma: 0.2}", "random_gamma: {gamma: [0.7, 1.5], probability: 0.5}")
 
     gamma: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.1, high=10.0)]
     """The exponent, above 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
-    def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        return gamma_corrected(self.drawn(u)["gamma"])
-
 
 class RandomToneCurve(LookupTableTransform):
-    """Bends the curve from entering to leaving values at random: dark and bright values get darker or brighter.
+    """Bends the tone curve at random: dark and bright values get darker or brighter.
 
-    A value v, from 0 to 1, becomes 3 (1 - v)² v a + 3 (1 - v) v² b + v³, with a and b normal around 1/4 and 3/4 and clipped to
-    0 and 1; then it is rounded half to even. Black and white stay. It is Albumentations' `RandomToneCurve`.
-    With a = 1/3 and b = 2/3 values would stay as they are, so that at 1/4 and 3/4 contrast is a little stronger.
+    A value v, from 0 to 1, becomes 3 (1 - v)² v a + 3 (1 - v) v² b + v³, where a and b are normal
+    around 1/4 and 3/4 and clipped to 0 and 1; then it is rounded half to even. Black and white stay. It is Albumentations'
+    `RandomToneCurve`. Values would stay as they are with a = 1/3 and b = 2/3, so 1/4 and 3/4 raise the contrast a little.
     """
 
     op = "random_tone_curve"
     random = True
-    examples = (
-        Example("random_tone_curve", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_tone_curve: {std: 0.2, per_channel: true, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_tone_curve", "random_tone_curve: {std: 0.2, per_channel: true, probability: 0.5}")
 
     std: Annotated[Level, checked(check_range, 0, 1)] = 0.1
     """The standard deviation of a and b, from 0 to 1."""
     per_channel: bool = False
-    """Draw a curve for each of three channels, which tints the image, instead of one for all."""
+    """Draw a curve for each of the three channels, which tints the image, instead of one for all."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 of any value; curves of their own need three channels."""

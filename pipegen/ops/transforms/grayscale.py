@@ -7,18 +7,18 @@ from typing import Literal
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import ColourTransform
-from pipegen.ops.families.uniform import DeterministicColour
+from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.colours import gray
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import IMAGE_224, Example, to_float32
 from pipegen.types import FeatureType
 
 
-class Grayscale(DeterministicColour):
+class Grayscale(UnconditionalTransform, ColourTransform):
     """Replaces every pixel by its luma: y = 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
 
-    With three channels each of them holds the luma, which is what a model trained on colour expects; an image of one
-    channel is then repeated. It happens to every example; for a share of them, use `random_grayscale`.
+    With three channels each of them holds the luma, as a model trained on colour expects; an image of one channel is then repeated. The
+    step acts on every example; for a share of them, use `random_grayscale`.
     """
 
     op = "grayscale"
@@ -44,17 +44,14 @@ class Grayscale(DeterministicColour):
 class RandomGrayscale(ColourTransform):
     """Replaces every pixel of a share of the images by its luma: y = 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
 
-    Each of the three channels holds the luma, so that all images of a batch keep the shape that a model trained on
-    colour expects. (For one channel, or for every example, use `grayscale`.)
+    Each of the three channels holds the luma, so all images of a batch keep the shape that a model trained on colour expects. (For one
+    channel, or for every example, use `grayscale`.)
     """
 
     op = "random_grayscale"
     random = True
     min_channels = 3
-    examples = (
-        Example("random_grayscale", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_grayscale: {probability: 0.1}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_grayscale", "random_grayscale: {probability: 0.1}")
 
     probability: Probability = 0.5
     """The share of examples that loses its colour."""

@@ -10,60 +10,53 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import as_pair
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.lowering.filters import sides
-from pipegen.ops.traits import IMAGE_224, Example, Traits
+from pipegen.ops.traits import Traits, same_type
 from pipegen.types import FeatureType
 
 Cells = Annotated[int, Field(ge=1, le=16)]
 
 
 class RandomGridShuffle(DisplacementTransform):
-    """Divides the image by a regular grid and puts its cells into another order, every one as likely: a jigsaw puzzle.
+    """Divides the image by a regular grid and shuffles its cells, every order as likely: a jigsaw puzzle.
 
-    Cells are of one size, in whole pixels; what a side is longer than so many of them stays at the bottom and at the right. Pixels are
-    copied, and masks move with their image. Boxes and points do not, since a cell may cut what they mark.
+    Cells have one size, in whole pixels; the rest of a side stays at the bottom and at the right. Pixels are copied, and masks move with
+    their image. Boxes and points do not move, since a cell may cut the objects that they mark.
     """
 
     op = "random_grid_shuffle"
+    cost = 1.6
     random = True
-    examples = (
-        Example("random_grid_shuffle: {cells: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_grid_shuffle: {cells: [2, 4], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_grid_shuffle: {cells: 3}", "random_grid_shuffle: {cells: [2, 4], probability: 0.5}")
 
     cells: Cells | tuple[Cells, Cells] = 3
-    """How many rows and columns the grid has, at most 16; a pair is `[rows, columns]`."""
-
-    def _grid(self) -> tuple[int, int]:
-        return self.cells if isinstance(self.cells, tuple) else (self.cells, self.cells)
+    """The number of rows and of columns of the grid, at most 16; a pair is `[rows, columns]`."""
 
     def meaning(self) -> dict[str, Any]:
-        return super().meaning() | {"cells": list(self._grid())}
+        return super().meaning() | {"cells": list(as_pair(self.cells))}
 
     def idle(self) -> bool:
-        return super().idle() or self._grid() == (1, 1)
+        return super().idle() or as_pair(self.cells) == (1, 1)
 
     def traits(self, x: FeatureType) -> Traits:
-        return replace(super().traits(x), displaces=False)  # no point can be found again by a field that jumps
-
-    def weight(self) -> float:
-        return 1.6
+        return replace(super().traits(x), displaces=False)  # a field with jumps has no inverse that could move points
 
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type."""
-        rows, columns = self._grid()
+        rows, columns = as_pair(self.cells)
         if (x.height is not None and x.height < rows) or (x.width is not None and x.width < columns):
             message = f"`{self.op}` needs a pixel for each of {rows}×{columns} cells, and gets {x.height}×{x.width}"
             raise OpError("PG206", message, field="cells", help="take fewer cells")
         return super().infer(x)
 
     def num_draws(self) -> int:
-        rows, columns = self._grid()
+        rows, columns = as_pair(self.cells)
         return rows * columns
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`order`: which cell is shown in the place of each, counted by rows, int32 `(..., cells)`."""
+        """`order`: the cell that is shown in the place of each, counted by rows, int32 `(..., cells)`."""
         return {"order": tf.argsort(u, axis=-1, stable=True)}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -73,8 +66,7 @@ class RandomGridShuffle(DisplacementTransform):
         return (self._displacements,)
 
     def _displacements(self, images: tf.Tensor, order: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns how far to the right and down each pixel is read, int32 `(n, height, width)`, in 1/256 pixel."""
-        rows, columns = self._grid()
+        rows, columns = as_pair(self.cells)
         height, width, _ = sides(images)
         down, across = height // rows, width // columns
         row, column = tf.range(height) // down, tf.range(width) // across

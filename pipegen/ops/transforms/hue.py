@@ -8,36 +8,39 @@ from typing import Annotated
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURN, TURNS, Magnitude, Number, check_magnitude, checked, delta_lints, needs_one
-from pipegen.ops.families.uniform import DeterministicColour, RgbTransform, UniformColour
+from pipegen.ops.base import ColourTransform
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, RgbTransform, UniformTransform
 from pipegen.ops.lowering.colours import channels, hue, shifted, whole_shifts
-from pipegen.ops.lowering.linear import radians, zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.lowering.linear import radians
+from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import BYTE_RANGE, FeatureType
 
 
-class Hue(DeterministicColour):
+class HueTransform(AmountTransform, ColourTransform):
+    """A turn of colours about the gray axis."""
+
+    min_channels = 3
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return hue(radians(self.amounts(u)["degrees"]))
+
+
+class Hue(FixedTransform, HueTransform):
     """Turns colours about the gray axis by one angle; luma and grays stay as they are.
 
     With Y = 0.299 R + 0.587 G + 0.114 B, U = 0.492 (B - Y) and V = 0.877 (R - Y): U' = U cos - V sin,
     V' = U sin + V cos, and back to RGB, which is one matrix on (R, G, B). Positive angles turn red towards yellow and
-    green. (`random_hue` says how this relates to YIQ and to HSV.)
+    green. (See `random_hue` for how this relates to YIQ and to HSV.)
     """
 
     op = "hue"
-    min_channels = 3
-    examples = (Example("hue: {degrees: 30}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+    examples = to_float32("hue: {degrees: 30}")
 
     degrees: Annotated[Number, TURN]
     """The angle in degrees."""
 
-    def idle(self) -> bool:
-        return self.degrees == 0
 
-    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return hue(radians(zeros_for(u) + self.degrees))
-
-
-class RandomHue(UniformColour):
+class RandomHue(UniformTransform, HueTransform):
     """Turns colours about the gray axis by an angle drawn uniformly; luma and grays stay as they are.
 
     In YIQ (the chroma plane of NTSC), (I, Q) is rotated by the angle. I and Q are U and V turned by 33 degrees, so
@@ -49,17 +52,10 @@ class RandomHue(UniformColour):
     """
 
     op = "random_hue"
-    min_channels = 3
-    examples = (
-        Example("random_hue: {degrees: 10}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_hue: {degrees: [-30, 30], probability: 0.8}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_hue: {degrees: 10}", "random_hue: {degrees: [-30, 30], probability: 0.8}")
 
     degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
     """The angle in degrees: 10 means from -10 to 10, a pair is the range."""
-
-    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return hue(radians(self.drawn(u)["degrees"]))
 
 
 _LEVELS = checked(check_magnitude, -255, 255)
@@ -67,18 +63,18 @@ _DELTAS = ("saturation_delta", "value_delta")
 
 
 class RandomHsv(RgbTransform):
-    """Shifts hue, saturation and value, as HSV has them, by amounts drawn uniformly: hue turns, the others are added to.
+    """Shifts the hue, saturation and value of HSV by amounts drawn uniformly: the hue turns, the other two are added to.
 
-    It is Albumentations' `HueSaturationValue`, with hue in degrees and not rounded to steps of 2. Grays stay gray. HSV keeps the
-    largest of red, green and blue when the hue turns, where `random_hue` keeps luma, so this is no matrix: it is computed for each pixel,
-    in whole numbers, and clipped by itself. An argument without a value changes nothing.
+    It is Albumentations' `HueSaturationValue`, with hue in degrees and not rounded to steps of 2. Grays stay gray. Where `random_hue`
+    keeps luma, HSV keeps the largest of red, green and blue, so this is not a matrix: each pixel is computed in whole numbers and
+    clipped. An argument without a value changes nothing.
     """
 
     op = "random_hsv"
+    cost = 1.5
     symmetric = True
-    examples = (
-        Example("random_hsv: {hue_degrees: 20, saturation_delta: 30, value_delta: 20}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_hsv: {saturation_delta: [-60, 0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "random_hsv: {hue_degrees: 20, saturation_delta: 30, value_delta: 20}", "random_hsv: {saturation_delta: [-60, 0], probability: 0.5}"
     )
 
     hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0
@@ -93,9 +89,6 @@ class RandomHsv(RgbTransform):
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         levels = x.with_(interval=BYTE_RANGE)
         return (*super().lints(x), *(lint for name in _DELTAS for lint in delta_lints(self.op, name, getattr(self, name), levels)))
-
-    def weight(self) -> float:
-        return 1.5
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return whole_shifts(*self.drawn(u).values())

@@ -1,38 +1,30 @@
-"""Give images the losses of JPEG."""
+"""Give images the artefacts of JPEG."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
-from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AnySchedule, check_pair, check_range, checked, span_range
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.linear import whole_bounds
 from pipegen.ops.lowering.windows import pick
-from pipegen.ops.traits import IMAGE_224, Example
-from pipegen.types import FeatureType
+from pipegen.ops.traits import IMAGE_224, Example, same_type
 
 Quality = Annotated[int, Field(ge=1, le=100)]
 
 
 class JpegTransform(NeighbourhoodTransform):
-    """Encodes each image as JPEG and decodes it, by libjpeg, so that every bit is what a file would give."""
+    """Encodes each image as JPEG and decodes it, by libjpeg, with the same bits as a file."""
 
     on_bytes = True
     on_host = True
+    channel_counts = (1, 3)
 
-    def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value."""
-        y = super().infer(x)
-        if x.channels not in (1, 3):
-            raise OpError("PG205", f"`{self.op}` works on 1 or 3 channels, and gets {x.channels}")
-        return y
-
-    def weight(self) -> float:
-        return 1.1
+    cost = 1.1
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         def one(single: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
@@ -46,11 +38,11 @@ class JpegTransform(NeighbourhoodTransform):
         return done
 
 
-class Jpeg(JpegTransform):
-    """Encodes every image as JPEG and decodes it, with what is lost on the way.
+class Jpeg(UnconditionalTransform, JpegTransform):
+    """Encodes every image as JPEG and decodes it, with the losses of that.
 
-    It is libjpeg's: its tables for the quality, colours at half the size (4:2:0), the slow integer DCT and smooth upsampling, bit for
-    bit as in a file that Pillow writes and reads. Floats from 0 to 255 are rounded first.
+    libjpeg does it, with its tables for the quality, colours at half the size (4:2:0), the slow integer DCT and smooth upsampling, bit
+    for bit as in a file that Pillow writes and reads. Floats from 0 to 255 are rounded first.
     """
 
     op = "jpeg"
@@ -58,8 +50,6 @@ class Jpeg(JpegTransform):
         Example("jpeg: {quality: 50}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("jpeg: {quality: 10}", IMAGE_224.with_(dtype="float32"), "uint8[224×224×3] in [0, 255]"),
     )
-
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
 
     quality: Quality
     """The quality, from 1 to 100: 75 is usual, below 30 blocks show."""
@@ -69,18 +59,15 @@ class Jpeg(JpegTransform):
 
 
 class RandomJpeg(JpegTransform):
-    """Encodes an image as JPEG at a quality that is drawn, and decodes it, with what is lost on the way.
+    """Encodes an image as JPEG at a quality that is drawn, and decodes it, with the losses of that.
 
-    It is libjpeg's: its tables for the quality, colours at half the size (4:2:0), the slow integer DCT and smooth upsampling, bit for
-    bit as in a file that Pillow writes and reads. Floats from 0 to 255 are rounded first.
+    libjpeg does it, with its tables for the quality, colours at half the size (4:2:0), the slow integer DCT and smooth upsampling, bit
+    for bit as in a file that Pillow writes and reads. Floats from 0 to 255 are rounded first.
     """
 
     op = "random_jpeg"
     random = True
-    examples = (
-        Example("random_jpeg: {quality: [30, 90]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_jpeg: {quality: [10, 50], probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_jpeg: {quality: [30, 90]}", "random_jpeg: {quality: [10, 50], probability: 0.3}")
 
     quality: Annotated[tuple[Quality, Quality] | AnySchedule, checked(check_pair), checked(check_range, 1, 100)]
     """The range of the quality, from 1 to 100, each whole number as likely: 75 is usual, below 30 blocks show."""

@@ -1,4 +1,4 @@
-"""Change the light on images: its colour, how strong it is where, and shadows."""
+"""Change the light on images: its colour, its strength from place to place, and shadows."""
 
 from __future__ import annotations
 
@@ -20,21 +20,18 @@ from pipegen.ops.arguments.magnitudes import (
     check_range,
     checked,
     level_range,
-    most,
     needs_one,
     span_range,
 )
 from pipegen.ops.base import ColourTransform
-from pipegen.ops.families.uniform import ByteTransform, UniformColour
+from pipegen.ops.families.uniform import ByteTransform, UniformTransform
 from pipegen.ops.lowering.colours import BITS, ONE, gains, over, plasma, shares, shift
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import normal, radians
 from pipegen.ops.lowering.random import key_of
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import FeatureType
 
-_STEP = 500
-_HOTTEST = 15_000
 _LIGHTS: dict[str, tuple[int, tuple[tuple[int, int, int], ...]]] = {
     "blackbody": (3_000, (
         (6743, 4029, 13), (6281, 4241, 1665), (5919, 4372, 2513), (5623, 4457, 3154), (5376, 4515, 3672), (5163, 4555, 4103),
@@ -53,12 +50,12 @@ _LIGHTS: dict[str, tuple[int, tuple[tuple[int, int, int], ...]]] = {
 """For each kind of light, the least temperature in kelvins, and red, green and blue of the light there and every 500 kelvins on."""
 
 
-class RandomColorTemperature(UniformColour):
-    """Multiplies red and blue as if a white scene stood in light of another temperature, drawn uniformly: Planckian jitter.
+class RandomColorTemperature(UniformTransform, ColourTransform):
+    """Multiplies red and blue as if a white scene were lit by light of another temperature, drawn uniformly: Planckian jitter.
 
-    Light of a black body, or daylight, has a colour for each temperature; red and blue are multiplied by its red and
-    blue over its green, which stays. Low temperatures are warm and reddish, high ones cold and bluish; images change least near
-    6500 K. Between temperatures that are multiples of 500 K, colours are read off straight lines.
+    Light of a black body, or daylight, has a colour for each temperature; red and blue are multiplied by its red and blue over its green,
+    and green stays. Low temperatures are warm and reddish, high ones cold and bluish; images change least near 6500 K. Colours are
+    interpolated linearly between multiples of 500 K.
 
     Source: Zini, Gomez-Villa, Buzzelli, Twardowski, Bagdanov, van de Weijer, "Planckian Jitter: countering the color-crippling
     effects of color jitter on self-supervised training" (2023), whose colours these are; Albumentations' `PlanckianJitter`.
@@ -66,15 +63,12 @@ class RandomColorTemperature(UniformColour):
 
     op = "random_color_temperature"
     min_channels = 3
-    examples = (
-        Example("random_color_temperature", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_color_temperature: {kelvins: [5000, 8000], light: daylight}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_color_temperature", "random_color_temperature: {kelvins: [5000, 8000], light: daylight}")
 
-    kelvins: Annotated[Span, checked(check_pair), checked(check_range, 3_000, _HOTTEST)] = (4_000.0, 12_000.0)
+    kelvins: Annotated[Span, checked(check_pair), checked(check_range, 3_000, 15_000)] = (4_000.0, 12_000.0)
     """The range of the temperature, in kelvins: from 3000 to 15000, of daylight from 4000."""
     light: Literal["blackbody", "daylight"] = "blackbody"
-    """What shines: a `blackbody` such as a lamp's wire, or `daylight`."""
+    """The source of light: a `blackbody`, such as the filament of a lamp, or `daylight`."""
 
     @model_validator(mode="after")
     def _known(self) -> RandomColorTemperature:
@@ -83,15 +77,12 @@ class RandomColorTemperature(UniformColour):
             raise ValueError(f"`kelvins` of `light: {self.light}` must be at least {coldest}, got {least:g}")
         return self
 
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"kelvins": span_range(self.kelvins)}
-
     def mixes_channels(self) -> bool:
         return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         coldest, colours = _LIGHTS[self.light]
-        place = (self.drawn(u)["kelvins"] - float(coldest)) / float(_STEP)
+        place = (self.drawn(u)["kelvins"] - float(coldest)) / 500.0
         left = tf.cast(tf.clip_by_value(tf.floor(place), 0.0, float(len(colours) - 2)), tf.int32)
         share = (place - tf.cast(left, tf.float64))[..., None]
         known = tf.constant(colours, tf.float64)
@@ -107,9 +98,9 @@ _VECTORS = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0
 class RandomPcaLighting(ColourTransform):
     """Adds one colour to every pixel, drawn along the principal components of the colours of photographs (AlexNet).
 
-    For each of the three components a number is drawn, normal of mean 0 and standard deviation `std`; the sum of the
-    components, each times its number and its eigenvalue, is added to (R, G, B). So most of it is brightness, and some a
-    warmer or colder light. The components are those of ImageNet, as published with most implementations.
+    For each of the three components a normal number of mean 0 and standard deviation `std` is drawn; the sum of the components, each times
+    its number and its eigenvalue, is added to (R, G, B). Most of it is brightness, some of it warmer or colder light. The components are
+    those of ImageNet, as published with most implementations.
 
     Source: Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural networks" (2012), whose 0.1 is
     for values from 0 to 1: on bytes it is 25.5. (Albumentations' `FancyPCA` finds the components of each image.)
@@ -118,10 +109,7 @@ class RandomPcaLighting(ColourTransform):
     op = "random_pca_lighting"
     random = True
     min_channels = 3
-    examples = (
-        Example("random_pca_lighting: {std: 25.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_pca_lighting: {std: 60, probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_pca_lighting: {std: 25.5}", "random_pca_lighting: {std: 60, probability: 0.5}")
 
     std: Annotated[Level, checked(check_range, 0)]
     """The standard deviation of the numbers that are drawn, in the units of the incoming values; light changes by a fifth of it."""
@@ -144,7 +132,7 @@ class RandomPcaLighting(ColourTransform):
         return False
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Names what is added to each channel: `red`, `green` and `blue`."""
+        """The amount that is added to each channel: `red`, `green` and `blue`."""
         along = normal(u) * tf.convert_to_tensor(self.std, tf.float64) * tf.constant(_VALUES, tf.float64)
         added = [along[..., 0] * a + along[..., 1] * b + along[..., 2] * c for a, b, c in _VECTORS]
         return dict(zip(("red", "green", "blue"), added, strict=True))
@@ -160,30 +148,27 @@ _ONE = 1 << _BITS
 class RandomIllumination(ByteTransform):
     """Multiplies each pixel by 1 plus the drawn intensity times a pattern from 0 to 1: light that changes over the image.
 
-    The pattern is a ramp in a direction that is drawn (`linear`), a bell around a place that is drawn (`spot`, with a standard deviation of
-    a third of the shorter side), or the distance from one of the corners (`corner`). An intensity below 0 darkens. Arithmetic is in whole
-    numbers, clipped.
+    The pattern is a ramp in a direction that is drawn (`linear`), a Gaussian around a place that is drawn (`spot`, with a standard
+    deviation of a third of the shorter side), or the distance from one of the corners (`corner`). An intensity below 0 darkens. Arithmetic
+    is in whole numbers, clipped.
     """
 
     op = "random_illumination"
-    examples = (
-        Example("random_illumination: {intensity: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_illumination: {intensity: [0.1, 0.4], pattern: spot, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    cost = 0.4
+    examples = same_type(
+        "random_illumination: {intensity: 0.3}", "random_illumination: {intensity: [0.1, 0.4], pattern: spot, probability: 0.5}"
     )
 
     intensity: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 4)] = 0.2
-    """How much lighter it becomes at most, as a share of each value: 0.2 means from -0.2 to 0.2, a pair is the range; from -1 to 4."""
+    """The greatest change, as a share of each value, from -1 to 4: 0.2 means from -0.2 to 0.2, a pair is the range."""
     pattern: Literal["linear", "spot", "corner"] = "linear"
     """How the light changes over the image."""
-
-    def weight(self) -> float:
-        return 0.4
 
     def num_draws(self) -> int:
         return 3
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`intensity`, and where light comes from: `degrees`, anticlockwise from the right; or `x` and `y` as fractions of the sides."""
+        """`intensity`, and the origin of the light: `degrees`, anticlockwise from the right; or `x` and `y` as fractions of the sides."""
         found = super().drawn(u)
         if self.pattern == "linear":
             return {**found, "degrees": u[..., 1] * 360.0}
@@ -216,7 +201,7 @@ class RandomIllumination(ByteTransform):
         return tf.cast(tf.clip_by_value(lit, 0, 255), tf.uint8)
 
     def _gains(self, images: tf.Tensor, intensity: tf.Tensor, down: tf.Tensor, across: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns what each pixel is multiplied by, in 1/4096: int32 `(n, height, width)`."""
+        """The factor of each pixel, in 1/4096: int32 `(n, height, width)`."""
         down, across = down[:, :, None], across[:, None, :]
         pattern = rounded_shift(down * across, _BITS) if self.pattern == "spot" else down + across
         return (_ONE + rounded_shift(intensity[:, None, None] * tf.clip_by_value(pattern, 0, _ONE), _BITS),)
@@ -230,29 +215,26 @@ _MIDDLE = 128
 
 
 class RandomPlasma(ByteTransform):
-    """Changes brightness and contrast by clouds, from one place to another: Albumentations' `PlasmaBrightnessContrast`.
+    """Changes brightness and contrast by clouds of noise, differently from place to place: Albumentations' `PlasmaBrightnessContrast`.
 
     A cloud is smooth noise c of three sizes, from -1 to 1, the same for all channels. Each value becomes
     (x - 128) · (1 + contrast · c) + 128 + 255 · brightness · c, in whole numbers, clipped. Both amounts are drawn uniformly for each image.
     """
 
     op = "random_plasma"
-    examples = (
-        Example("random_plasma: {brightness: 0.3, contrast: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_plasma: {brightness: [0.1, 0.4], sigma: 20, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    cost = 2.3
+    examples = same_type(
+        "random_plasma: {brightness: 0.3, contrast: 0.3}", "random_plasma: {brightness: [0.1, 0.4], sigma: 20, probability: 0.5}"
     )
 
     brightness: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 1)] = 0.0
-    """How much is added where the cloud is 1, as a share of 255: 0.3 means from -0.3 to 0.3, a pair is the range."""
+    """The amount that is added where the cloud is 1, as a share of 255: 0.3 means from -0.3 to 0.3, a pair is the range."""
     contrast: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 4)] = 0.0
-    """How much the contrast grows where the cloud is 1: 0.3 means from -0.3 to 0.3, a pair is the range."""
+    """The growth of the contrast where the cloud is 1: 0.3 means from -0.3 to 0.3, a pair is the range."""
     sigma: Annotated[float, Field(ge=4, le=100)] = 40.0
     """The width of the largest clouds, in pixels; the others are half and a quarter of it."""
 
     _given = needs_one("brightness", "contrast")
-
-    def weight(self) -> float:
-        return 2.3
 
     def num_draws(self) -> int:
         return 2 + super().num_draws()
@@ -276,9 +258,6 @@ class RandomPlasma(ByteTransform):
         return gain, rounded_shift(cloud * brightness[:, None, None], BITS) * 255
 
 
-_BLACK = (0, 0, 0)
-
-
 class RandomPlasmaShadow(ByteTransform):
     """Darkens images by clouds: Albumentations' `PlasmaShadow`.
 
@@ -287,24 +266,13 @@ class RandomPlasmaShadow(ByteTransform):
     """
 
     op = "random_plasma_shadow"
-    examples = (
-        Example("random_plasma_shadow", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_plasma_shadow: {darkness: [0.5, 0.9], sigma: 20, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    cost = 1.7
+    examples = same_type("random_plasma_shadow", "random_plasma_shadow: {darkness: [0.5, 0.9], sigma: 20, probability: 0.5}")
 
     darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.7)
-    """The range of the share of light that the middle of a cloud takes, from 0 to 1."""
+    """The range of the share of light that the middle of a cloud takes away, from 0 to 1."""
     sigma: Annotated[float, Field(ge=4, le=100)] = 40.0
     """The width of the largest clouds, in pixels; the others are half and a quarter of it."""
-
-    def idle(self) -> bool:
-        return most(self.probability) == 0 or span_range(self.darkness)[1] == 0
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"darkness": span_range(self.darkness)}
-
-    def weight(self) -> float:
-        return 1.7
 
     def num_draws(self) -> int:
         return 3
@@ -316,7 +284,7 @@ class RandomPlasmaShadow(ByteTransform):
         return (self._shares,)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return tf.cast(over(tf.cast(images, tf.int32), given[0], _BLACK), tf.uint8)
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], (0, 0, 0)), tf.uint8)
 
     def _shares(self, images: tf.Tensor, key: tf.Tensor, darkness: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, _ = sides(images)
@@ -325,34 +293,26 @@ class RandomPlasmaShadow(ByteTransform):
 
 
 class RandomShadow(ByteTransform):
-    """Makes parts of an image darker by a share drawn uniformly: shadows with four straight edges.
+    """Darkens parts of an image by a share drawn uniformly: shadows with four straight edges.
 
-    Each shadow lies between the top and the bottom row of `rows`, and between two lines that start at two places of the top
-    row and end at two of the bottom row, all drawn uniformly. Where shadows overlap, the image is as dark as in one.
-    (Albumentations' `RandomShadow` draws polygons of more corners.)
+    Each shadow lies between the top and the bottom row of `rows`, and between two lines from two places of the top row to two of the bottom
+    row, all drawn uniformly. Where shadows overlap, the image is as dark as in one. (Albumentations' `RandomShadow` draws polygons with
+    more corners.)
     """
 
     op = "random_shadow"
     starts_kernel = False
-    examples = (
-        Example("random_shadow", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_shadow: {darkness: [0.5, 0.7], count: 3, rows: [0.5, 1.0], probability: 0.3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"
-        ),
-    )
+    examples = same_type("random_shadow", "random_shadow: {darkness: [0.5, 0.7], count: 3, rows: [0.5, 1.0], probability: 0.3}")
 
     darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.6)
-    """The range of the share of the light that is missing, from 0 to 1, which is black."""
+    """The range of the share of the light that is missing, from 0 to 1; 1 is black."""
     count: Annotated[int, Field(ge=1, le=8)] = 1
-    """How many shadows there are."""
+    """The number of shadows."""
     rows: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.0, 1.0)
     """The top and the bottom of the part that shadows fall on, as fractions of the height: `[0.5, 1]` is the lower half."""
 
-    def idle(self) -> bool:
-        return most(self.probability) == 0 or span_range(self.darkness)[1] == 0
-
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"darkness": span_range(self.darkness)}
+        return {"darkness": span_range(self.darkness)}  # without `rows`, from which nothing is drawn
 
     def weight(self) -> float:
         return 0.3 + 0.1 * self.count
@@ -361,7 +321,7 @@ class RandomShadow(ByteTransform):
         return 1 + 4 * self.count
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns the share of the light that is left, and for each shadow and row the first column and the one behind the last."""
+        """The share of the light that is left, and for each shadow and row its first column and the one behind its last."""
         whole, across = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
         ends = tf.reshape(u[:, 1:], [-1, self.count, 2, 2]) * (across + 1.0)  # at the top and at the bottom, on two sides
         row = tf.range(whole, dtype=tf.float64) + 0.5

@@ -1,4 +1,4 @@
-"""Put parts of several examples into one: blends, rectangles, quarters and objects."""
+"""Mix examples: blends, rectangles, quarters and objects of others."""
 
 from __future__ import annotations
 
@@ -12,28 +12,24 @@ from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.mixing import WHOLE, MixingTransform, PairTransform, Seen
 from pipegen.ops.lowering.linear import as_float32, uniform, working
 from pipegen.ops.lowering.random import half_words, key_of
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import FeatureType
 
 
 class Mixup(PairTransform):
-    """Blends each image with that of another example, and its label in the same proportion (Zhang, Cissé, Dauphin and
-    Lopez-Paz: mixup: Beyond Empirical Risk Minimization, ICLR 2018): `λ · own + (1 - λ) · other`, λ drawn from
-    Beta(alpha, alpha) for each example.
+    """Blends each image with that of another example, and its label in the same proportion (Zhang, Cissé, Dauphin and Lopez-Paz: mixup:
+    Beyond Empirical Risk Minimization, ICLR 2018): `λ · own + (1 - λ) · other`, with λ drawn from Beta(alpha, alpha) for each example.
 
-    The other example is one of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever
-    the batch size; a batch size that is a multiple of 8 for each host saves computing examples twice. λ is a multiple of
-    1/65536, and the image becomes float32. The boxes of both images stay.
+    The other example is from the same group of 8 in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size; a
+    batch size that is a multiple of 8 for each host avoids computing examples twice. λ is a multiple of 1/65536, and the image becomes
+    float32. The boxes of both images stay.
 
-    The labels become soft: `output: {encode: {label: one_hot}}` (or `binary`) is needed, and a loss for it such as
-    `categorical_crossentropy`. Steps that fix the size come before.
+    Labels become soft: they need `output: {encode: {label: one_hot}}` (or `binary`), and a loss such as `categorical_crossentropy`. Put the
+    step after those that fix the size.
     """
 
     op = "mixup"
-    examples = (
-        Example("mixup", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("mixup: {alpha: 0.4, probability: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("mixup", "mixup: {alpha: 0.4, probability: 0.5}")
 
     alpha: Alpha = 0.2
     """Both parameters of the Beta distribution of λ: 0.2 leaves most images nearly as they are, 1 is uniform."""
@@ -60,42 +56,40 @@ class Mixup(PairTransform):
 
 
 class Cutmix(PairTransform):
-    """Puts a rectangle of another example's image in the same place of each image, and weighs the labels by area (Yun,
-    Han, Oh, Chun, Choe and Yoo: CutMix, ICCV 2019).
+    """Puts a rectangle of another example's image into each image at the same place, and weighs the labels by area (Yun, Han, Oh, Chun,
+    Choe and Yoo: CutMix, ICCV 2019).
 
-    λ is drawn from Beta(alpha, alpha) for each example. The rectangle has `sqrt(1 - λ)` of the height and of the width
-    and its centre anywhere in the image; what sticks out is cut off, and the label's weights are the exact shares of the
-    area that is left. Pixels stay as they are, and so does their dtype. A mask takes the same rectangle. Boxes of both images stay as far
-    as they are seen: the own ones beside the rectangle, and the other one's within it.
+    λ is drawn from Beta(alpha, alpha) for each example. The rectangle has `sqrt(1 - λ)` of the height and of the width, and its centre lies
+    anywhere in the image; it is clipped to the image, and the weights of the labels are the exact shares of the area. Pixels and their
+    dtype stay unchanged. A mask gets the same rectangle. Boxes stay as far as they are visible: those of the image outside the rectangle,
+    those of the other inside.
 
-    The other example is one of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever
-    the batch size; a batch size that is a multiple of 8 for each host saves computing examples twice.
+    The other example is from the same group of 8 in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size; a
+    batch size that is a multiple of 8 for each host avoids computing examples twice.
 
-    The labels become soft: `output: {encode: {label: one_hot}}` (or `binary`) is needed, and a loss for it such as
-    `categorical_crossentropy`. Steps that fix the size come before.
+    Labels become soft: they need `output: {encode: {label: one_hot}}` (or `binary`), and a loss such as `categorical_crossentropy`. Put the
+    step after those that fix the size.
     """
 
     op = "cutmix"
     kinds = frozenset({"image", "mask"})
-    examples = (
-        Example("cutmix", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("cutmix: {alpha: 0.5, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("cutmix", "cutmix: {alpha: 0.5, probability: 0.5}")
 
     alpha: Alpha = 1.0
-    """Both parameters of the Beta distribution of λ, which decides how large the rectangle is; 1 is uniform, as in the
-    paper. Keras' `factor` means another thing: the upper end of a range that this parameter is drawn from."""
+    """Both parameters of the Beta distribution of λ, which decides the size of the rectangle; 1 is uniform, as in the paper. (Keras'
+    `factor`
+    is different: the upper end of a range from which this parameter is drawn.)"""
 
     def num_draws(self) -> int:
         return super().num_draws() + 2
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        """`own_share`, and the rectangle that is another one's: `top`, `left`, `height` and `width`, int32 `(...)`."""
+        """`own_share`, and the rectangle of the other image: `top`, `left`, `height` and `width`, int32 `(...)`."""
         top, left, bottom, right = tf.unstack(self.choose(u, *shape[:2]), axis=-1)
         return super().drawn_on(u, shape) | {"top": top, "left": left, "height": bottom - top, "width": right - left}
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """The rectangle: int32 `(..., 4)`: top, left, bottom and right; the last two outside."""
+        """The rectangle, int32 `(..., 4)`: top, left, bottom and right, the last two exclusive."""
         ratio = tf.sqrt(tf.cast(WHOLE - self.drawn_share(u), tf.float64) / WHOLE)
         edges = []
         for side, centre in ((height, u[..., 4]), (width, u[..., 5])):
@@ -125,41 +119,37 @@ class Cutmix(PairTransform):
 
 
 class Mosaic(MixingTransform):
-    """Lays each image beside three others, two by two, and cuts a window of the size of one out of the four (Bochkovskiy, Wang and
-    Liao: YOLOv4, 2020): the image itself is at the top left, and the corners of all meet at a point of the window that is drawn for
-    each example.
+    """Places each image beside three others, two by two, and cuts out a window of the size of one (Bochkovskiy, Wang and Liao: YOLOv4,
+    2020): the image itself is at the top left, and the four meet at a point of the window that is drawn for each example.
 
-    The others are three of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size; a
-    batch size that is a multiple of 8 for each host saves computing examples twice. In a last group of fewer than four, images come
-    again. Pixels stay as they are, and so does their dtype. A mask is put together from the masks of the same four,
-    and the boxes of each are kept as far as they are seen.
+    The others are from the same group of 8 in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size; a batch
+    size that is a multiple of 8 for each host avoids computing examples twice. In a last group of fewer than four, images repeat. Pixels
+    and their dtype stay unchanged. A mask is composed of the masks of the same four images, and the boxes of each stay as far as they are
+    visible.
 
-    Labels of whole images become soft, weighed by the area of each image: `output: {encode: {label: one_hot}}` (or `binary`) is
-    needed, and a loss for it such as `categorical_crossentropy`. Steps that fix the size come before; `random_affine` behind it
-    scales what it shows, as YOLO's recipes do.
+    Labels of whole images become soft, weighed by the area of each image: they need `output: {encode: {label: one_hot}}` (or `binary`), and
+    a loss such as `categorical_crossentropy`. Put the step after those that fix the size; a `random_affine` after it changes the scale, as
+    in YOLO's recipes.
     """
 
     op = "mosaic"
     kinds = frozenset({"image", "mask"})
     others: ClassVar[int] = 3
-    examples = (
-        Example("mosaic", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("mosaic: {centre: [0.4, 0.6], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("mosaic", "mosaic: {centre: [0.4, 0.6], probability: 0.5}")
 
     centre: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.25, 0.75)
-    """Where the four images meet, as a range of fractions of the height and of the width: [0.5, 0.5] is the middle."""
+    """The range of the point where the four images meet, as fractions of the height and of the width: [0.5, 0.5] is the middle."""
 
     def num_draws(self) -> int:
         return super().num_draws() + 2
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        """`own_share`, and `row` and `column` of the pixel at the bottom right of the point where the images meet, int32 `(...)`."""
+        """`own_share`, and `row` and `column` of the first pixel below and right of the point where the images meet, int32 `(...)`."""
         row, column = tf.unstack(self.choose(u, *shape[:2]), axis=-1)
         return super().drawn_on(u, shape) | {"row": row, "column": column}
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """Returns how many rows and columns the image at the top left keeps, int32 `(..., 2)`: all of them where the step does not act."""
+        """The rows and columns that the image at the top left keeps, int32 `(..., 2)`: all of them where the step does not act."""
         kept = []
         for side, draw in ((height, u[..., 2]), (width, u[..., 3])):
             part = tf.cast(tf.round(uniform(draw, span_range(self.centre)) * tf.cast(side, tf.float64)), tf.int32)
@@ -186,7 +176,7 @@ class Mosaic(MixingTransform):
         height, width = (images.shape[a] if images.shape[a] is not None else shape[a] for a in (1, 2))
         row, column = tf.range(height)[None], tf.range(width)[None]
         above, left = row < chosen[:, :1], column < chosen[:, 1:]
-        # In a window of the four images laid side by side, each one's rows and columns are its own, shifted in a circle.
+        # The window shows each image's own rows and columns, shifted cyclically.
         rows = tf.where(above, row - chosen[:, :1] + height, row - chosen[:, :1])
         columns = tf.where(left, column - chosen[:, 1:] + width, column - chosen[:, 1:])
         number = 2 * (1 - tf.cast(above, tf.int32))[:, :, None] + (1 - tf.cast(left, tf.int32))[:, None, :]
@@ -197,33 +187,30 @@ class Mosaic(MixingTransform):
 
 
 class CopyPaste(PastingTransform):
-    """Pastes objects of another example over each image, at the place where they are there, and the same pixels of its masks over
-    the masks (Ghiasi and others: Simple Copy-Paste is a Strong Data Augmentation Method for Instance Segmentation, CVPR 2021).
+    """Pastes objects of another example into each image at the same place, and their mask pixels into the masks (Ghiasi and others: Simple
+    Copy-Paste is a Strong Data Augmentation Method for Instance Segmentation, CVPR 2021).
 
-    A mask says what an object is: all pixels of a class index other than `background` and `ignore`. Of the other example's objects, each is
-    taken with the probability `objects`. A mask of instances (a mask `with: boxes`) tells single objects apart: the boxes of those that are
-    pasted come beside the own ones, with their labels and what else they have. Of own objects, those that are covered whole go, as in the
-    paper, and a box of which an outermost pixel is covered ends at those that are left; `min_visibility` and `min_area` count the share of
-    its pixels. Keypoints that are pasted over are absent, and pasted objects bring theirs, unless an image has one of each name. Edges are
-    not blended, which the paper finds not to matter. Steps before it that scale and mirror (`random_affine`, `random_flip`) make every
-    paste another one, as there.
+    A mask defines the objects: all pixels of a class index other than `background` and `ignore`. Each object of the other example is pasted
+    with the probability `objects`. A mask of instances (a mask `with: boxes`) separates single objects: the boxes of pasted objects are
+    added, with their labels and other features. Objects of the image that are wholly covered are removed, as in the paper; a box whose
+    outermost pixels are covered shrinks to the visible ones, and `min_visibility` and `min_area` count the share of its pixels. Covered
+    keypoints become absent, and pasted objects bring theirs, unless an image has one keypoint of each name. Edges are not blended, which
+    makes no difference according to the paper. Earlier steps that scale and mirror (`random_affine`, `random_flip`) vary what is pasted, as
+    in the paper.
 
-    The other example is one of the 8 around it in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size;
-    a batch size that is a multiple of 8 for each host saves computing examples twice. A label of the whole image becomes soft, weighed
-    by the share of the pixels that is pasted, and needs `output: {encode: {label: one_hot}}`. Steps that fix the size come before.
+    The other example is from the same group of 8 in the epoch's order (positions 0 to 7, 8 to 15 and so on), whatever the batch size; a
+    batch size that is a multiple of 8 for each host avoids computing examples twice. A label of the whole image becomes soft, weighed by
+    the share of pasted pixels, and needs `output: {encode: {label: one_hot}}`. Put the step after those that fix the size.
     """
 
     op = "copy_paste"
     kinds = frozenset({"image", "mask"})
-    examples = (
-        Example("copy_paste", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("copy_paste: {objects: 0.5, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("copy_paste", "copy_paste: {objects: 0.5, probability: 0.5}")
 
     objects: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The probability with which each object (each class index, or each box of an instance mask) of the other example is pasted."""
     background: Annotated[int, Field(ge=0, le=255)] = 0
-    """The class index of what is no object. Of an instance mask it is 0."""
+    """The class index of pixels without an object; for an instance mask it is 0."""
 
     def num_draws(self) -> int:
         return super().num_draws() + 2

@@ -5,90 +5,79 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipegen.lazy import tf
+from pipegen.ops.arguments.magnitudes import as_pair, ascending
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.filters import sides, with_border
 from pipegen.ops.lowering.linear import choice
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
-MOST = 4
-Reach = Annotated[int, Field(ge=0, le=MOST)]
+Reach = Annotated[int, Field(ge=0, le=4)]
 
 
 class RandomMorphology(NeighbourhoodTransform):
     """Replaces each value by the least (erosion) or the greatest (dilation) of the square around it, whose reach is drawn.
 
-    It is OpenCV's `erode` and `dilate` with a square of ones, bit for bit: dark strokes grow by erosion, and bright ones by dilation.
+    It is OpenCV's `erode` and `dilate` with a square of ones, bit for bit: erosion makes dark strokes grow, dilation bright ones.
     """
 
     op = "random_morphology"
     random = True
     symmetric = True
-    examples = (
-        Example("random_morphology: {reach: [1, 2]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_morphology: {reach: [0, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_morphology: {reach: [1, 2]}", "random_morphology: {reach: [0, 3], probability: 0.5}")
 
     reach: Reach | tuple[Reach, Reach] = (0, 1)
-    """How far the square reaches to each side, in whole pixels, at most 4; a pair is the range, both ends included."""
+    """The pixels that the square reaches to each side, at most 4; a pair is the range, both ends included."""
     operation: Literal["erosion", "dilation", "either"] = "either"
-    """Which of the two; `either` draws it for each image."""
+    """The operation; `either` draws one of the two for each image."""
 
-    @model_validator(mode="after")
-    def _ascending(self) -> RandomMorphology:
-        if self._reaches()[0] > self._reaches()[1]:
-            raise ValueError(f"`reach` is a range [low, high], but {self._reaches()[0]} is above {self._reaches()[1]}")
-        return self
-
-    def _reaches(self) -> tuple[int, int]:
-        return self.reach if isinstance(self.reach, tuple) else (self.reach, self.reach)
+    _ascending = ascending("reach")
 
     def meaning(self) -> dict[str, object]:
-        return super().meaning() | {"reach": list(self._reaches())}
+        return super().meaning() | {"reach": list(as_pair(self.reach))}
 
     def idle(self) -> bool:
-        return super().idle() or self._reaches()[1] == 0
+        return super().idle() or as_pair(self.reach)[1] == 0
 
     def weight(self) -> float:
-        return 0.2 + 0.2 * self._reaches()[1]
+        return 0.2 + 0.2 * as_pair(self.reach)[1]
 
     def num_draws(self) -> int:
         return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        low, high = self._reaches()
+        low, high = as_pair(self.reach)
         return {"reach": low + choice(u[..., 0], high - low + 1), "operation": tf.where(self._dilates(u), "dilation", "erosion")}
 
     def _dilates(self, u: tf.Tensor) -> tf.Tensor:
         return u[..., 1] < {"erosion": 0.0, "dilation": 1.0, "either": 0.5}[self.operation]
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        low, high = self._reaches()
-        return low + choice(u[..., 0], high - low + 1), self._dilates(u)
+        return self.drawn(u)["reach"], self._dilates(u)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return self._widen, self._down, self._across
 
     def _widen(self, images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return with_border(images, self._reaches()[1], "nearest"), *given
+        return with_border(images, as_pair(self.reach)[1], "nearest"), *given
 
     def _down(self, images: tf.Tensor, wide: tf.Tensor, reach: tf.Tensor, dilates: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, _, _ = sides(images)
-        most = self._reaches()[1]
+        most = as_pair(self.reach)[1]
         return self._extreme(lambda i: wide[:, most + i : most + i + height], reach, dilates), reach, dilates
 
     def _across(self, images: tf.Tensor, lines: tf.Tensor, reach: tf.Tensor, dilates: tf.Tensor) -> tuple[tf.Tensor, ...]:
         _, width, channels = sides(images)
-        most = self._reaches()[1]
+        most = as_pair(self.reach)[1]
         return (self._extreme(lambda i: lines[:, :, (most + i) * channels : (most + i + width) * channels], reach, dilates),)
 
     def _extreme(self, at: Callable[[int], tf.Tensor], reach: tf.Tensor, dilates: tf.Tensor) -> tf.Tensor:
-        """The least or the greatest of what stands up to `reach` before and behind each place."""
+        """The least or the greatest of the values up to `reach` before and behind each place."""
         least = most = at(0)
         which = dilates[:, None, None]
-        for distance in range(1, self._reaches()[1] + 1):
+        for distance in range(1, as_pair(self.reach)[1] + 1):
             reaches = (reach >= distance)[:, None, None]
             before, behind = at(-distance), at(distance)
             least = tf.where(reaches, tf.minimum(least, tf.minimum(before, behind)), least)

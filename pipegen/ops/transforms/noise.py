@@ -19,17 +19,15 @@ from pipegen.ops.arguments.magnitudes import (
     check_range,
     checked,
     delta_lints,
-    most,
-    span_range,
     symmetric_range,
 )
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import ByteTransform, RgbTransform, UniformTransform
+from pipegen.ops.families.uniform import ByteTransform, RgbTransform, UnsignedTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import IMAGE_224, Example, same_type
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 _STD_BITS = 8
@@ -37,15 +35,16 @@ _STD_BITS = 8
 UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))
 
 
-class RandomGaussianNoise(UniformTransform, NeighbourhoodTransform):
-    """Adds normal noise of mean 0, drawn for each value by itself, and clips to the range of the values that enter.
+class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
+    """Adds normal noise of mean 0, independent for each value, and clips to the range of the input.
 
-    The standard deviation is drawn uniformly for each image. Each value's noise is a function of the image's draws and
-    of its place alone: 16 random bits (Threefry-2x32) choose one of the 65,536 quantiles of the normal distribution,
-    from -4.33 to 4.33. On bytes all of it is whole numbers, and the same bits everywhere.
+    The standard deviation is drawn uniformly for each image. The noise of a value depends only on the image's draws and on its place: 16
+    random bits (Threefry-2x32) choose one of the 65,536 quantiles of the normal distribution, from -4.33 to 4.33. Bytes are computed in
+    whole numbers, with the same bits everywhere.
     """
 
     op = "random_gaussian_noise"
+    cost = 1.2
     overshoots = True
     examples = (
         Example("random_gaussian_noise: {std: 10}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
@@ -53,7 +52,7 @@ class RandomGaussianNoise(UniformTransform, NeighbourhoodTransform):
     )
 
     std: Annotated[Magnitude, checked(check_magnitude, 0)]
-    """The standard deviation, in the units of the values that enter: 10 means from 0 to 10, a pair is the range."""
+    """The standard deviation, in the units of the incoming values: 10 means from 0 to 10, a pair is the range."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         y = super().infer(x)
@@ -75,29 +74,23 @@ class RandomGaussianNoise(UniformTransform, NeighbourhoodTransform):
             return ()
         return (OpError("PG510", message, field="std", help=help_),)
 
-    def weight(self) -> float:
-        return 1.2
-
     def num_draws(self) -> int:
         return 3
 
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"std": tf.abs(super().drawn(u)["std"])}
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         std = self.drawn(u)["std"]
-        # Floats may have any unit, bytes have been checked: what exceeds 255 belongs to floats and is not read here.
+        # `infer` has checked the std for bytes. One above 255 is for floats, which do not read this number.
         whole = tf.cast(tf.round(tf.minimum(std, 255.0) * float(1 << _STD_BITS)), tf.int32)
         return key_of(u[:, 1:3]), whole, tf.cast(std * 2.0**-BITS, tf.float32)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return _add_gaussian, _add
+        return _draw_for_values, _add
 
 
-def _add_gaussian(images: tf.Tensor, key: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """16 random bits for each value of an image, uint16 `(n, values)`."""
+def _draw_for_values(images: tf.Tensor, key: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Draws 16 random bits for each value of an image, uint16 `(n, values)`."""
     height, width, channels = sides(images)
-    return half_words(key, height * width * channels), whole, real
+    return half_words(key, height * width * channels), *given
 
 
 def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -116,27 +109,23 @@ _BITS = 12
 _PLACES = 1 << _BITS
 
 
-class RandomAdditiveNoise(ByteTransform):
+class RandomAdditiveNoise(UnsignedTransform, ByteTransform):
     """Adds noise of a uniform or a Laplace distribution, whose amount is drawn uniformly for each image.
 
-    With `each: pixel_value`, each value of each pixel gets noise of its own; with `pixel` all channels of a pixel get the same, and with
-    `channel` all pixels of a channel do. Noise is a function of the image's draws and of its place alone, one of 4,096 equally likely
+    With `each: pixel_value`, each value of each pixel gets noise of its own; with `pixel` all channels of a pixel get the same noise, with
+    `channel` all pixels of a channel. The noise depends only on the image's draws and on its place, and is one of 4,096 equally likely
     values; bytes are rounded half to even and clipped. `random_gaussian_noise` has the normal distribution.
     """
 
     op = "random_additive_noise"
-    examples = (
-        Example("random_additive_noise: {delta: 20}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_additive_noise: {delta: [5, 15], distribution: laplace, each: channel, probability: 0.5}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
+    examples = same_type(
+        "random_additive_noise: {delta: 20}",
+        "random_additive_noise: {delta: [5, 15], distribution: laplace, each: channel, probability: 0.5}",
     )
 
     delta: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
-    """The amount, in levels of 255: of uniform noise the most, either way; of Laplace noise its scale, the mean of its absolute value. 20
-    means from 0 to 20, a pair is the range."""
+    """The amount, in levels of 255: for uniform noise its greatest absolute value, for Laplace noise its scale, which is the mean of its
+    absolute value. 20 means from 0 to 20, a pair is the range."""
     distribution: Literal["uniform", "laplace"] = "uniform"
     """The distribution of the noise."""
     each: Literal["pixel_value", "pixel", "channel"] = "pixel_value"
@@ -150,9 +139,6 @@ class RandomAdditiveNoise(ByteTransform):
 
     def num_draws(self) -> int:
         return 3
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"delta": tf.abs(super().drawn(u)["delta"])}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         quantiles = tf.constant(_QUANTILES[self.distribution], tf.float64)
@@ -169,7 +155,7 @@ class RandomAdditiveNoise(ByteTransform):
         return tf.cast(tf.clip_by_value(tf.cast(images, tf.int32) + rounded_shift(noise, _BITS), 0, 255), tf.uint8)
 
     def _draw(self, images: tf.Tensor, key: tf.Tensor, amounts: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Draws which of the amounts each place gets, uint16 `(n, places)`."""
+        """Draws the number of the amount of each place, uint16 `(n, places)`."""
         height, width, channels = sides(images)
         count = {"pixel_value": height * width * channels, "pixel": height * width, "channel": channels}[self.each]
         return tf.bitwise.right_shift(half_words(key, count), tf.constant(16 - _BITS, tf.uint16)), amounts
@@ -184,22 +170,20 @@ _QUANTILES = {"uniform": [2 * p - 1 for p in _MIDDLES], "laplace": [_laplace(p) 
 
 
 _HUE_BITS = 12
-"""Angles are kept in 1/4096 of what hue is counted in."""
+"""Angles are kept in 1/4096 of the unit of hues."""
 
 
-class RandomIsoNoise(RgbTransform):
+class RandomIsoNoise(UnsignedTransform, RgbTransform):
     """Adds the noise of a sensor at a high ISO: each pixel gets brighter or darker by a normal number, and its hue turns by another.
 
-    Both standard deviations are drawn uniformly for each image. Red, green and blue of a pixel get the same, so grays stay gray
-    and colours sparkle. (Albumentations' `ISONoise` adds Poisson numbers to the lightness of HLS, which make images brighter.) Noise is a
-    function of the image's draws and of the place alone: twice 16 random bits (Threefry-2x32) for each pixel.
+    Both standard deviations are drawn uniformly for each image. Red, green and blue of a pixel change alike, so grays stay gray and colours
+    sparkle. (Albumentations' `ISONoise` adds Poisson numbers to the lightness of HLS, which makes images brighter.) The noise depends only
+    on the image's draws and on its place: twice 16 random bits (Threefry-2x32) for each pixel.
     """
 
     op = "random_iso_noise"
-    examples = (
-        Example("random_iso_noise: {std: 20, hue_degrees: 15}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_iso_noise: {std: [5, 10], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    cost = 2.5
+    examples = same_type("random_iso_noise: {std: 20, hue_degrees: 15}", "random_iso_noise: {std: [5, 10], probability: 0.5}")
 
     std: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
     """The standard deviation of the brightness, in levels of 255: 20 means from 0 to 20, a pair is the range."""
@@ -213,14 +197,8 @@ class RandomIsoNoise(RgbTransform):
         help_ = write(f"std: {largest * 255:.3g}", "arguments", "`std` is in levels of 255; for a fraction of their range write {}")
         return (OpError("PG510", f"`{self.op}` with `std` {largest:g} hardly changes a byte", field="std", help=help_), *super().lints(x))
 
-    def weight(self) -> float:
-        return 2.5
-
     def num_draws(self) -> int:
         return 4
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {name: tf.abs(value) for name, value in super().drawn(u).items()}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)
@@ -237,13 +215,13 @@ class RandomIsoNoise(RgbTransform):
 
 
 def _add_iso(images: tf.Tensor, key: tf.Tensor, std: tf.Tensor, angle: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Draws two times 16 random bits for each pixel of an image, uint16 `(n, 2 · pixels)`."""
+    """Draws twice 16 random bits for each pixel of an image, uint16 `(n, 2 · pixels)`."""
     height, width, _ = sides(images)
     return half_words(key, 2 * height * width), std, angle
 
 
 def _turn(images: tf.Tensor, places: tf.Tensor, std: tf.Tensor, angle: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Hue, saturation and value of each pixel, the hue turned; and what is added to its channels, int32 `(n, height, width)`."""
+    """Hue (turned), saturation and value of each pixel, and the amount to add to its channels, int32 `(n, height, width)` each."""
     height, width, _ = sides(images)
     numbers = tf.reshape(normal_numbers(places), [-1, height, width, 2])
     hue = rounded_shift(numbers[..., 0] * angle[:, None, None], _HUE_BITS)
@@ -253,48 +231,37 @@ def _turn(images: tf.Tensor, places: tf.Tensor, std: tf.Tensor, angle: tf.Tensor
 
 
 _COUNT_BITS = 20
-"""Expected counts are kept in 1/2^20: a thousand photons fit 32 bits."""
+"""Expected counts are kept in 1/2^20, so that a thousand photons fit 32 bits."""
 _ROOT_BITS = _COUNT_BITS - BITS
 _GAIN_BITS = 16
 _PLACE_BITS = 16
 
 
 class RandomShotNoise(ByteTransform):
-    """Counts light: each value becomes a Poisson number of mean value / 255 · photons, brought back to values.
+    """Counts photons: each value becomes a Poisson number of mean value / 255 · photons, scaled back to values.
 
-    How many photons make white is drawn uniformly for each image; few are a dark night, and bright values have more noise than dark
-    ones. It is the shot noise of ImageNet-C. (Albumentations' `ShotNoise` counts in linear light.) A count is a function of the image's
-    draws and of its place alone: 16 random bits (Threefry-2x32) choose a quantile of the normal distribution, which a
-    Cornish-Fisher expansion of second order turns into one of Poisson's; counts of 0 and 1 have their exact shares. All of it is whole
+    The number of photons that make white is drawn uniformly for each image. Few photons mean a dark night; bright values have more noise
+    than dark ones. It is the shot noise of ImageNet-C. (Albumentations' `ShotNoise` counts in linear light.) A count depends only on the
+    image's draws and on its place: 16 random bits (Threefry-2x32) choose a quantile of the normal distribution, and a Cornish-Fisher
+    expansion of second order turns it into a Poisson quantile; counts of 0 and 1 have their exact probabilities. Arithmetic is in whole
     numbers.
 
     Source: Hendrycks and Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations" (2019).
     """
 
     op = "random_shot_noise"
-    examples = (
-        Example("random_shot_noise", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_shot_noise: {photons: [5, 12], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    cost = 1.5
+    examples = same_type("random_shot_noise", "random_shot_noise: {photons: [5, 12], probability: 0.5}")
 
     photons: Annotated[Span, checked(check_pair), checked(check_range, 1, 1000)] = (12.0, 60.0)
     """The range of the number of photons that make white, from 1 to 1000: the fewer, the more noise."""
-
-    def idle(self) -> bool:
-        return most(self.probability) == 0
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"photons": span_range(self.photons)}
-
-    def weight(self) -> float:
-        return 1.5
 
     def num_draws(self) -> int:
         return 3
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns the key; for each of the 256 values the expected count, its root, and the shares of counts of 0 and of at most 1;
-        and what a count is worth."""
+        """The key; for each of the 256 values the expected count, its root, and the probabilities of a count of 0 and of at most 1; and
+        the value of one count."""
         photons = self.drawn(u)["photons"][:, None]
         expected = tf.range(256, dtype=tf.float64) * (1.0 / 255.0) * photons
         none = tf.exp(-expected)
@@ -305,17 +272,11 @@ class RandomShotNoise(ByteTransform):
         return key_of(u[:, 1:3]), *(tf.cast(tf.round(part * float(1 << bits)), tf.int32) for part, bits in parts)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return _add_shot, _count
-
-
-def _add_shot(images: tf.Tensor, key: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Draws 16 random bits for each value of an image, uint16 `(n, values)`."""
-    height, width, channels = sides(images)
-    return half_words(key, height * width * channels), *given
+        return _draw_for_values, _count
 
 
 def _count(images: tf.Tensor, places: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The values `(n, values)` that are counted: the mean, plus z roots of it, plus (z² - 1) / 6, for normal numbers z."""
+    """The counts as values `(n, values)`: the mean, plus z times its root, plus (z² - 1) / 6, for normal numbers z."""
     *tables, gain = given
     values, place = tf.cast(tf.reshape(images, tf.shape(places)), tf.int32), tf.cast(places, tf.int32)
     mean, deviation, none, few = (tf.gather(table, values, batch_dims=1) for table in tables)
@@ -328,7 +289,7 @@ def _count(images: tf.Tensor, places: tf.Tensor, *given: tf.Tensor) -> tuple[tf.
 
 @cache
 def _skews() -> tuple[int, ...]:
-    """Lists (z² - 1) / 6 for each quantile z, in 1/4096."""
+    """(z² - 1) / 6 for each quantile z, in 1/4096."""
     one = 1 << BITS
     return tuple(round((z * z / one - one) / 6) for z in quantiles())
 
@@ -336,32 +297,26 @@ def _skews() -> tuple[int, ...]:
 _WORDS = 1 << 16
 
 
-class RandomSaltAndPepper(ByteTransform):
-    """Makes a share of the pixels white or black, each by itself: impulse noise. The share is drawn uniformly for each image.
+class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
+    """Makes a share of the pixels white or black, independently: impulse noise. The share is drawn uniformly for each image.
 
-    Whether a pixel is among them is a function of the image's draws and of its place alone, of 16 random bits
-    (Threefry-2x32); all of its channels get the same.
+    Whether a pixel changes depends only on the image's draws and on its place, by 16 random bits (Threefry-2x32). All of its channels
+    change alike.
     """
 
     op = "random_salt_and_pepper"
-    examples = (
-        Example("random_salt_and_pepper: {share: 0.05}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_salt_and_pepper: {share: [0.1, 0.2], salt: 0.2, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    cost = 0.5
+    examples = same_type(
+        "random_salt_and_pepper: {share: 0.05}", "random_salt_and_pepper: {share: [0.1, 0.2], salt: 0.2, probability: 0.5}"
     )
 
     share: Annotated[Magnitude, checked(check_magnitude, 0, 1)]
     """The share of the pixels that change, from 0 to 1: 0.05 means from 0 to 0.05, a pair is the range."""
     salt: Probability = 0.5
-    """The share of them that becomes white; the others become black."""
-
-    def weight(self) -> float:
-        return 0.5
+    """The share of these pixels that become white; the others become black."""
 
     def num_draws(self) -> int:
         return 3
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"share": tf.abs(super().drawn(u)["share"])}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         share = self.drawn(u)["share"] * float(_WORDS)

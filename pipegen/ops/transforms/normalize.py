@@ -20,11 +20,11 @@ PerChannel = Number | Annotated[tuple[Number, ...], Field(min_length=1)]
 
 def _above_zero(value: float | tuple[float, ...], name: str) -> None:
     if any(v <= 0 for v in _tuple(value, 1.0)):
-        raise ValueError(f"`{name}` is divided by, so it must be above 0")
+        raise ValueError(f"`{name}` must be above 0, since values are divided by it")
 
 
 class Normalize(PointwiseTransform):
-    """Standardises values: y = (x - mean) / std for each channel, as float32; or just as a pretrained model wants it.
+    """Standardises values: y = (x - mean) / std for each channel, as float32; or as a pretrained model expects.
 
     `preset` names a module of `keras.applications` (`resnet50`, `mobilenet_v2`, …) or one of Keras' modes, and takes
     values from 0 to 255:
@@ -33,8 +33,8 @@ class Normalize(PointwiseTransform):
     - `torch`: (x / 255 - mean) / std with the mean (0.485, 0.456, 0.406) and std (0.229, 0.224, 0.225) of ImageNet.
     - `caffe`: to BGR, minus the mean (103.939, 116.779, 123.68).
 
-    `convnext`, `efficientnet`, `efficientnet_v2` and `mobilenet_v3` change nothing but the dtype: these models hold
-    the arithmetic inside. `mean` and `std` are in the units of the incoming values: for 0..255 write
+    `convnext`, `efficientnet`, `efficientnet_v2` and `mobilenet_v3` change only the dtype: these models contain the
+    arithmetic. `mean` and `std` are in the units of the incoming values: for 0..255 write
     `mean: [123.7, 116.3, 103.5]`, for 0..1 `mean: [0.485, 0.456, 0.406]`.
     """
 
@@ -46,11 +46,11 @@ class Normalize(PointwiseTransform):
     )
 
     preset: Preset | None = None
-    """The module of `keras.applications` that the model comes from, or the mode `tf`, `torch` or `caffe`."""
+    """The module of `keras.applications` that the model is from, or the mode `tf`, `torch` or `caffe`."""
     mean: PerChannel | None = None
     """What is subtracted, in the units of the incoming values: a number, or one for each channel; 0 by default."""
     std: Annotated[PerChannel | None, checked(_above_zero)] = None
-    """What is divided by, in the units of the incoming values: a number, or one for each channel; 1 by default."""
+    """The divisor, in the units of the incoming values: a number, or one for each channel; 1 by default."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Normalize:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, check_range, checked, level_range
+from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, as_pair, ascending, check_range, checked, level_range
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.selections import InnerStep, Selection
 from pipegen.ops.traits import IMAGE_224, Example
@@ -15,7 +15,7 @@ from pipegen.ops.transform import Part, Transform
 
 
 def check_weight(value: Strength, name: str) -> None:
-    """Rejects what is no plain number of 0 or more, by a `ValueError`."""
+    """Raises `ValueError` unless the value is a plain number of at least 0."""
     if isinstance(value, tuple):
         raise ValueError(f"one of the `{name}` is a plain number in each epoch, not a range")
     check_range(value, name, 0)
@@ -27,9 +27,8 @@ Weight = Annotated[Annotated[float, Field(ge=0, allow_inf_nan=False)] | AnySched
 class OneOf(Selection):
     """Does exactly one of the steps to each example, drawn by `weights`.
 
-    Each step keeps arguments of its own; with a `probability` below 1, the step that is drawn may still leave the
-    example as it is. Geometry and colour cost the same as a single such step would, since an example that gets another
-    step gets the identity matrix.
+    Each step keeps its own arguments; with a `probability` below 1, the step that is drawn may still leave the example as it is. Geometry
+    and colour cost the same as a single such step, since an example that gets another step gets the identity matrix.
     """
 
     op = "one_of"
@@ -45,18 +44,18 @@ class OneOf(Selection):
     )
 
     weights: tuple[Weight, ...] | None = None
-    """How likely each step is, relative to the others; alike by default."""
+    """The relative probability of each step; equal by default."""
 
     @model_validator(mode="after")
     def _weighted(self) -> OneOf:
         if self.weights is not None and len(self.weights) != len(self.steps):
-            raise ValueError(f"`weights` has a number for each step: {len(self.steps)}, not {len(self.weights)}")
+            raise ValueError(f"`weights` needs a number for each step: {len(self.steps)}, not {len(self.weights)}")
         if any(sum(weights) <= 0 for weights in self._of_epochs()):
-            raise ValueError("`weights` are all 0, so that no step is left")
+            raise ValueError("`weights` are all 0: at least one must be above 0")
         return self
 
     def _of_epochs(self) -> list[tuple[float, ...]]:
-        """The weights in each epoch up to the one from which on they stay."""
+        """The weights in each epoch, up to the one after which they do not change."""
         given = [w.ranges(level_range) if isinstance(w, Schedule) else ((w, w),) for w in self.weights or (1.0,) * len(self.steps)]
         return [tuple(epochs[min(n, len(epochs) - 1)][0] for epochs in given) for n in range(max(map(len, given)))]
 
@@ -87,10 +86,10 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class SomeOf(Selection):
-    """Does a number of the steps to each example: different ones, every choice of them as likely as any other.
+    """Does a number of different steps to each example; all choices of steps are equally likely.
 
-    The order in which they act is that of a block: tables and filters as they are written, then all geometry as one
-    resampling, then all colour as one matrix. It draws a number for `count` and one for each step.
+    Steps run in the order of a block: tables and filters as they are written, then all geometry as one resampling, then all colour as one
+    matrix. It draws a number for `count` and one for each step.
     """
 
     op = "some_of"
@@ -108,45 +107,41 @@ class SomeOf(Selection):
     )
 
     count: Count | tuple[Count, Count]
-    """How many of the steps an example gets; a pair is the range, both ends included."""
+    """The number of steps that an example gets; a pair is the range, both ends included."""
+
+    _ascending = ascending("count")
 
     @model_validator(mode="after")
     def _few_enough(self) -> SomeOf:
-        low, high = self._range()
-        if low > high:
-            raise ValueError(f"`count` is a range [low, high], but {low} is above {high}")
+        high = as_pair(self.count)[1]
         if high > len(self.steps):
             raise ValueError(f"`count` reaches {high}, and there are {len(self.steps)} steps")
         return self
-
-    def _range(self) -> tuple[int, int]:
-        return self.count if isinstance(self.count, tuple) else (self.count, self.count)
 
     def num_draws(self) -> int:
         return 1 + len(self.steps)
 
     def share(self, number: int) -> float:
-        return sum(self._range()) / 2 / len(self.steps)
+        return sum(as_pair(self.count)) / 2 / len(self.steps)
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
-        """A step is chosen when fewer than `count` of the others drew a smaller number."""
-        low, high = self._range()
+        """Chooses a step when fewer than `count` of the others drew a smaller number."""
+        low, high = as_pair(self.count)
         count = low + tf.cast(tf.floor(u[..., 0] * (high - low + 1)), tf.int32)
         own = u[..., 1 + number, None]
         before, after = u[..., 1 : 1 + number] <= own, u[..., 2 + number :] < own
         return tf.reduce_sum(tf.cast(tf.concat([before, after], -1), tf.int32), -1) < count
 
     def meaning(self) -> dict[str, object]:
-        return super().meaning() | {"count": list(self._range())}
+        return super().meaning() | {"count": list(as_pair(self.count))}
 
 
 class RandomOrder(Selection):
-    """Does all of the steps to each example, in an order that is drawn; every order is as likely as any other.
+    """Does all of the steps to each example, in a random order; all orders are equally likely.
 
-    Unlike in a block of other policies, the order holds among families, too: a table behind a colour step sees what
-    that made. So steps of one family cost what they cost without an order (matrices and tables multiply), and geometry
-    beside other families is resampled as often as there are steps. A table or a step on bytes rounds to bytes what comes before it in any
-    order. It draws a number for each step.
+    Unlike in a block of other policies, the order also holds between families: a table after a colour step acts on its result. Steps of
+    one family cost the same as without an order (matrices and tables multiply), and geometry beside other families is resampled once for
+    each step. A table or a step on bytes rounds its input to bytes in any order. It draws a number for each step.
     """
 
     op = "random_order"
@@ -169,7 +164,7 @@ class RandomOrder(Selection):
     @classmethod
     def refuses(cls, step: Transform) -> tuple[str, str] | None:
         if isinstance(step, Policy):
-            return f"`{cls.op}` cannot hold `{step.op}`", "it holds steps, and no policies"
+            return f"`{cls.op}` cannot hold `{step.op}`", "it holds steps, not policies"
         return super().refuses(step)
 
     def num_draws(self) -> int:
@@ -179,7 +174,7 @@ class RandomOrder(Selection):
         return 1 / len(self.steps)
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
-        """Numbers count places first, then steps: a step's place is the number of others that drew a smaller number."""
+        """Numbers count places first, then steps. The place of a step is the number of others that drew a smaller number."""
         place, step = divmod(number, len(self.steps))
         return self._place(u, step) == place
 
@@ -189,9 +184,9 @@ class RandomOrder(Selection):
         return tf.reduce_sum(tf.cast(tf.concat([before, after], -1), tf.int32), -1)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Names for each step its place, from 1, by the step's name; the second one of a name is `NAME#2`."""
+        """The place of each step, from 1, by the step's name; the second one of a name is `NAME#2`."""
         return {name: self._place(u, step) + 1 for step, name in enumerate(super().drawn(u))}
 
     def parts(self) -> tuple[Part, ...]:
-        own = [step if self.feature is None else step.model_copy(update={"feature": self.feature}) for step in self.steps]
+        own = self.own_steps()
         return tuple(Part(step, place * len(own) + i, i) for place in range(len(own)) for i, step in enumerate(own))

@@ -1,4 +1,4 @@
-"""Put a border around images, or put them on larger canvases."""
+"""Put a border around images, or place them on larger canvases."""
 
 from __future__ import annotations
 
@@ -27,21 +27,20 @@ class Borders(Model):
     top: Pixels = 0
     """Rows above the image, in pixels."""
     bottom: Pixels = 0
-    """Rows below it, in pixels."""
+    """Rows below the image, in pixels."""
     left: Pixels = 0
-    """Columns on its left, in pixels."""
+    """Columns on the left of the image, in pixels."""
     right: Pixels = 0
-    """Columns on its right, in pixels."""
+    """Columns on the right of the image, in pixels."""
 
 
 class Pad(PaddedWindow):
-    """Puts a border around an image: to a size, to at least a size, of a number of pixels, or to the next multiple of a divisor.
+    """Puts a border around an image: up to a size, up to at least a size, of a number of pixels, or up to a multiple of a divisor.
 
-    `position` says where the image lies on the larger canvas; in the `center`, an odd pixel is added below
-    and on the right. An image that is larger than `size` is an error, which names the file when it is found while running. Pixels are
-    copied exactly as they are.
+    `position` places the image on the larger canvas; in the `center`, an odd pixel is added below and on the right. An image larger than
+    `size` is an error, which names the file if it is found while running. Pixels are copied unchanged.
 
-    Images that `at_least`, `padding` or `divisor` leave with different sizes need a step that makes them one size before they are batched.
+    `at_least`, `padding` and `divisor` can leave images with different sizes; a later step then has to make them one size.
     """
 
     op = "pad"
@@ -58,25 +57,25 @@ class Pad(PaddedWindow):
     size: Size | None = None
     """The output's size in pixels: a square's side, or [height, width]."""
     at_least: Size | None = None
-    """The least size of the output in pixels, likewise: a shorter side is padded, a longer one stays."""
+    """The least size of the output in pixels: a square's side, or [height, width]. A shorter side is padded, a longer one stays."""
     padding: Pixels | tuple[Pixels, Pixels] | Borders | None = None
     """The width of the border in pixels: on every side, [above and below, left and right], or a map of `top`, `bottom`, `left` and
     `right`."""
     divisor: Size | None = None
-    """The number that both sides of the output are a multiple of, or [for the height, for the width]: the least that hold the image."""
+    """The divisor of both sides of the output, or [of the height, of the width]; sides are the least multiples that hold the image."""
     position: Literal["center", "top_left", "top_right", "bottom_left", "bottom_right"] = "center"
-    """Where the image lies on a canvas that `size`, `at_least` or `divisor` make larger."""
+    """The place of the image on a canvas of `size`, `at_least` or `divisor`."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Pad:
         if sum(given is not None for given in (self.size, self.at_least, self.padding, self.divisor)) != 1:
             raise ValueError("give one of `size`, `at_least`, `padding` and `divisor`")
         if self.padding is not None and "position" in self.model_fields_set:
-            raise ValueError("`position` is for `size`, `at_least` and `divisor`; `padding` says what is added on each side")
+            raise ValueError("`position` needs `size`, `at_least` or `divisor`; `padding` has a width for each side")
         return self
 
     def _borders(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Pixels above and below, and on the left and on the right."""
+        """The pixels above and below, and on the left and right."""
         if isinstance(self.padding, Borders):
             return (self.padding.top, self.padding.bottom), (self.padding.left, self.padding.right)
         rows, columns = self.padding if isinstance(self.padding, tuple) else (self.padding or 0,) * 2
@@ -102,7 +101,7 @@ class Pad(PaddedWindow):
         before = x.shape[:2]
         after = [self._side(side, axis) if side is not None else self.output_size()[axis] for axis, side in enumerate(before)]
         if any(n is not None and m is not None and n > m for n, m in zip(before, after, strict=True)):
-            message = f"`pad` is to make images of {times(after)}, and gets one of {times(before)}"
+            message = f"`pad` makes images of {times(after)}, and gets one of {times(before)}"
             raise OpError("PG258", message, field="size", help="resize to at most that size first, or pad to a larger one")
         return filled(x.with_(shape=(*after, x.channels)), self.fill)
 
@@ -131,11 +130,11 @@ class Pad(PaddedWindow):
 
 
 class RandomZoomOut(PaddedWindow):
-    """Puts an image at a random place of a larger canvas: the expansion that SSD is trained with (Liu et al. 2016).
+    """Puts an image at a random place of a larger canvas: the expansion for training SSD (Liu et al. 2016).
 
-    The canvas is as many times as high and as wide as the image as is drawn uniformly from `canvas`, rounded down; each place at which
-    the image lies wholly on it is equally likely. Pixels are copied. Images leave it with different sizes, so that a step that makes
-    them one size comes behind it, and nothing stands in for it on the other splits.
+    Height and width of the canvas are those of the image times a factor drawn uniformly from `canvas`, rounded down; all places at which
+    the canvas holds the whole image are equally likely. Pixels are copied. Images leave it with different sizes, so a later step has to
+    make them one size. On the other splits nothing replaces it.
     """
 
     op = "random_zoom_out"
@@ -168,11 +167,11 @@ class RandomZoomOut(PaddedWindow):
         return 4
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`canvas`, which is 1 for an image that stays as it is."""
+        """`canvas`, which is 1 for an unchanged image."""
         return {"canvas": tf.where(u[..., 3] < self.probability, uniform(u[..., 0], span_range(self.canvas)), tf.ones_like(u[..., 0]))}
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        """`canvas`, and the window, which lies beyond the image."""
+        """`canvas`, and the window, which extends beyond the image."""
         return self.drawn(u) | super().drawn_on(u, shape)
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:

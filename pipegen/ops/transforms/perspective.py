@@ -9,26 +9,33 @@ from pydantic import model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, Number, needs_one
-from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
+from pipegen.ops.base import GeometricTransform
+from pipegen.ops.families.uniform import UnconditionalTransform, UniformTransform
 from pipegen.ops.lowering.affine import cornered
 from pipegen.ops.lowering.linear import uniform, zeros_for
-from pipegen.ops.traits import IMAGE_224, Example, Family, Traits
+from pipegen.ops.traits import Family, Traits, same_type
 from pipegen.types import FeatureType
 
 Corner = tuple[Number, Number]
 
 
-class Perspective(DeterministicGeometric):
+class PerspectiveTransform(GeometricTransform):
+    """A projective map that moves the corners."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.GEOMETRIC, projective=True)
+
+
+class Perspective(UnconditionalTransform, PerspectiveTransform):
     """Shows every image in perspective: its corners move, and straight lines stay straight.
 
-    A corner moves by `[x, y]`: x to the right, as a fraction of the width, and y down, as a fraction of the height. A
-    corner without a value stays in its place. `fill` shows where the picture does not reach, and what would lie behind the viewer.
+    A corner moves by `[x, y]`: x to the right, as a fraction of the width, and y down, as a fraction of the height. A corner without a
+    value stays in its place. `fill` shows outside the picture, and in place of what would lie behind the viewer.
     """
 
     op = "perspective"
-    examples = (
-        Example("perspective: {top_left: [0.15, 0], top_right: [-0.15, 0]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("perspective: {bottom_right: [-0.2, -0.1], fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+    examples = same_type(
+        "perspective: {top_left: [0.15, 0], top_right: [-0.15, 0]}", "perspective: {bottom_right: [-0.2, -0.1], fill: {constant: 0}}"
     )
 
     top_left: Corner = (0.0, 0.0)
@@ -55,9 +62,6 @@ class Perspective(DeterministicGeometric):
                 raise ValueError("the corners no longer make a convex picture: one of them has crossed the line between two others")
         return self
 
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.GEOMETRIC, projective=True)
-
     def idle(self) -> bool:
         return set(self._moves()) == {(0, 0)}
 
@@ -66,20 +70,16 @@ class Perspective(DeterministicGeometric):
         return cornered([(like + x, like + y) for x, y in self._moves()], like, height, width)
 
 
-class RandomPerspective(UniformGeometric):
+class RandomPerspective(UniformTransform, PerspectiveTransform):
     """Shows an image in perspective: each of its corners moves by distances of its own, and straight lines stay straight.
 
     Eight numbers are drawn uniformly: how far the top left, top right, bottom left and bottom right corner go to the
-    right (`x`) and down (`y`). Where the picture does not reach is `fill`; so is what would lie behind the viewer.
-    (Keras' layer calls the distance `scale`, of which it draws up to one half, and leaves the top left corner where it
-    is; its `factor` is the `probability` here.)
+    right (`x`) and down (`y`). `fill` shows outside the picture, and in place of what would lie behind the viewer. (Keras' layer calls the
+    distance `scale`, draws up to half of it, and leaves the top left corner in place; its `factor` is the `probability` here.)
     """
 
     op = "random_perspective"
-    examples = (
-        Example("random_perspective: {x: 0.1, y: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_perspective: {x: 0.2, probability: 0.5, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_perspective: {x: 0.1, y: 0.1}", "random_perspective: {x: 0.2, probability: 0.5, fill: {constant: 0}}")
 
     x: Annotated[Magnitude, AROUND_ZERO] = 0.0
     """How far each corner goes to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
@@ -99,11 +99,8 @@ class RandomPerspective(UniformGeometric):
         return self
 
     def _spread(self) -> float:
-        """Returns how far corners can come apart: 0 moves them all alike, and from 1 on three of them can lie on one line."""
+        """How far the corners can move apart: at 0 all move alike, and from 1 on three of them can lie on one line."""
         return sum(high - low for low, high in self.ranges().values())
-
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.GEOMETRIC, projective=True)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         if self._spread() <= 0.9:

@@ -7,21 +7,23 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AnySchedule, check_pair, check_range, checked, most, span_range
+from pipegen.ops.arguments.magnitudes import AnySchedule, check_pair, check_range, checked, span_range
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.uniform import DeterministicLookupTable
+from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.linear import whole_bounds
 from pipegen.ops.lowering.tables import posterized, repeated
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
+
+Bits = Annotated[int, Field(ge=1, le=8)]
 
 
-class Posterization(DeterministicLookupTable):
+class Posterization(UnconditionalTransform, LookupTableTransform):
     """Sets the low bits of every value to 0, as in Pillow: with 4 bits, 0 to 255 become 16 levels from 0 to 240."""
 
     op = "posterization"
-    examples = (Example("posterization: {bits: 4}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
+    examples = same_type("posterization: {bits: 4}")
 
-    bits: Annotated[int, Field(ge=1, le=8)]
+    bits: Bits
     """How many bits stay, from 1 to 8; 8 changes nothing."""
 
     def idle(self) -> bool:
@@ -32,24 +34,18 @@ class Posterization(DeterministicLookupTable):
         return repeated([x // step * step for x in range(256)], u)
 
 
-Bits = Annotated[int, Field(ge=1, le=8)]
-
-
 class RandomPosterization(LookupTableTransform):
-    """Sets the low bits of every value to 0, as in Pillow; how many bits stay is drawn, each number alike."""
+    """Sets the low bits of every value to 0, as in Pillow; the number of bits that stay is drawn, each as likely."""
 
     op = "random_posterization"
     random = True
-    examples = (
-        Example("random_posterization: {bits: [4, 8]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_posterization: {bits: [3, 3], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_posterization: {bits: [4, 8]}", "random_posterization: {bits: [3, 3], probability: 0.5}")
 
     bits: Annotated[tuple[Bits, Bits] | AnySchedule, checked(check_pair), checked(check_range, 1, 8)]
     """The least and the greatest number of bits that stay, from 1 to 8; 8 changes nothing."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or span_range(self.bits)[0] == 8
+        return super().idle() or span_range(self.bits)[0] == 8
 
     def num_draws(self) -> int:
         return 1

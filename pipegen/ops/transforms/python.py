@@ -21,22 +21,21 @@ Side = Annotated[int, Field(ge=1, le=32767)] | None
 class Python(CustomTransform):
     """Calls a Python function on each image: `fn(image)`, one image at a time.
 
-    The function gets a NumPy array `(height, width, channels)` of its own and returns one. Its dtype and its shape are those of the
-    image that it gets, unless the step declares others; both are checked at every call, and so is `range`. It has to give the same
-    for the same image; what draws random numbers is a `random_python` step. Several threads call it, and one may begin while another is
-    in the middle of it: an array that it fills anew at each call has to be the thread's own.
+    The function gets its own NumPy array `(height, width, channels)` and returns an array. The result has the dtype and shape of the
+    image, unless the step declares others; both are checked at every call, and so is `range`. The function has to return the same for the
+    same image; use `random_python` for a function with random numbers. Several threads call it at once: an array that it fills at each call
+    has to be local to the thread.
 
-    A spec runs no code by itself. Whoever builds the pipeline allows the function's package: `pipegen.build(spec,
-    allow_code=["my_pkg"])`, or `--allow-code my_pkg` on the command line; that covers the modules below it. A function of a
-    module that is not allowed is an error, and the module is not imported. `pipegen validate` never imports it.
+    A spec does not run code by itself. The code that builds the pipeline allows the function's package: `pipegen.build(spec,
+    allow_code=["my_pkg"])`, or `--allow-code my_pkg` on the command line, also for the modules below it. A function of a module that is not
+    allowed is an error, and the module is not imported. `pipegen validate` never imports it.
 
-    A function that fails on an image is treated as an image that cannot be decoded: the error names the file, and `errors: {decode:
-    {skip: …}}` takes the next good record in its place. Python works on one image at a time, however many threads there are, so a
-    step of pipegen's own is quicker wherever there is one. A batch that is worked on another machine, as in a tf.data service, cannot
-    call it.
+    If the function fails on an image, that counts as an image that cannot be decoded: the error names the file, and `errors: {decode:
+    {skip: …}}` takes the next good record instead. Python runs one image at a time, whatever the number of threads, so pipegen's own steps
+    are faster. Batches that are made on another machine, as in a tf.data service, cannot call the function.
 
-    The spec names the function and knows nothing of its code. So nothing that comes after this step is kept on a disk: a cache there
-    stands before it, and statistics are measured at each build. With a `version` they are kept, until you write another one.
+    The spec names the function but does not contain its code. So results after this step are not stored on a disk: a disk cache comes
+    before it, and statistics are computed at each build. With a `version` they are stored, until you change it.
     """
 
     op = "python"
@@ -51,25 +50,24 @@ class Python(CustomTransform):
     )
 
     dtype: Literal["uint8", "uint16", "float16", "bfloat16", "float32"] | None = None
-    """The dtype of what the function returns; by default that of the image that it gets."""
+    """The dtype of the result; by default that of the image."""
     shape: tuple[Side, Side, Side] | None = None
-    """What the function returns, as `[height, width, channels]` in pixels, with `null` for a side that varies; by default the shape of
-    the image that it gets."""
+    """The shape of the result, `[height, width, channels]` in pixels, with `null` for a side that varies; by default that of the image."""
     range: Annotated[Range | None, checked(check_range)] = None
-    """The least and the greatest value that the function may return. Steps such as `rescale: {to}` need to know it; without it nothing
-    is known of floats."""
+    """The least and the greatest value of the result, which steps such as `rescale: {to}` need; without it, the range of floats is
+    unknown."""
     version: Annotated[int, Field(ge=1)] | None = None
-    """Stands for the function's code, in the hash of the spec too: with it, what was computed may be kept on a disk. Write another
-    number whenever the function gives another kind of image."""
+    """The version of the function's code, also in the hash of the spec: with it, results may be stored on a disk. Change it whenever the
+    results of the function change."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """Returns what the step declares."""
+        """The declared type."""
         require_image(self, x)
         dtype = self.dtype or x.dtype
         bounds = full_range(dtype)
         interval = Interval(*self.range) if self.range is not None else bounds
         if bounds is not None and interval is not None and not bounds.contains(interval):
-            raise OpError("PG105", f"the range {interval} holds values that {dtype} has not: it has those in {bounds}", field="range")
+            raise OpError("PG105", f"the range {interval} does not fit {dtype}, which holds {bounds}", field="range")
         sides = zip(self.shape or x.shape, x.shape[:2], strict=False)
         if not self.moves_pixels and any(None not in (a, b) and a != b for a, b in sides):
             raise OpError("PG105", "`moves_pixels: false` keeps height and width, and `shape` gives others", field="shape")
@@ -93,13 +91,13 @@ _SEEDS = 2
 class RandomPython(CustomTransform):
     """Calls a Python function with an image and a random generator: `fn(image, rng)`, one image at a time.
 
-    The function gets a NumPy array `(height, width, channels)` of its own and a `numpy.random.Generator`, and returns an array of the
-    same shape and dtype, which is checked at every call. Whatever it draws has to come from that generator, whose seed follows from
-    the spec's seed, the epoch and the image: then every epoch draws anew, and a resumed run draws what it would have drawn. What a
-    seed gives is NumPy's to say, and may change between its versions.
+    The function gets its own NumPy array `(height, width, channels)` and a `numpy.random.Generator`, and returns an array of the same
+    shape and dtype, which is checked at every call. It has to take all random numbers from that generator, whose seed depends on the spec's
+    seed, the epoch and the image: then each epoch draws other numbers, and a resumed run draws the same as an uninterrupted one. NumPy
+    decides which numbers a seed gives, and may change them between versions.
 
-    As every random step it runs on the training split alone. Nothing is known of the values of floats that it returns, so put it
-    before `rescale` and `normalize`, where images are bytes. `allow_code` and the rest are as for `python`.
+    Like every random step it runs on the training split alone. The range of floats that it returns is unknown, so put it before `rescale`
+    and `normalize`, where images are bytes. `allow_code` and the rest are as for `python`.
     """
 
     op = "random_python"
@@ -116,7 +114,7 @@ class RandomPython(CustomTransform):
     """The share of images that the function is called on."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type. The other splits keep the range of values that they have, so where the function could leave it none is known."""
+        """The same type, without an interval where the function could leave it: the other splits keep theirs."""
         require_image(self, x)
         return x if x.interval == full_range(x.dtype) else x.with_(interval=None)
 

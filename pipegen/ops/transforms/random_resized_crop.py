@@ -1,4 +1,4 @@
-"""Cut out a window of random size, shape and place, and resize it: the crop that ImageNet models train on."""
+"""Cut out a window of random size, shape and place, and resize it: the crop for training ImageNet models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipegen.ops.transform import Transform
 from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType
 
 TRIES = 10
-"""How many windows are drawn before the central one is taken."""
+"""The number of windows that are drawn; if none fits, the central one is taken."""
 
 
 def _has_pixels(area: tuple[float, float], name: str) -> None:
@@ -31,16 +31,15 @@ def _has_pixels(area: tuple[float, float], name: str) -> None:
 class RandomResizedCrop(CropTransform):
     """Cuts out a window of random area and shape, then resizes it to a fixed size.
 
-    The algorithm is that of Inception (Szegedy et al. 2014) as torchvision has it: draw an area, uniform in `area`
-    as a fraction of the image's, and an aspect ratio (width / height), uniform in the logarithm of `aspect_ratio`; the
-    window is √(area · ratio) wide and √(area / ratio) high, rounded half to even. The first of 10 such windows that
-    fits into the image is placed uniformly. If none fits, it is the largest window in the middle whose aspect ratio is
-    in range.
+    The algorithm is that of Inception (Szegedy et al. 2014) as implemented in torchvision: draw an area, uniform in `area` as a fraction of
+    the image's, and an aspect ratio (width / height), uniform in the logarithm of `aspect_ratio`; the window is √(area · ratio) wide and
+    √(area / ratio) high, rounded half to even. The first of 10 such windows that fits into the image is placed uniformly. If none fits, the
+    window is the largest one in the middle whose aspect ratio is in range.
 
-    It draws 22 numbers: area and ratio for each of the 10 windows, then top and left for the one that is taken.
+    It draws 22 numbers: area and ratio for each of the 10 windows, then top and left of the chosen one.
 
-    On the other splits, the shorter side is resized to size · 256 / 224 and `center_crop` cuts out the middle; for a
-    size that is not square, the image is resized to cover the size · 256 / 224 (`mode: crop`) instead.
+    On the other splits, the shorter side is resized to size · 256 / 224 and `center_crop` cuts out the middle; for a size that is not
+    square, the image is resized to cover the size · 256 / 224 (`mode: crop`) instead.
     """
 
     op = "random_resized_crop"
@@ -59,7 +58,7 @@ class RandomResizedCrop(CropTransform):
     method: Method = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
     antialias: bool = False
-    """Let every pixel of the window count when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+    """Use every pixel of the window when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
 
     @model_validator(mode="after")
     def _consistent(self) -> RandomResizedCrop:
@@ -94,7 +93,7 @@ class RandomResizedCrop(CropTransform):
         from pipegen.ops.transforms.crop import CenterCrop
         from pipegen.ops.transforms.resize import Resize
 
-        if self.size == BUCKET:  # which of them is to be known before anything runs
+        if self.size == BUCKET:  # not known yet, and so neither is a larger size
             return Resize(size=self.size, mode="crop", feature=self.feature), CenterCrop(size=self.size, feature=self.feature)
         h, w = self.output_size()
         larger = min(round(h * 256 / 224), LARGEST_SIDE), min(round(w * 256 / 224), LARGEST_SIDE)
@@ -106,7 +105,7 @@ class RandomResizedCrop(CropTransform):
         return first, CenterCrop(size=self.size, feature=feature)
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        # Height and width beside the ten tries: each may be one number or one for each image.
+        # A new axis for the ten tries: height and width may each be one number or one for each image.
         most_h, most_w = height[..., None], width[..., None]
         rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
         low, high = span_range(self.aspect_ratio)
@@ -115,7 +114,7 @@ class RandomResizedCrop(CropTransform):
         w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
         h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)
         fits = (h >= 1) & (w >= 1) & (h <= most_h) & (w <= most_w)
-        # The fallback is one more try, which always fits: the image with its aspect ratio clamped, in the middle.
+        # The fallback is one more try, which always fits: the image in the middle, with its aspect ratio clamped.
         middle_h = tf.minimum(most_h, tf.cast(tf.round(columns / low), tf.int32))
         middle_w = tf.minimum(most_w, tf.cast(tf.round(rows * high), tf.int32))
         none = tf.zeros_like(h[..., :1])

@@ -14,7 +14,7 @@ from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.types import FeatureType, Interval
 
 DARKENS = 1 / 64
-"""A factor at or below this one can only be meant for values from 0 to 255 or more."""
+"""A factor up to this one only makes sense for values from 0 to 255 or more."""
 
 
 def _differ(value: tuple[float, float], name: str) -> None:
@@ -30,9 +30,8 @@ def _scales(value: float, name: str) -> None:
 class Rescale(PointwiseTransform):
     """Maps values linearly, to a range or by a factor, and gives float32.
 
-    `to: [0, 1]` maps the range that the values can have, which pipegen knows, to the one given: it is right for 8 bits
-    and for 16 bits. `scale` and `offset` compute y = scale · x + offset. (In YAML `1/255` is text; write 0.00392156862745098, or
-    better `to: [0, 1]`.)
+    `to: [0, 1]` maps the range of possible values, which pipegen knows, to the given one, so it works for 8 and for 16 bits. `scale` and
+    `offset` compute y = scale · x + offset. (In YAML `1/255` is text; write 0.00392156862745098, or better `to: [0, 1]`.)
     """
 
     op = "rescale"
@@ -84,5 +83,5 @@ class Rescale(PointwiseTransform):
                 help="leave this step out",
             )
         y = super().infer(x)
-        # Exactly what was asked for, free of the rounding of `scale`.
+        # The exact range, without the rounding of `scale`.
         return y.with_(interval=Interval(*self.to)) if self.to is not None else y

@@ -13,9 +13,9 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Size, filled, height_width, require_holds
 from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
 from pipegen.ops.base import ElementTransform, require_image
+from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering import resizing as pillow
-from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.resizing import (
     ANTIALIAS_WEIGHT,
     BLURS_WITH_ANTIALIAS,
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from pipegen.ops.lowering.resizing import Filter, Side
 
 
+def _check_antialias(*, antialias: bool, method: object) -> None:
+    if antialias and method not in BLURS_WITH_ANTIALIAS:
+        raise ValueError(f"`antialias` has no effect with `method: {method}`; it is for bilinear, bicubic and lanczos3")
+
+
 class RandomResize(ElementTransform):
     """Resizes each image to a size of its own."""
 
@@ -48,12 +53,11 @@ class RandomResize(ElementTransform):
     method: Method = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
     antialias: bool = False
-    """Let every input pixel count when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+    """Use every input pixel when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
 
     @model_validator(mode="after")
     def _blurs(self) -> Self:
-        if self.antialias and self.method not in BLURS_WITH_ANTIALIAS:
-            raise ValueError(f"`antialias` has no effect with `method: {self.method}`; it is for bilinear, bicubic and lanczos3")
+        _check_antialias(antialias=self.antialias, method=self.method)
         return self
 
     def traits(self, x: FeatureType) -> Traits:
@@ -68,7 +72,6 @@ class RandomResize(ElementTransform):
         return self.model_copy(update={"method": "nearest", "antialias": False}) if kind_of(x).categorical else self
 
     def resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-        """One image at another size, in pixels."""
         return resize(image, height, width, self.method, antialias=self.antialias)
 
 
@@ -79,24 +82,20 @@ class EarlierPillow(Model):
     """A filter as earlier versions of Pillow compute it."""
 
     filter: pillow.Weighting
-    """Pillow's name of it: `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`."""
+    """Pillow's name of the filter: `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`."""
     before: Literal[13]
-    """The version before which Pillow gives these pixels: 13."""
+    """The first version of Pillow that gives other pixels: 13."""
 
 
 class PillowMethod(Model):
     """A filter as Pillow computes it."""
 
     pillow: pillow.Filter | EarlierPillow
-    """Pillow's name of it: `nearest`, `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`; or `{filter: FILTER, before: 13}`."""
+    """Pillow's name of the filter: `nearest`, `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`; or `{filter: FILTER, before: 13}`."""
 
     def __str__(self) -> str:
-        earlier = self.pillow
-        return (
-            f"{{pillow: {{filter: {earlier.filter}, before: {earlier.before}}}}}"
-            if isinstance(earlier, EarlierPillow)
-            else f"{{pillow: {earlier}}}"
-        )
+        earlier = isinstance(self.pillow, EarlierPillow)
+        return f"{{pillow: {{filter: {self.filter}, before: 13}}}}" if earlier else f"{{pillow: {self.filter}}}"
 
     @property
     def filter(self) -> Filter:
@@ -104,7 +103,7 @@ class PillowMethod(Model):
         return self.pillow.filter if isinstance(self.pillow, EarlierPillow) else self.pillow
 
     def resize(self, image: tf.Tensor, height: Side, width: Side, box: Box | None = None) -> tf.Tensor:
-        """Resizes an image, or the part of it in `box`."""
+        """Resizes an image, or its part in `box`."""
         chooses_pass = not isinstance(self.pillow, EarlierPillow)
         return pillow.resize_as_pillow(image, height, width, self.filter, box=box, chooses_pass=chooses_pass)
 
@@ -112,24 +111,23 @@ class PillowMethod(Model):
 class Resize(ElementTransform):
     """Resizes an image, to a fixed size or so that its shorter or its longer side has a given length.
 
-    `size` with `mode: stretch` changes the proportions; `crop` keeps them, covers the size and cuts off evenly what
-    hangs over; `pad` keeps them, fits inside and fills up evenly around. `shorter_side` and `longer_side`
-    keep the proportions and let the other side follow, rounded half up; with both, the shorter side has its length unless the longer
-    one would be longer than its own (`shorter_side: 800, longer_side: 1333`, as detectors are trained).
+    `size` with `mode: stretch` changes the proportions; `crop` keeps them, covers the size and cuts off the rest evenly; `pad` keeps them,
+    fits inside and fills the border evenly. `shorter_side` and `longer_side` keep the proportions: the other side follows, rounded half up.
+    With both, the shorter side gets its length unless the longer one would exceed its own (`shorter_side: 800, longer_side: 1333`, as for
+    training detectors).
 
-    Pixel centres lie at half-integers, as in OpenCV, Pillow and `tf.image.resize`. `nearest` picks the pixels that
-    Pillow picks. The dtype stays: whole numbers are rounded half to even and clipped to their range.
+    Pixel centres lie at half-integers, as in OpenCV, Pillow and `tf.image.resize`. `nearest` picks the same pixels as Pillow. The dtype
+    stays: whole numbers are rounded half to even and clipped to their range.
 
-    A strong reduction without `antialias` skips pixels and shows moiré; with it, every pixel counts, as in Pillow and
-    torchvision, at two to three times the cost. JPEG files need it less: `decode: {scaled: auto}` has brought them within a
-    factor of two of the size.
+    A strong reduction without `antialias` skips pixels and shows moiré; with it, every pixel counts, as in Pillow and torchvision, at two
+    to three times the cost. JPEG files need it less: `decode: {scaled: auto}` decodes them at up to twice the size.
 
-    `method: {pillow: FILTER}` gives what Pillow 13 gives, bit for bit, and so what Keras' `load_img` does: its filters widen by
-    themselves where they shrink, values are whole between the two passes, and `mode: crop` cuts whole pixels before it resizes. It is
-    for parity, with `decode: {jpeg: accurate}`, and takes several times as long as `antialias: true`. Pillow 10 to 12 give
-    `{pillow: {filter: FILTER, before: 13}}`: they resize along rows first and then along columns, and Pillow 13 the other way round an
-    image that loses more than twice as many rows as columns. Values then differ by a level or so, by more where a filter overshoots or
-    an image is transparent. Which Pillow is installed changes nothing.
+    `method: {pillow: FILTER}` gives the pixels of Pillow 13, and so of Keras' `load_img`, bit for bit: filters widen when shrinking, values
+    are whole between the two passes, and `mode: crop` cuts whole pixels before it resizes. It is for parity, with
+    `decode: {jpeg: accurate}`, and takes several times as long as `antialias: true`. `{pillow: {filter: FILTER, before: 13}}` gives the
+    pixels of Pillow 10 to 12: they resize along rows first and then along columns, where Pillow 13 begins with columns for an image that
+    loses more than twice as many rows as columns. Values then differ by about one level, and by more where a filter overshoots or an image
+    is transparent. The installed version of Pillow does not matter.
 
     A mask takes the nearest pixels whatever the `method` is, and `pad` puts its `ignore` around it.
     """
@@ -154,16 +152,16 @@ class Resize(ElementTransform):
     shorter_side: Annotated[int, Field(ge=1, le=32767)] | None = None
     """The length of the output's shorter side in pixels; the proportions stay."""
     longer_side: Annotated[int, Field(ge=1, le=32767)] | None = None
-    """The length of the output's longer side in pixels; the proportions stay. With `shorter_side`, the most that it can have."""
+    """The length of the output's longer side in pixels; the proportions stay. With `shorter_side`, its greatest length."""
     mode: Literal["stretch", "crop", "pad"] = "stretch"
     """How `size` is reached: `stretch` both sides, cover and `crop`, or fit inside and `pad`."""
     method: Method | PillowMethod = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`; or `{pillow: FILTER}`,
     or `{pillow: {filter: FILTER, before: 13}}`."""
     antialias: bool = False
-    """Let every input pixel count when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+    """Use every input pixel when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
     fill: ConstantFill = ConstantFill()
-    """What `mode: pad` puts around the image, in the units of the image that enters: `{constant: VALUE}`."""
+    """The border of `mode: pad`, in the units of the incoming values: `{constant: VALUE}`."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Resize:
@@ -171,13 +169,12 @@ class Resize(ElementTransform):
         if (self.size is None) == (side is None):
             raise ValueError("give either `size`, or `shorter_side`, `longer_side` or both of them")
         if side is not None and self.mode != "stretch":
-            raise ValueError(f"`mode: {self.mode}` needs `size`; `{side}` keeps the proportions as it is")
+            raise ValueError(f"`mode: {self.mode}` needs `size`; `{side}` keeps the proportions anyway")
         if self.shorter_side is not None and self.longer_side is not None and self.longer_side < self.shorter_side:
             raise ValueError(f"a `longer_side` of {self.longer_side} is shorter than the `shorter_side` of {self.shorter_side}")
         if "fill" in self.model_fields_set and self.mode != "pad":
-            raise ValueError("`fill` is for `mode: pad`")
-        if self.antialias and self.method not in BLURS_WITH_ANTIALIAS:
-            raise ValueError(f"`antialias` has no effect with `method: {self.method}`; it is for bilinear, bicubic and lanczos3")
+            raise ValueError("`fill` needs `mode: pad`")
+        _check_antialias(antialias=self.antialias, method=self.method)
         return self
 
     def traits(self, x: FeatureType) -> Traits:
@@ -277,16 +274,16 @@ class Resize(ElementTransform):
         return resize(image, height, width, self.method, antialias=self.antialias)
 
 
-class ScaleJitter(RandomResize):
-    """Resizes an image by a random factor, then cuts a window of fixed size out of it or fills up what is missing: large-scale
-    jittering (Ghiasi et al., Simple Copy-Paste, CVPR 2021).
+class ScaleJitter(UniformTransform, RandomResize):
+    """Resizes an image by a random factor, then cuts a window of fixed size out of it or pads it: large-scale jittering (Ghiasi et al.,
+    Simple Copy-Paste, CVPR 2021).
 
-    At a `scale` of 1 the image just fits inside `size`; the factor is drawn uniformly, the proportions stay, and sides are rounded half
-    up. Where the image is then larger than the output, the window is placed uniformly; where it is smaller, it lies at the top left and
-    `fill` shows below it and on its right. It is `ScaleJitter` and `FixedSizeCrop` of torchvision's references, which draw one number
-    for the window's row and column.
+    At a `scale` of 1 the image just fits inside `size`; the factor is drawn uniformly, the proportions stay, and sides are rounded half up.
+    If the image is then larger than the output, the window is placed uniformly; if it is smaller, it lies at the top left and `fill` shows
+    below it and on its right. It is `ScaleJitter` and `FixedSizeCrop` of torchvision's references, which draw one number for the window's
+    row and column.
 
-    On the other splits `resize: {mode: pad}` to the same size stands in for it.
+    On the other splits, `resize: {mode: pad}` to the same size replaces it.
     """
 
     op = "scale_jitter"
@@ -304,7 +301,7 @@ class ScaleJitter(RandomResize):
     scale: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 10)] = (0.1, 2.0)
     """The range of the factor on the largest size that fits inside the output: 2 shows a quarter of such an image."""
     fill: ConstantFill = ConstantFill()
-    """What is put where the image ends, in the units of the image that enters: `{constant: VALUE}`."""
+    """The padding, in the units of the incoming values: `{constant: VALUE}`."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         return filled(super().infer(x).with_(shape=(*height_width(self.size), x.channels)), self.fill)
@@ -321,15 +318,11 @@ class ScaleJitter(RandomResize):
         return 3
 
     def evaluation_form(self) -> tuple[Transform, ...]:
-
         method, antialias, feature = self.method, self.antialias, self.feature
         return (Resize(size=self.size, mode="pad", method=method, antialias=antialias, fill=self.fill, feature=feature),)
 
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"scale": uniform(u[..., 0], span_range(self.scale))}
-
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        """`scale`, the size that the image is resized to, `rows` and `columns`, and of the window in it `top` and `left`, in pixels."""
+        """`scale`; the size that the image is resized to, `rows` and `columns`; and the window in it, `top` and `left`, in pixels."""
         (rows, columns), window = self._placed(u, tf.convert_to_tensor(shape[0]), tf.convert_to_tensor(shape[1]))
         return self.drawn(u) | {"rows": rows, "columns": columns, "top": window[..., 0], "left": window[..., 1]}
 
@@ -363,11 +356,11 @@ Length = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
 class RandomShorterSide(RandomResize):
     """Resizes an image so that its shorter side has a length drawn from a list or a range; the proportions stay.
 
-    Each length is as likely. The other side follows, rounded half up; where it would be longer than `longer_side`, it gets that length,
-    and the shorter side follows. It is how detectors are trained (`sizes: [640, 672, 704, 736, 768, 800], longer_side: 1333`), and,
-    with a `random_crop` behind it, how VGG and ResNet were (`between: [256, 480]`).
+    All lengths are equally likely. The other side follows, rounded half up; if it would exceed `longer_side`, it gets that length, and the
+    shorter side follows. Detectors are trained with it (`sizes: [640, 672, 704, 736, 768, 800], longer_side: 1333`), and with a
+    `random_crop` after it, so were VGG and ResNet (`between: [256, 480]`).
 
-    On the other splits `resize` to the greatest of the lengths stands in for it.
+    On the other splits, `resize` to the greatest of the lengths replaces it.
     """
 
     op = "random_shorter_side"
@@ -379,9 +372,9 @@ class RandomShorterSide(RandomResize):
     sizes: Annotated[tuple[Length, ...], Field(min_length=1)] | None = None
     """The lengths that the shorter side can have, in pixels."""
     between: tuple[Length, Length] | None = None
-    """The least and the greatest length in pixels, of which every whole number between them is as likely."""
+    """The least and the greatest length in pixels; all whole numbers between them are equally likely."""
     longer_side: Length | None = None
-    """The most that the longer side can have, in pixels."""
+    """The greatest length of the longer side, in pixels."""
 
     @model_validator(mode="after")
     def _one_form(self) -> RandomShorterSide:
@@ -403,12 +396,11 @@ class RandomShorterSide(RandomResize):
         return 1
 
     def evaluation_form(self) -> tuple[Transform, ...]:
-
         side, most = self._greatest(), self.longer_side
         return (Resize(shorter_side=side, longer_side=most, method=self.method, antialias=self.antialias, feature=self.feature),)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`shorter_side`: the length that is drawn, in pixels, int32 `(...)`."""
+        """`shorter_side`: the length in pixels, int32 `(...)`."""
         if self.sizes is not None:
             return {"shorter_side": tf.gather(tf.constant(self.sizes), pick(u[..., 0], tf.constant(len(self.sizes) - 1)))}
         least, greatest = self.between or (0, 0)

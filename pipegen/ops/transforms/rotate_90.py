@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import Probability
 from pipegen.ops.base import GeometricTransform, require_image
+from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.affine import quarter_turned
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits, same_type
 from pipegen.types import BYTE_RANGE, FeatureType, times
 
 
@@ -19,23 +20,23 @@ class TurnTransform(GeometricTransform):
     """A geometric step that copies pixels: it mirrors the axes and may swap them."""
 
     def swaps(self) -> bool:
-        """Returns whether it swaps the axes of an example, or may."""
+        """Whether the step can swap the axes of an example."""
         return True
 
     def reach(self) -> Reach:
-        return Reach(shift=1.0)  # the centre of an output that lies across is another one
+        return Reach(shift=1.0)  # the centre moves where the sides swap
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.GEOMETRIC, moves_pixels_only=True, turns=True, mirrors=not self.swaps())
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The sides swap. A size that is not known, or one that only some examples would have, is an error."""
+        """The sides swap. A size that is unknown, or that only some examples would have, is an error."""
         require_image(self, x)
         y = super().infer(x)
         if not self.swaps() or (x.height == x.width is not None):
             return y
         if (x.height is None or x.width is None) and x.uniform:
-            return y  # it will be known once the data is there
+            return y  # known once the data is read
         if x.height is None or x.width is None:
             message = f"`{self.op}` swaps height and width, and here they differ from image to image"
             raise OpError("PG255", message, help=f"move `{self.op}` behind the step that gives the images one size, such as `resize`")
@@ -45,11 +46,11 @@ class TurnTransform(GeometricTransform):
         return y.with_(shape=(x.width, x.height, *x.shape[2:]))
 
 
-class Rotate90(TurnTransform):
+class Rotate90(UnconditionalTransform, TurnTransform):
     """Turns every image counter-clockwise by quarters of a full turn, as `numpy.rot90` does.
 
     Every output pixel is an input pixel, unchanged. One and three quarters swap height and width, which have to be known; where they
-    differ, the step ends its run of geometric steps. `fill` and `interpolation` are without effect on a turn that stands alone.
+    differ, the step ends its run of geometric steps. On a turn alone, `fill` and `interpolation` have no effect.
     """
 
     op = "rotate_90"
@@ -59,9 +60,8 @@ class Rotate90(TurnTransform):
         Example("rotate_90: {turns: 2}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
     )
 
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
     turns: Literal[1, 2, 3] = 1
-    """How many quarters: 3 is a quarter clockwise."""
+    """The number of quarter turns: 3 is a quarter clockwise."""
 
     def swaps(self) -> bool:
         return self.turns != 2
@@ -71,35 +71,32 @@ class Rotate90(TurnTransform):
 
 
 class RandomRotate90(TurnTransform):
-    """Turns each image by none to three quarters of a full turn, all four as likely.
+    """Turns each image by none to three quarters of a full turn, each as likely.
 
     Every output pixel is an input pixel, unchanged, so that it costs nothing in a run of geometric steps. Images have to be squares of a
-    known size, since a batch has one shape. `probability` is the share of examples that draw a turn, which can be none.
+    known size, since a batch has one shape. `probability` is the share of examples that draw a turn, which can be by zero quarters.
     """
 
     op = "random_rotate_90"
     random = True
-    examples = (
-        Example("random_rotate_90", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_rotate_90: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_rotate_90", "random_rotate_90: {probability: 0.5}")
 
     def num_draws(self) -> int:
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the quarters, counter-clockwise: 0 to 3."""
+        """`turns`: the number of quarters, counter-clockwise, from 0 to 3."""
         return {"turns": tf.floor(u[..., 0] * 4.0)}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         return quarter_turned(self.drawn(u)["turns"], 0.0, height, width)
 
 
-class Transpose(TurnTransform):
+class Transpose(UnconditionalTransform, TurnTransform):
     """Swaps rows and columns of every image, which mirrors it about the diagonal from its top left corner.
 
     Every output pixel is an input pixel, unchanged. Height and width swap, and have to be known; where they differ, the step ends its
-    run of geometric steps. `fill` and `interpolation` are without effect on a transposition that stands alone.
+    run of geometric steps. On a transposition alone, `fill` and `interpolation` have no effect.
     """
 
     op = "transpose"
@@ -108,14 +105,12 @@ class Transpose(TurnTransform):
         Example("transpose", FeatureType("image", "uint8", (40, 56, 3), BYTE_RANGE), "uint8[56×40×3] in [0, 255]"),
     )
 
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
-
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         return quarter_turned(zeros_for(u) + 1.0, 1.0, height, width)
 
 
 class RandomTranspose(TurnTransform):
-    """Swaps rows and columns of some images, which mirrors them about the diagonal from their top left corner.
+    """Swaps rows and columns of a share of the images, which mirrors them about the diagonal from their top left corner.
 
     Every output pixel is an input pixel, unchanged, so that it costs nothing in a run of geometric steps. Images have to be squares of a
     known size, since a batch has one shape.
@@ -124,10 +119,7 @@ class RandomTranspose(TurnTransform):
     op = "random_transpose"
     random = True
     handles_probability = True
-    examples = (
-        Example("random_transpose", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_transpose: {probability: 0.25}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_transpose", "random_transpose: {probability: 0.25}")
 
     probability: Probability = 0.5
     """The share of examples that is transposed."""
@@ -136,7 +128,6 @@ class RandomTranspose(TurnTransform):
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns whether it is transposed."""
         return {"transposed": u[..., 0] < self.probability}
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
@@ -145,24 +136,21 @@ class RandomTranspose(TurnTransform):
 
 
 class RandomD4(TurnTransform):
-    """Turns each image by quarters and mirrors it or not: the eight ways in which a square lies on itself, all as likely.
+    """Turns each image by quarters and mirrors it or not: the eight symmetries of a square, all equally likely.
 
-    It suits pictures without an upright, such as those from above or from a microscope. Every output pixel is an input pixel, unchanged,
+    It suits pictures without an upright orientation, such as aerial or microscope images. Every output pixel is an input pixel, unchanged,
     so that it costs nothing in a run of geometric steps. Images have to be squares of a known size, since a batch has one shape.
     """
 
     op = "random_d4"
     random = True
-    examples = (
-        Example("random_d4", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_d4: {probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_d4", "random_d4: {probability: 0.5}")
 
     def num_draws(self) -> int:
         return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns whether left and right are swapped, and by how many quarters it is turned counter-clockwise after that: 0 to 3."""
+        """`mirrored`: whether left and right are swapped; `turns`: the quarters, counter-clockwise, after that, from 0 to 3."""
         which = tf.floor(u[..., 0] * 8.0)
         return {"mirrored": which >= 4.0, "turns": tf.math.floormod(which, 4.0)}
 

@@ -7,13 +7,24 @@ from typing import Annotated
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURN, TURNS, Magnitude, Number
-from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
+from pipegen.ops.base import GeometricTransform
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.lowering.affine import turned
-from pipegen.ops.lowering.linear import radians, zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.lowering.linear import radians
+from pipegen.ops.traits import same_type
 
 
-class Rotation(DeterministicGeometric):
+class RotationTransform(AmountTransform, GeometricTransform):
+    """A rotation about the centre."""
+
+    def reach(self) -> Reach:
+        return Reach()
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        return turned(radians(self.amounts(u)["degrees"]), height, width)
+
+
+class Rotation(FixedTransform, RotationTransform):
     """Turns every image about its centre by one angle.
 
     Positive angles turn the picture counter-clockwise as you see it. The canvas keeps its size; what turns in from
@@ -21,25 +32,13 @@ class Rotation(DeterministicGeometric):
     """
 
     op = "rotation"
-    examples = (
-        Example("rotation: {degrees: 90}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("rotation: {degrees: -15, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("rotation: {degrees: 90}", "rotation: {degrees: -15, fill: {constant: 0}}")
 
     degrees: Annotated[Number, TURN]
     """The angle in degrees, counter-clockwise."""
 
-    def idle(self) -> bool:
-        return self.degrees == 0
 
-    def reach(self) -> Reach:
-        return Reach()
-
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        return turned(radians(zeros_for(u) + self.degrees), height, width)
-
-
-class RandomRotation(UniformGeometric):
+class RandomRotation(UniformTransform, RotationTransform):
     """Turns an image about its centre by an angle drawn uniformly.
 
     Positive angles turn the picture counter-clockwise as you see it. The canvas keeps its size; what turns in from
@@ -47,16 +46,7 @@ class RandomRotation(UniformGeometric):
     """
 
     op = "random_rotation"
-    examples = (
-        Example("random_rotation: {degrees: 20}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_rotation: {degrees: [0, 90], fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_rotation: {degrees: 20}", "random_rotation: {degrees: [0, 90], fill: {constant: 0}}")
 
     degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
     """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""
-
-    def reach(self) -> Reach:
-        return Reach()
-
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        return turned(radians(self.drawn(u)["degrees"]), height, width)

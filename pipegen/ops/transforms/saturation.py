@@ -6,13 +6,23 @@ from typing import Annotated
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Number, Odd, check_range, checked, factor_lints
-from pipegen.ops.families.uniform import DeterministicColour, UniformColour
+from pipegen.ops.base import ColourTransform
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.lowering.colours import saturation
-from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import to_float32
 
 
-class Saturation(DeterministicColour):
+class SaturationTransform(AmountTransform, ColourTransform):
+    """A change of saturation about the luma of each pixel."""
+
+    factors = frozenset({"factor"})
+    min_channels = 3
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return saturation(self.amounts(u)["factor"])
+
+
+class Saturation(FixedTransform, SaturationTransform):
     """Moves every pixel away from its own gray, or towards it: y = factor · x + (1 - factor) · luma(x).
 
     The luma of a pixel is 0.299 R + 0.587 G + 0.114 B, as in Pillow and torchvision. As a matrix on (R, G, B):
@@ -20,20 +30,13 @@ class Saturation(DeterministicColour):
     """
 
     op = "saturation"
-    min_channels = 3
-    examples = (Example("saturation: {factor: 0.5}", IMAGE_224, "float32[224×224×3] in [0, 255]"),)
+    examples = to_float32("saturation: {factor: 0.5}")
 
     factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=None, high=5.0, drawn=False)]
     """The saturation, at least 0; 0 is gray, 1 changes nothing."""
 
-    def idle(self) -> bool:
-        return self.factor == 1
 
-    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return saturation(zeros_for(u) + self.factor)
-
-
-class RandomSaturation(UniformColour):
+class RandomSaturation(UniformTransform, SaturationTransform):
     """Moves every pixel away from its own gray, or towards it: y = factor · x + (1 - factor) · luma(x).
 
     The luma of a pixel is 0.299 R + 0.587 G + 0.114 B, as in Pillow and torchvision. (`tf.image` scales the S of HSV
@@ -41,15 +44,7 @@ class RandomSaturation(UniformColour):
     """
 
     op = "random_saturation"
-    factors = frozenset({"factor"})
-    min_channels = 3
-    examples = (
-        Example("random_saturation: {factor: 0.3}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-        Example("random_saturation: {factor: [0.0, 1.0]}", IMAGE_224, "float32[224×224×3] in [0, 255]"),
-    )
+    examples = to_float32("random_saturation: {factor: 0.3}", "random_saturation: {factor: [0.0, 1.0]}")
 
     factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)]
     """The saturation, at least 0; 0 is gray: 0.3 means from 0.7 to 1.3, a pair is the range."""
-
-    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return saturation(self.drawn(u)["factor"])

@@ -1,17 +1,17 @@
-"""Sharpen or soften images, or let them look like a relief."""
+"""Sharpen or soften images, or emboss them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, Span, check_pair, check_range, checked, factor_lints, span_range
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.sharpening import LARGEST, SharpenTransform, gains
-from pipegen.ops.families.uniform import UniformTransform
+from pipegen.ops.families.sharpening import LARGEST, SharpnessTransform
+from pipegen.ops.families.uniform import FixedTransform, UniformTransform
 from pipegen.ops.lowering.filters import (
     BITS,
     beside,
@@ -26,95 +26,67 @@ from pipegen.ops.lowering.filters import (
     widen,
     with_border,
 )
-from pipegen.ops.lowering.linear import nearest_float32, uniform, working
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.lowering.linear import nearest_float32, working
+from pipegen.ops.traits import same_type
 
 
-class Sharpness(SharpenTransform):
+class Sharpness(FixedTransform, SharpnessTransform):
     """Sharpens or softens every image by one factor: y = s + factor · (x - s), with s the smoothed image.
 
     It is Pillow's `ImageEnhance.Sharpness`: s is the mean of each 3 by 3 pixels with five times the weight in the
     middle; pixels at the border stay as they are. Below 1 softens, 0 gives s, above 1 sharpens. Values are clipped to
-    the range of those that enter.
+    the range of the input.
     """
 
     op = "sharpness"
-    examples = (Example("sharpness: {factor: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),)
-
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
+    examples = same_type("sharpness: {factor: 2}")
 
     factor: Annotated[float, Field(ge=0, le=LARGEST)]
     """How sharp, at least 0 and at most 20; 1 changes nothing."""
 
-    def idle(self) -> bool:
-        return self.factor == 1
 
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return gains(tf.fill(tf.shape(u)[:1], tf.constant(self.factor, tf.float64)))
-
-
-class RandomSharpness(UniformTransform, SharpenTransform):
+class RandomSharpness(UniformTransform, SharpnessTransform):
     """Sharpens or softens an image by a factor drawn uniformly: y = s + factor · (x - s), with s the smoothed image.
 
     It is Pillow's `ImageEnhance.Sharpness`: s is the mean of each 3 by 3 pixels with five times the weight in the
     middle; pixels at the border stay as they are. Below 1 softens, 0 gives s, above 1 sharpens. Values are clipped to
-    the range of those that enter. (Keras' layer counts from 0 to 1 around 0.5.)
+    the range of the input. (Keras' layer counts from 0 to 1 around 0.5.)
     """
 
     op = "random_sharpness"
-    factors = frozenset({"factor"})
-    examples = (
-        Example("random_sharpness: {factor: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_sharpness: {factor: [1.0, 3.0], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_sharpness: {factor: 0.5}", "random_sharpness: {factor: [1.0, 3.0], probability: 0.5}")
 
     factor: Annotated[Magnitude, AROUND_ONE, checked(check_range, None, LARGEST), Odd(factor_lints, low=None, high=10.0)]
     """How sharp, at least 0 and at most 20; 1 changes nothing: 0.5 means from 0.5 to 1.5, a pair is the range."""
 
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return gains(self.drawn(u)["factor"])
+
+LARGEST_AMOUNT = 8.0
+"""The largest amount of an unsharp mask; with it, sums of bytes still fit 32 bits."""
 
 
-LARGEST_SIGMA = 8.0
-"""The largest amount; with it, sums of bytes still fit 32 bits."""
+class RandomUnsharpMask(UniformTransform, NeighbourhoodTransform):
+    """Adds to an image what a Gaussian blur takes away, times an amount drawn uniformly: y = x + amount · (x - blurred).
 
-
-class RandomUnsharpMask(NeighbourhoodTransform):
-    """Adds to an image, times an amount that is drawn uniformly, what a Gaussian blur takes away: y = x + amount · (x - blurred).
-
-    Where that is at most `threshold`, a value stays. The blur is that of `gaussian_blur`, rounded to bytes where the image is; values
-    are clipped to the range of those that enter. A large `sigma` gives halos, as oversharpened pictures have them (ringing).
+    A value stays where that difference is at most `threshold`. The blur is that of `gaussian_blur`, and rounded to bytes for images of
+    bytes; values are clipped to the range of the input. A large `sigma` gives halos, as in oversharpened pictures (ringing).
     """
 
     op = "random_unsharp_mask"
-    random = True
     overshoots = True
     symmetric = True
-    examples = (
-        Example("random_unsharp_mask: {sigma: 2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_unsharp_mask: {sigma: 1, amount: [0.5, 2], threshold: 3, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"
-        ),
+    examples = same_type(
+        "random_unsharp_mask: {sigma: 2}", "random_unsharp_mask: {sigma: 1, amount: [0.5, 2], threshold: 3, probability: 0.5}"
     )
 
     sigma: Annotated[float, Field(gt=0, le=10)]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
-    amount: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST_SIGMA)] = (0.2, 1.0)
+    amount: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST_AMOUNT)] = (0.2, 1.0)
     """The range of the amount, at most 8; 0 changes nothing."""
     threshold: Annotated[float, Field(ge=0)] = 0.0
-    """The difference up to which a value stays, in the units of the values that enter."""
-
-    def idle(self) -> bool:
-        return super().idle() or span_range(self.amount) == (0.0, 0.0)
+    """The difference up to which a value stays, in the units of the incoming values."""
 
     def weight(self) -> float:
         return 0.85 + 0.1 * gaussian_radius(self.sigma)
-
-    def num_draws(self) -> int:
-        return 1
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"amount": uniform(u[..., 0], span_range(self.amount))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         amount = self.drawn(u)["amount"]
@@ -142,37 +114,25 @@ _RELIEF = {(-1, -1): (-1, -1), (-1, 0): (0, -1), (0, -1): (0, -1), (0, 0): (1, 0
 """The weight of each offset, as a constant and a multiple of the strength; they sum to 1."""
 
 
-class RandomEmboss(NeighbourhoodTransform):
+class RandomEmboss(UniformTransform, NeighbourhoodTransform):
     """Blends an image with its relief, lit from the lower right: y = (1 - alpha) · x + alpha · relief, with both numbers drawn uniformly.
 
     The relief is x filtered with [[-1 - s, -s, 0], [-s, 1, s], [0, s, 1 + s]] for a `strength` s; the image is reflected at its
-    border (abc|cba). Values are clipped to the range of those that enter.
+    border (abc|cba). Values are clipped to the range of the input.
     """
 
     op = "random_emboss"
-    random = True
+    cost = 0.5
     overshoots = True
-    examples = (
-        Example("random_emboss: {strength: [0.2, 0.7]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_emboss: {alpha: [0.5, 1], probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_emboss: {strength: [0.2, 0.7]}", "random_emboss: {alpha: [0.5, 1], probability: 0.5}")
 
     strength: Annotated[Span, checked(check_pair), checked(check_range, 0, 4)] = (0.2, 0.7)
     """The range of the strength, from 0 to 4."""
     alpha: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.2, 0.5)
-    """The range of how much of the relief is shown, from 0, which changes nothing, to 1."""
+    """The range of the relief's share, from 0, which changes nothing, to 1."""
 
     def idle(self) -> bool:
         return super().idle() or span_range(self.alpha) == (0.0, 0.0)
-
-    def weight(self) -> float:
-        return 0.5
-
-    def num_draws(self) -> int:
-        return 2
-
-    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"strength": uniform(u[..., 0], span_range(self.strength)), "alpha": uniform(u[..., 1], span_range(self.alpha))}
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)

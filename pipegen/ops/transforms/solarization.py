@@ -21,20 +21,17 @@ from pipegen.ops.arguments.magnitudes import (
     symmetric_range,
 )
 from pipegen.ops.families.lookup_tables import LookupTableTransform, threshold_lints
-from pipegen.ops.families.uniform import DeterministicLookupTable, UniformTransform
+from pipegen.ops.families.uniform import UnconditionalTransform, UniformTransform
 from pipegen.ops.lowering.tables import repeated, solarized
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
 
-class Solarization(DeterministicLookupTable):
+class Solarization(UnconditionalTransform, LookupTableTransform):
     """Inverts every value at or above a threshold: x becomes 255 - x, as in Pillow."""
 
     op = "solarization"
-    examples = (
-        Example("solarization", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("solarization: {threshold: 200}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("solarization", "solarization: {threshold: 200}")
 
     threshold: Annotated[Number, checked(check_range, 0, 256), Odd(threshold_lints)] = 128.0
     """The least value that is inverted, from 0, which inverts all, to 256, which inverts none."""
@@ -50,19 +47,13 @@ class RandomSolarization(UniformTransform, LookupTableTransform):
     """Inverts every value at or above a threshold drawn uniformly: x becomes 255 - x, as in Pillow."""
 
     op = "random_solarization"
-    examples = (
-        Example("random_solarization: {threshold: [100, 255]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_solarization: {threshold: [128, 128], probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_solarization: {threshold: [100, 255]}", "random_solarization: {threshold: [128, 128], probability: 0.2}")
 
     threshold: Annotated[Span, checked(check_pair), checked(check_range, 0, 256), Odd(threshold_lints)]
     """The range of the least value that is inverted: 0 inverts all, 256 inverts none."""
 
     def idle(self) -> bool:
         return most(self.probability) == 0 or span_range(self.threshold)[0] > 255
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"threshold": span_range(self.threshold)}
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         return solarized(self.drawn(u)["threshold"])
@@ -75,10 +66,7 @@ class RandomSolarizeAdd(UniformTransform, LookupTableTransform):
     """
 
     op = "random_solarize_add"
-    examples = (
-        Example("random_solarize_add: {delta: [0, 110]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_solarize_add: {delta: 40, threshold: 100, probability: 0.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_solarize_add: {delta: [0, 110]}", "random_solarize_add: {delta: 40, threshold: 100, probability: 0.5}")
 
     delta: Annotated[Magnitude, checked(check_magnitude, -255, 255)]
     """What is added, in levels of 255: 40 means from -40 to 40, a pair is the range."""

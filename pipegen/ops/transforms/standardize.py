@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from pipegen.ops.arguments.learned import Moments, Statistics
 from pipegen.ops.base import ElementTransform, PointwiseTransform
 from pipegen.ops.families.fitted import FittedTransform, StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.linear import as_float32, nearest_float32, working
 from pipegen.ops.lowering.statistics import channel_moments, gathered, sample_moments
 from pipegen.ops.traits import IMAGE_224, Example
@@ -23,26 +24,20 @@ from pipegen.types import FeatureType, Interval
 
 
 class StandardizePart(StepPart):
-    """Does the work of a step that standardises."""
+    """A part of `standardize`, with its arguments."""
 
     center: bool
-    """Whether the mean is subtracted."""
     scale: bool
-    """Whether it is divided by the standard deviation."""
     epsilon: float
-    """What is added to the standard deviation."""
 
 
-class SampleStandardization(StandardizePart, NeighbourhoodTransform):
+class SampleStandardization(UnconditionalTransform, StandardizePart, NeighbourhoodTransform):
     """Standardises each image by its own mean and standard deviation."""
 
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
-
-    def weight(self) -> float:
-        return 2.0
+    cost = 2.0
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float32. No one of n values lies further than √(n - 1) standard deviations from their mean."""
+        """float32. None of n values lies further than √(n - 1) standard deviations from their mean."""
         require_values(self, x)
         bounds = None
         if self.scale and self.center:
@@ -56,8 +51,8 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
         return (self._moments,)
 
     def _moments(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns what is subtracted, what is multiplied by, and what is added for the rounding of the first, float32 `(n,)`: of an image
-        with little contrast it would show."""
+        """The shift, the factor and the correction of the rounded shift, which would show in an image with little contrast: float32
+        `(n,)` each."""
         mean, std = sample_moments(images)
         shift = mean if self.center else tf.zeros_like(mean)
         factor = 1.0 / (std + self.epsilon) if self.scale else tf.ones_like(std)
@@ -71,16 +66,16 @@ class SampleStandardization(StandardizePart, NeighbourhoodTransform):
 
 
 class FeatureStandardization(StandardizePart, PointwiseTransform):
-    """Standardises each channel by the mean and the standard deviation that the training split has there.
+    """Standardises each channel by its mean and standard deviation over the training split.
 
-    Until they are known its numbers are NaN, which shows in whatever is computed with them.
+    Until these are known its numbers are NaN, which shows in all results.
     """
 
     moments: Moments | None
-    """What the training split has, or `None` before it has been looked at."""
+    """The moments of the training split, or `None` before they are computed."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float32, of unknown range until the numbers are there."""
+        """float32, of unknown range until the numbers are known."""
         require_values(self, x)
         if self.moments is None:
             return x.with_(dtype="float32", interval=None, centred=self.center)
@@ -97,17 +92,17 @@ class FeatureStandardization(StandardizePart, PointwiseTransform):
 
 
 class ImageMoments(StepPart, ElementTransform):
-    """Count, mean and squares of each channel of one image: what a step is fitted with, one image after another."""
+    """Count, mean and squares of each channel of one image, on which the step is fitted."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         """float64 `(3, 1, channels)`."""
         require_values(self, x)
         if x.channels is None:
-            raise OpError("PG205", f"`{self.op}` needs to know how many channels an image has")
+            raise OpError("PG205", f"`{self.op}` needs a known number of channels")
         return x.with_(dtype="float64", shape=(3, 1, x.channels), interval=None)
 
     def meaning(self) -> dict[str, Any]:
-        """Nothing: what is measured does not depend on what it is for."""
+        """Nothing: the moments do not depend on the arguments."""
         return {}
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
@@ -118,13 +113,12 @@ class Standardize(FittedTransform):
     """Subtracts the mean and divides by the standard deviation: y = (x - mean) / (std + epsilon), as float32.
 
     - `samplewise`: each image by its own mean and standard deviation, over all its pixels and channels.
-    - `featurewise`: each channel by its mean and standard deviation over every pixel of the training split, as it reaches
-      this step without augmentation: without the random steps before it, or with their evaluation forms. The same
-      numbers then serve every split.
+    - `featurewise`: each channel by its mean and standard deviation over every pixel of the training split, as it reaches this step
+      without augmentation: without the random steps before it, or with their evaluation forms. Every split uses the same numbers.
 
-    `pipegen.build` finds the featurewise numbers in one pass over the training split, keeps them in the folder of the spec's disk
-    cache, or else of the user's caches, and takes them from there as long as the data, the training split and the steps before
-    are the same; `pipegen fit` does that ahead. A channel that has one value everywhere is only centred.
+    `pipegen.build` computes the featurewise numbers in one pass over the training split, stores them in the folder of the spec's disk
+    cache, or else of the user's caches, and reads them from there as long as the data, the training split and the steps before are the
+    same; `pipegen fit` does that in advance. A channel with one value everywhere is only centred.
     """
 
     op = "standardize"
@@ -133,22 +127,22 @@ class Standardize(FittedTransform):
         Example("standardize: {statistics: samplewise, scale: false}", IMAGE_224, "float32[224×224×3] in [-255, 255]"),
         Example("standardize: {statistics: featurewise}", IMAGE_224, "float32[224×224×3]"),
     )
-    untrained = "write the numbers down: `normalize: {mean, std}`, as `pipegen fit` prints them for the spec that was trained with"
+    untrained = "write the numbers: `normalize: {mean, std}`, as `pipegen fit` prints them for the spec used in training"
 
     statistics: Literal["featurewise", "samplewise"]
-    """Whose mean and standard deviation: those of each channel over the training split (`featurewise`), or of each image
-    by itself (`samplewise`)."""
+    """The source of mean and standard deviation: each channel over the training split (`featurewise`), or each image by itself
+    (`samplewise`)."""
     center: bool = True
     """Whether the mean is subtracted."""
     scale: bool = True
-    """Whether it is divided by the standard deviation."""
+    """Whether values are divided by the standard deviation."""
     epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-6
-    """What is added to the standard deviation, so that an image of one value can be divided; in the units of the values."""
+    """What is added to the standard deviation, in the units of the values, so that an image of one value can be divided."""
 
     @model_validator(mode="after")
     def _does_something(self) -> Standardize:
         if not self.center and not self.scale:
-            raise ValueError("without `center` and `scale` there is nothing left to do: leave the step out")
+            raise ValueError("`center` and `scale` are both false, so the step does nothing: leave it out")
         return self
 
     def learns(self) -> bool:

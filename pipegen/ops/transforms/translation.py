@@ -7,62 +7,16 @@ from typing import Annotated
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, FAR, Magnitude, Number, needs_one
-from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
+from pipegen.ops.base import GeometricTransform
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.lowering.affine import moved
-from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 
-class Translation(DeterministicGeometric):
-    """Moves every picture by fractions of its sides.
+class TranslationTransform(AmountTransform, GeometricTransform):
+    """A move by fractions of the sides."""
 
-    Positive `x` moves the picture to the right and positive `y` moves it down: with `x: 0.1` an image 200 pixels wide
-    shows its first column at column 20.
-    """
-
-    op = "translation"
     keeps_axes = True
-    examples = (
-        Example("translation: {x: 0.1, y: -0.05}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("translation: {y: 0.25, fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
-
-    x: Annotated[Number, FAR] = 0.0
-    """The distance to the right, as a fraction of the width."""
-    y: Annotated[Number, FAR] = 0.0
-    """The distance down, as a fraction of the height."""
-
-    _given = needs_one("x", "y", message="give `x` (a fraction of the width), `y` (a fraction of the height), or both")
-
-    def idle(self) -> bool:
-        return (self.x, self.y) == (0, 0)
-
-    def reach(self) -> Reach:
-        return Reach.of_move((self.x, self.x), (self.y, self.y))
-
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        like = zeros_for(u)
-        return moved((like + self.x) * width, (like + self.y) * height)
-
-
-class RandomTranslation(UniformGeometric):
-    """Moves the picture by fractions of its sides, drawn uniformly and independently.
-
-    Positive `x` moves the picture to the right and positive `y` moves it down: with `x: [0.1, 0.1]` an image 200
-    pixels wide shows its first column at column 20.
-    """
-
-    op = "random_translation"
-    keeps_axes = True
-    examples = (
-        Example("random_translation: {x: 0.1, y: 0.1}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_translation: {x: [0, 0.25], fill: nearest}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
-
-    x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
-    """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
-    y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
-    """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
     _given = needs_one("x", "y", message="give `x` (a fraction of the width), `y` (a fraction of the height), or both")
 
@@ -70,5 +24,37 @@ class RandomTranslation(UniformGeometric):
         return Reach.of_move(*self.ranges().values())
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        drawn = self.drawn(u)
-        return moved(drawn["x"] * width, drawn["y"] * height)
+        amounts = self.amounts(u)
+        return moved(amounts["x"] * width, amounts["y"] * height)
+
+
+class Translation(FixedTransform, TranslationTransform):
+    """Moves every picture by fractions of its sides.
+
+    Positive `x` moves the picture to the right and positive `y` moves it down: with `x: 0.1` an image 200 pixels wide
+    shows its first column at column 20.
+    """
+
+    op = "translation"
+    examples = same_type("translation: {x: 0.1, y: -0.05}", "translation: {y: 0.25, fill: nearest}")
+
+    x: Annotated[Number, FAR] = 0.0
+    """The distance to the right, as a fraction of the width."""
+    y: Annotated[Number, FAR] = 0.0
+    """The distance down, as a fraction of the height."""
+
+
+class RandomTranslation(UniformTransform, TranslationTransform):
+    """Moves the picture by fractions of its sides, drawn uniformly and independently.
+
+    Positive `x` moves the picture to the right and positive `y` moves it down: with `x: [0.1, 0.1]` an image 200
+    pixels wide shows its first column at column 20.
+    """
+
+    op = "random_translation"
+    examples = same_type("random_translation: {x: 0.1, y: 0.1}", "random_translation: {x: [0, 0.25], fill: nearest}")
+
+    x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
+    y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""

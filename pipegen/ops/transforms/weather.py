@@ -1,4 +1,4 @@
-"""Put weather over images: fog, rain, snow, the sun, and drops on the lens."""
+"""Add weather to images: fog, rain, snow, sun, and drops on the lens."""
 
 from __future__ import annotations
 
@@ -16,40 +16,27 @@ from pipegen.ops.lowering.colours import BITS, ONE, clouds, over, shares, square
 from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import half_words, key_of
-from pipegen.ops.traits import IMAGE_224, Example
-
-_WHITE = (255, 255, 255)
+from pipegen.ops.traits import same_type
 
 
 class RandomFog(ByteTransform):
-    """Blends images with white: fog whose density is drawn uniformly for each image, and changes smoothly over it.
+    """Blends images with white: fog whose density is drawn uniformly for each image and varies smoothly over it.
 
-    Each pixel becomes x + share · (255 - x); the share is the density, times 1 plus `patchiness` times smooth noise of deviation 1,
-    clipped to 0 and 1. The noise is a function of the image's draws and of its place alone, in whole numbers. (Albumentations' `RandomFog`
-    paints discs, one over another.)
+    Each pixel becomes x + share · (255 - x); the share is the density, times 1 plus `patchiness` times smooth noise of standard deviation
+    1, clipped to 0 and 1. The noise depends only on the image's draws and on its place, in whole numbers. (Albumentations' `RandomFog`
+    paints overlapping discs.)
     """
 
     op = "random_fog"
-    examples = (
-        Example("random_fog", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    cost = 1.5
+    examples = same_type("random_fog", "random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}")
 
     density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.2, 0.6)
     """The range of the share of white, from 0 to 1."""
     patchiness: Annotated[float, Field(ge=0, le=1)] = 0.3
-    """The deviation of the density over an image, as a share of it, from 0 to 1: 0 is an even haze."""
+    """The standard deviation of the density over an image, as a share of the density, from 0 to 1: 0 is an even haze."""
     sigma: Annotated[float, Field(ge=1, le=100)] = 30.0
     """The width of a patch, in pixels: the standard deviation of the Gaussian that smooths the noise."""
-
-    def idle(self) -> bool:
-        return most(self.probability) == 0 or span_range(self.density)[1] == 0
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"density": span_range(self.density)}
-
-    def weight(self) -> float:
-        return 1.5
 
     def num_draws(self) -> int:
         return 3
@@ -61,10 +48,10 @@ class RandomFog(ByteTransform):
         return (self._shares,)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return tf.cast(over(tf.cast(images, tf.int32), given[0], _WHITE), tf.uint8)
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], (255, 255, 255)), tf.uint8)
 
     def _shares(self, images: tf.Tensor, key: tf.Tensor, density: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns the share of white at each pixel."""
+        """The share of white at each pixel, int32 `(n, height, width)`."""
         height, width, _ = sides(images)
         noise = tf.clip_by_value(clouds(key, height, width, self.sigma), -8 * ONE, 8 * ONE)
         uneven = ONE + rounded_shift(noise * round(self.patchiness * ONE), BITS)
@@ -76,23 +63,17 @@ _WORDS = 1 << 16
 
 
 class RandomRain(ByteTransform):
-    """Lets rain fall: slanted streaks one pixel wide, which get denser from their top to their bottom.
+    """Adds rain: slanted streaks one pixel wide, which get denser from top to bottom.
 
-    Columns of pixels, slanted by an angle drawn uniformly for each image, are divided into stretches of twice the length of a
-    streak; each stretch has a streak with a probability of `density`, drawn uniformly for each image. Whether it has one is a function of
-    the image's draws and of its place alone, of 16 random bits (Threefry-2x32). (Albumentations' `RandomRain` draws lines anywhere, and
-    blurs and darkens the image, which other steps do as well.)
+    Columns of pixels, slanted by an angle drawn uniformly for each image, are divided into stretches of twice the length of a streak. Each
+    stretch has a streak with a probability of `density`, drawn uniformly for each image; whether it has one depends only on the image's
+    draws and on its place, by 16 random bits (Threefry-2x32). (Albumentations' `RandomRain` draws lines anywhere, and blurs and darkens the
+    image, which other steps do as well.)
     """
 
     op = "random_rain"
-    examples = (
-        Example("random_rain", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example(
-            "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
-    )
+    cost = 1.0
+    examples = same_type("random_rain", "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}")
 
     density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.05, 0.2)
     """The range of the probability that a stretch of a column has a streak."""
@@ -101,22 +82,16 @@ class RandomRain(ByteTransform):
     slant_degrees: Annotated[Span, checked(check_pair), checked(check_range, -60, 60)] = (-10.0, 10.0)
     """The range of the angle from the vertical, in degrees, from -60 to 60; above 0 rain falls to the right."""
     opacity: Annotated[float, Field(ge=0, le=1)] = 0.6
-    """The share of its own colour that a streak has at its bottom, from 0 to 1."""
+    """The opacity of a streak at its bottom, from 0 to 1."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or span_range(self.density)[1] == 0 or self.opacity == 0
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"density": span_range(self.density), "slant_degrees": span_range(self.slant_degrees)}
-
-    def weight(self) -> float:
-        return 1.0
+        return super().idle() or span_range(self.density)[1] == 0 or self.opacity == 0
 
     def num_draws(self) -> int:
         return 4
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns the key, the probability, and how far each row is slanted to the right, in pixels."""
+        """The key, the probability, and the shift of each row to the right, in pixels."""
         density, degrees = self.drawn(u).values()
         slope = tf.tan(degrees * (math.pi / 180.0))[:, None]
         moved = tf.cast(tf.round(slope * tf.range(tf.cast(height, tf.float64), dtype=tf.float64)), tf.int32)
@@ -129,17 +104,17 @@ class RandomRain(ByteTransform):
         return tf.cast(over(tf.cast(images, tf.int32), given[0], _COLOUR), tf.uint8)
 
     def _stretches(self, height: Whole) -> Whole:
-        """Returns how many stretches a column has at most: one begins above the image."""
+        """The most stretches that a column can have; the first one begins above the image."""
         return height // (2 * self.length) + 2
 
     def _streaks(self, images: tf.Tensor, key: tf.Tensor, density: tf.Tensor, moved: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns of each column how far above the image its first stretch begins, and of each stretch whether it has a streak."""
+        """The distance above the image at which each column's first stretch begins, and whether each stretch has a streak."""
         height, width, _ = sides(images)
         words = tf.cast(half_words(key, width * (self._stretches(height) + 1)), tf.int32)
         return rounded_shift(words[:, :width] * (2 * self.length - 1), 16), tf.cast(words[:, width:] < density[:, None], tf.int32), moved
 
     def _shares(self, images: tf.Tensor, above: tf.Tensor, has: tf.Tensor, moved: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns the share of the rain's colour at each pixel, int32 `(n, height, width)`."""
+        """The share of the rain's colour at each pixel, int32 `(n, height, width)`."""
         height, width, _ = sides(images)
         column = tf.math.floormod(tf.range(width)[None, None, :] - moved[:, :, None], width)
         down = tf.range(height)[None, :, None] + _picked(above, column)
@@ -159,34 +134,25 @@ _BITS = 12
 
 
 class RandomSnow(ByteTransform):
-    """Multiplies the lightness of what is darker than a point that is drawn uniformly, so that it looks snowed over: Albumentations'
-    `bleach`.
+    """Brightens pixels darker than a point drawn uniformly, so that they look covered with snow: Albumentations' `bleach`.
 
-    Lightness is that of HLS, half of the sum of a pixel's greatest and least channel; hue and saturation stay, and lightness is clipped
-    at white. Given the lightness that is a scale and an offset for all channels, read from tables of 12 bits. (Albumentations rounds hue to
-    2 degrees and saturation to whole levels on the way.)
+    Their lightness is multiplied by `factor` and clipped at white; hue and saturation stay. Lightness is that of HLS, half the sum of a
+    pixel's greatest and least channel. For each lightness that is one scale and one offset for all channels, read from tables of 12 bits.
+    (Albumentations rounds hue to 2 degrees and saturation to whole levels.)
     """
 
     op = "random_snow"
+    cost = 0.8
     symmetric = True
-    examples = (
-        Example("random_snow", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_snow: {point: [0.3, 0.5], factor: 2, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_snow", "random_snow: {point: [0.3, 0.5], factor: 2, probability: 0.2}")
 
     point: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.3)
-    """The range of the lightness below which it lies, from 0 to 1. (Albumentations adds a third to half of what it is given.)"""
+    """The range of the lightness below which pixels brighten, from 0 to 1. (Albumentations adds a third to half of its argument.)"""
     factor: Annotated[float, Field(ge=1, le=16)] = 2.5
-    """What the lightness below it is multiplied by, from 1 to 16."""
+    """The factor of the lightness below the point, from 1 to 16."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or span_range(self.point)[1] == 0 or self.factor == 1
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"point": span_range(self.point)}
-
-    def weight(self) -> float:
-        return 0.8
+        return super().idle() or self.factor == 1
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (tf.cast(tf.round(self.drawn(u)["point"] * 510.0), tf.int32),)
@@ -201,11 +167,11 @@ class RandomSnow(ByteTransform):
 
 @cache
 def _tables(factor: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Tabulates what values are multiplied by and what is added, in 1/4096, at each sum of the greatest and the least channel."""
+    """The scale and the offset of values, in 1/4096, for each sum of the greatest and the least channel."""
     found = []
     for total in range(511):
         after = min(total * factor, 510.0)
-        # The spread of the channels shrinks towards black and towards white: that is what keeps the saturation.
+        # The spread of the channels has to shrink towards black and white for the saturation to stay.
         scale = min(after, 510.0 - after) / min(total, 510 - total) if 0 < total < 510 else 1.0
         found.append((round(scale * (1 << _BITS)), round((after - total * scale) / 2 * (1 << _BITS))))
     return tuple(scale for scale, _ in found), tuple(offset for _, offset in found)
@@ -216,34 +182,28 @@ _GHOSTS = ((190, 235, 255), (255, 200, 160), (200, 255, 190), (255, 170, 220))
 
 
 class RandomSunFlare(ByteTransform):
-    """Lets the sun shine into the lens: a glow around a place in the upper part, and ghosts on the line through the centre of the image.
+    """Adds a lens flare: a glow around a place in the upper part, and ghosts on the line from there through the centre of the image.
 
-    The glow's share of its colour is `intensity` in the middle and falls with the distance d from it as (1 - d² / reach²)²;
-    ghosts are even discs of a fifth of the glow's strength, between a twentieth and a fifth as wide. The sun's place is drawn
-    uniformly in the columns, and in the rows of the `upper` part. (Albumentations' `RandomSunFlare` paints discs of growing size.)
+    The opacity of the glow is `intensity` in its middle, and falls with the distance d as (1 - d² / reach²)²; ghosts are even discs of a
+    fifth of that opacity, between a twentieth and a fifth as wide. The place of the sun is drawn uniformly in the columns, and in the rows
+    of the `upper` part. (Albumentations' `RandomSunFlare` paints discs of growing size.)
     """
 
     op = "random_sun_flare"
     starts_kernel = False
-    examples = (
-        Example("random_sun_flare", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_sun_flare", "random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}")
 
     intensity: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.5, 0.9)
-    """The range of the glow's share in its middle, from 0 to 1."""
+    """The range of the opacity of the glow in its middle, from 0 to 1."""
     reach: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 2)] = (0.2, 0.5)
     """The range of the glow's radius, as a fraction of the longer side."""
     upper: Probability = 0.5
-    """The part of the height, from the top, in which the sun stands."""
+    """The part of the height, from the top, in which the sun can be."""
     ghosts: Annotated[int, Field(ge=0, le=8)] = 4
-    """How many ghosts there are."""
+    """The number of ghosts."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or span_range(self.intensity)[1] == 0
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"intensity": span_range(self.intensity), "reach": span_range(self.reach)}
+        return super().idle() or span_range(self.intensity)[1] == 0
 
     def weight(self) -> float:
         return 0.6 + 0.3 * self.ghosts
@@ -252,12 +212,12 @@ class RandomSunFlare(ByteTransform):
         return 4 + 2 * self.ghosts
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns the strength of the glow; and for it and each ghost, the squared distance of each row and of each column."""
+        """The strength of the glow; and the squared distances of each row and each column from the glow and each ghost."""
         rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
         strength, share = self.drawn(u).values()
         radius = share * tf.maximum(rows, columns)
         x, y = u[:, 2] * columns, u[:, 3] * rows * self.upper
-        # A ghost's place on the line: 0 is the sun, 1 the centre of the image, 2 as far behind it.
+        # Places on the line: 0 is the sun, 1 the centre of the image, 2 as far behind the centre.
         along = uniform(u[:, 4 : 4 + self.ghosts], (0.3, 2.0))
         size = uniform(u[:, 4 + self.ghosts :], (0.05, 0.2)) * radius[:, None]
         across = tf.concat([x[:, None], x[:, None] + along * (columns / 2.0 - x)[:, None]], 1)
@@ -280,42 +240,34 @@ class RandomSunFlare(ByteTransform):
 
 _COLOURS = {"water": (175, 238, 238), "mud": (63, 42, 20)}
 _EDGE = 2
-"""How much faster than the noise the share of a drop grows from its edge on."""
+"""The growth of a drop's opacity from its edge on, relative to the noise."""
 
 
 class RandomSpatter(ByteTransform):
     """Puts drops of water or mud over a share of the image, drawn uniformly: patches where smooth noise is highest.
 
-    A drop is as dense as the noise is above the threshold of its edge, up to `opacity`. The noise is a function of the image's draws and of
-    its place alone, in whole numbers. It follows the spatter of ImageNet-C, and Albumentations' `Spatter`, without their edges of
+    The opacity of a drop grows with the noise above the threshold of its edge, up to `opacity`. The noise depends only on the image's draws
+    and on its place, in whole numbers. It follows the spatter of ImageNet-C, and Albumentations' `Spatter`, without their edges of
     reflected light.
 
     Source: Hendrycks and Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations" (2019).
     """
 
     op = "random_spatter"
-    examples = (
-        Example("random_spatter", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_spatter: {of: mud, share: [0.1, 0.3], probability: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    cost = 2.0
+    examples = same_type("random_spatter", "random_spatter: {of: mud, share: [0.1, 0.3], probability: 0.2}")
 
     of: Literal["water", "mud"] = "water"
     """The kind of drops: `water`, which is pale, or `mud`, which is dark."""
     share: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.9)] = (0.02, 0.15)
     """The range of the share of the image that drops cover, from 0 to 0.9."""
     opacity: Annotated[float, Field(ge=0, le=1)] = 0.8
-    """The greatest share of its own colour that a drop has, from 0 to 1."""
+    """The greatest opacity of a drop, from 0 to 1."""
     sigma: Annotated[float, Field(ge=1, le=100)] = 4.0
     """The width of a drop, in pixels: the standard deviation of the Gaussian that smooths the noise."""
 
     def idle(self) -> bool:
-        return most(self.probability) == 0 or self.opacity == 0
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {"share": span_range(self.share)}
-
-    def weight(self) -> float:
-        return 2.0
+        return most(self.probability) == 0 or self.opacity == 0  # a share of 0 leaves drops: the edge stops at the quantile 1 - 2^-20
 
     def num_draws(self) -> int:
         return 3
@@ -331,7 +283,7 @@ class RandomSpatter(ByteTransform):
         return tf.cast(over(tf.cast(images, tf.int32), given[0], _COLOURS[self.of]), tf.uint8)
 
     def _shares(self, images: tf.Tensor, key: tf.Tensor, edge: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns the share of the drops' colour at each pixel."""
+        """The share of the drops' colour at each pixel, int32 `(n, height, width)`."""
         height, width, _ = sides(images)
         above = tf.clip_by_value(_EDGE * (clouds(key, height, width, self.sigma) - edge[:, None, None]), 0, ONE)
         return (rounded_shift(above * round(self.opacity * ONE), BITS),)

@@ -1,10 +1,10 @@
-"""Whiten images by what the training split has in common."""
+"""Whiten images by the covariance of the training split."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -15,30 +15,29 @@ from pipegen.ops.arguments.learned import Statistics, Whitening
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.fitted import FittedTransform, StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
+from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.statistics import fitted, whiten
 from pipegen.ops.traits import Example, Family, Traits
 from pipegen.ops.transform import Part, Transform
 from pipegen.types import BYTE_RANGE, FeatureType, Interval, times
 
 LARGEST = 8192
-"""Values of an image up to which it can be whitened: its matrix takes 256 MiB, and finding that 3 GiB and some ten minutes."""
+"""The most values of an image that can be whitened: the matrix takes 256 MiB, and computing it 3 GiB and about ten minutes."""
 _WEIGHT = 0.05
-"""What a value of an image adds to the cost of each value that leaves, beside a blur."""
+"""The cost of each output value for each input value, relative to a blur."""
 
 
-class WhitenImages(StepPart, NeighbourhoodTransform):
+class WhitenImages(UnconditionalTransform, StepPart, NeighbourhoodTransform):
     """Subtracts a mean image and multiplies by a matrix. Until these are known its numbers are NaN."""
 
-    probability: ClassVar[float] = 1.0  # type: ignore[misc]  # takes the argument away: it happens to every example
-
     numbers: Any
-    """The `Whitening` that was learned, or `None` before."""
+    """The `Whitening` that was learned, or `None` before that."""
 
     def waits(self) -> bool:
         return self.numbers is None
 
     def meaning(self) -> dict[str, Any]:
-        """With the numbers, on which it depends what a cache behind it holds."""
+        """With the numbers, since the content of a cache behind the step depends on them."""
         return {**self.owner.meaning(), "numbers": self.numbers.digest if self.numbers is not None else None}
 
     def traits(self, x: FeatureType) -> Traits:
@@ -46,7 +45,7 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
         return Traits(Family.NEIGHBOURHOOD, weight=max(1.0, _WEIGHT * values))
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float32, within what the matrix can make of the values that enter."""
+        """float32, within the range that the matrix can give for the input's range."""
         require_whitenable(self, x)
         y = x.with_(dtype="float32", interval=None, centred=True)
         if self.numbers is None or math.prod(d or 0 for d in x.shape) == 0:
@@ -65,10 +64,10 @@ class WhitenImages(StepPart, NeighbourhoodTransform):
 
 
 class ImageValues(StepPart, ElementTransform):
-    """The values of an image as they are: what a covariance is taken of."""
+    """The values of an image, whose covariance is computed."""
 
     learns: dict[str, Any]
-    """The arguments that decide what is learned of them."""
+    """The arguments that the learned numbers depend on."""
 
     def meaning(self) -> dict[str, Any]:
         return self.learns
@@ -83,7 +82,7 @@ class ImageValues(StepPart, ElementTransform):
 
 
 def require_whitenable(step: Transform, x: FeatureType) -> None:
-    """Reject images of no fixed size, and of more values than a matrix can be found for.
+    """Rejects images without a fixed size, and those of too many values for a matrix.
 
     Raises:
         OpError: `PG231`; see also `require_values`.
@@ -113,22 +112,22 @@ _IMAGE_16 = FeatureType("image", "uint8", (16, 16, 3), BYTE_RANGE)
 
 
 class Whiten(FittedTransform):
-    """Subtracts the mean image and removes what values have in common with each other: y = (x - mean) · W, as float32.
+    """Subtracts the mean image and removes the correlation between values: y = (x - mean) · W, as float32.
 
     With the values of an image in one row, the covariance of the training split is U · diag(v) · Uᵀ, and W is
-    U · diag(1 / √(v + epsilon)) · Uᵀ, known as ZCA: of all ways to uncorrelate the values and to give each the variance 1, the one
-    that keeps images most as they are. Edges stay, and what is even or smooth goes.
+    U · diag(1 / √(v + epsilon)) · Uᵀ, known as ZCA: among all matrices that uncorrelate the values and give each the variance 1, the one
+    that changes images least. Edges stay, and even or smooth areas vanish.
 
-    The training split is taken as it reaches this step without augmentation: without the random steps before it, or with
-    their evaluation forms. `pipegen.build` finds the matrix in one pass over it, keeps it beside the other caches, and takes it
-    from there as long as the data, the training split, the steps before and the arguments here are the same; `pipegen fit` does
-    that ahead. The memory that this takes does not grow with the number of examples, but fast with their size: they have at most
-    8,192 values (52×52×3). For 32×32×3 the matrix takes 36 MiB, and finding it half a minute beside the pass over the images. There
-    should be more examples than values; with fewer, `epsilon` decides, and a warning says so.
+    The training split is taken as it reaches this step without augmentation: without the random steps before it, or with their evaluation
+    forms. `pipegen.build` computes the matrix in one pass over it, stores it beside the other caches, and reads it from there as long as
+    the data, the training split, the steps before and the arguments here are the same; `pipegen fit` does that in advance. The memory does
+    not grow with the number of examples, but fast with their size: they have at most 8,192 values (52×52×3). For 32×32×3 the matrix takes
+    36 MiB, and computing it half a minute in addition to the pass over the images. Use more examples than values; with fewer, the result
+    depends on `epsilon`, and a warning tells you.
 
-    Keras' `ImageDataGenerator(featurewise_center=True, zca_whitening=True)` is `whiten: {center: channel}`: it subtracts one mean
-    from each channel. Keras 2.9 to 3 add `zca_epsilon` to other numbers (singular values) and take out what none of the images
-    shows, where this step magnifies it by up to 1 / √epsilon; with many more examples than values there is no difference.
+    Keras' `ImageDataGenerator(featurewise_center=True, zca_whitening=True)` is `whiten: {center: channel}`: it subtracts one mean from each
+    channel. Keras 2.9 to 3 add `zca_epsilon` to other numbers (singular values) and remove directions that no image shows, which this step
+    magnifies by up to 1 / √epsilon; with many more examples than values there is no difference.
     """
 
     op = "whiten"
@@ -136,16 +135,16 @@ class Whiten(FittedTransform):
         Example("whiten", _IMAGE_16, "float32[16×16×3]"),
         Example("whiten: {method: zca, center: channel, epsilon: 0.1}", _IMAGE_16, "float32[16×16×3]"),
     )
-    untrained = "whitening takes its matrix from training data: name that split `train`, or leave the step out"
+    untrained = "whitening computes its matrix from training data: name that split `train`, or leave the step out"
 
     method: Literal["zca"] = "zca"
-    """How values are uncorrelated: `zca` turns the images back to where they were, so that they still look like images."""
+    """How values are uncorrelated: `zca` rotates the images back, so that they still look like images."""
     center: Literal["pixel", "channel"] = "pixel"
     """What is subtracted: from each value of each pixel its own mean over the training split (`pixel`), or from each channel one mean
-    (`channel`), around which the covariance is then taken, as Keras does it."""
+    (`channel`), about which the covariance is computed, as in Keras."""
     epsilon: Annotated[float, Field(gt=0, le=1e6)] = 1e-6
-    """What is added to the variances before their root divides, in squared units of the values that enter: 1e-6 suits values of
-    0 to 1, and 0.1 those of 0 to 255. More of it leaves noise less magnified."""
+    """What is added to the variances before dividing by their root, in squared units of the incoming values: 1e-6 suits values from 0 to 1,
+    and 0.1 values from 0 to 255. A larger one magnifies noise less."""
 
     def learns(self) -> bool:
         return True

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Magnitude, Number, Odd, factor_lints, factor_range
-from pipegen.ops.families.uniform import DeterministicGeometric, UniformGeometric
+from pipegen.ops.base import GeometricTransform
+from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.lowering.affine import magnified
-from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type
 
 Factor = Annotated[Number, Field(gt=0)]
 EXTREME = Odd(factor_lints, low=0.2, high=5.0, drawn=False)
+EXTREMES = Odd(factor_lints, low=0.2, high=5.0)
 
 
-class Zoom(DeterministicGeometric):
+class ZoomTransform(AmountTransform, GeometricTransform):
+    """A magnification about the centre, by one factor or by one for each side."""
+
+    keeps_axes = True
+    factors = frozenset({"factor", "x", "y"})
+
+    if TYPE_CHECKING:  # arguments of each form, documented there
+        factor: Any
+        x: Any
+        y: Any
+
+    @model_validator(mode="after")
+    def _one_form(self) -> ZoomTransform:
+        sides = self.x is not None or self.y is not None
+        if (self.factor is not None) == sides:
+            raise ValueError("give either `factor`, which keeps the proportions, or `x` and `y`")
+        return self
+
+    def reach(self) -> Reach:
+        return Reach.of_zoom(*self.ranges().values())
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        factors = list(self.amounts(u).values())
+        return magnified(factors[0], factors[-1], height, width)
+
+
+class Zoom(FixedTransform, ZoomTransform):
     """Magnifies or shrinks every image about its centre by one factor; the canvas keeps its size.
 
     A factor of 2 shows the middle half of each side at twice its size; a factor of 0.5 shows the whole image at half
@@ -26,11 +53,7 @@ class Zoom(DeterministicGeometric):
     """
 
     op = "zoom"
-    keeps_axes = True
-    examples = (
-        Example("zoom: {factor: 1.25}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("zoom: {x: 1.1, y: 0.9, fill: {constant: 0}}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("zoom: {factor: 1.25}", "zoom: {x: 1.1, y: 0.9, fill: {constant: 0}}")
 
     factor: Annotated[Factor | None, EXTREME] = None
     """The factor for both sides; above 1 magnifies."""
@@ -39,39 +62,16 @@ class Zoom(DeterministicGeometric):
     y: Annotated[Factor | None, EXTREME] = None
     """The factor for the height alone; above 1 heightens."""
 
-    @model_validator(mode="after")
-    def _one_form(self) -> Zoom:
-        sides = self.x is not None or self.y is not None
-        if (self.factor is not None) == sides:
-            raise ValueError("give either `factor`, which keeps the proportions, or `x` and `y`")
-        return self
-
-    def _factors(self) -> tuple[float, float]:
-        """Across and down."""
-        if self.factor is not None:
-            return self.factor, self.factor
-        return 1.0 if self.x is None else self.x, 1.0 if self.y is None else self.y
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        across, down = (self.factor if self.factor is not None else 1.0 if side is None else side for side in (self.x, self.y))
+        return {"x": (across, across), "y": (down, down)}
 
     def meaning(self) -> dict[str, Any]:
-        across, down = self._factors()
+        (across, _), (down, _) = self.ranges().values()
         return super().meaning() | ({"factor": across, "x": None, "y": None} if across == down else {"x": across, "y": down})
 
-    def idle(self) -> bool:
-        return self._factors() == (1, 1)
 
-    def reach(self) -> Reach:
-        return Reach.of_zoom(*((factor, factor) for factor in self._factors()))
-
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        across, down = self._factors()
-        like = zeros_for(u)
-        return magnified(like + across, like + down, height, width)
-
-
-EXTREMES = Odd(factor_lints, low=0.2, high=5.0)
-
-
-class RandomZoom(UniformGeometric):
+class RandomZoom(UniformTransform, ZoomTransform):
     """Magnifies or shrinks an image about its centre by a factor drawn uniformly; the canvas keeps its size.
 
     A factor of 2 shows the middle half of each side at twice its size; a factor of 0.5 shows the whole image at half
@@ -80,13 +80,7 @@ class RandomZoom(UniformGeometric):
     """
 
     op = "random_zoom"
-    keeps_axes = True
-    factors = frozenset({"factor", "x", "y"})
-    examples = (
-        Example("random_zoom: {factor: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_zoom: {factor: [1.0, 1.5]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_zoom: {x: 0.1, y: 0.2}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("random_zoom: {factor: 0.2}", "random_zoom: {factor: [1.0, 1.5]}", "random_zoom: {x: 0.1, y: 0.2}")
 
     factor: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
@@ -95,13 +89,6 @@ class RandomZoom(UniformGeometric):
     y: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
     """The factor for the height alone; above 1 heightens: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
-    @model_validator(mode="after")
-    def _one_form(self) -> RandomZoom:
-        sides = self.x is not None or self.y is not None
-        if (self.factor is not None) == sides:
-            raise ValueError("give either `factor`, which keeps the proportions, or `x` and `y`")
-        return self
-
     def ranges(self) -> dict[str, tuple[float, float]]:
         given = {"factor": self.factor} if self.factor is not None else {"x": self.x, "y": self.y}
         return {name: (1.0, 1.0) if m is None else factor_range(m) for name, m in given.items()}
@@ -109,10 +96,3 @@ class RandomZoom(UniformGeometric):
     def meaning(self) -> dict[str, Any]:
         values = super().meaning()
         return values if self.factor is not None else {**values, "x": values["x"] or 0.0, "y": values["y"] or 0.0}
-
-    def reach(self) -> Reach:
-        return Reach.of_zoom(*self.ranges().values())
-
-    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        factors = list(self.drawn(u).values())
-        return magnified(factors[0], factors[-1], height, width)

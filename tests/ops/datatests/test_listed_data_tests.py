@@ -140,7 +140,7 @@ def test_each_test_passes_and_fails(folder: Path, right: str, wrong: str, code: 
         ("mean: {feature: age, within: [0, 1], per: channel}", "PG700", "has no channels"),
         ("examples: {split: tset, min: 3}", "PG220", "there is no split `tset`"),
         ("examples: {split: [train, val], min: 3}", "PG220", "there is no split `val`"),
-        ("balance: {feature: image, max_ratio: 2}", "PG700", "`image` is no label"),
+        ("balance: {feature: image, max_ratio: 2}", "PG700", "`image` is not a label"),
         ("disjoint: {key: who, split: train}", "PG700", "compares splits"),
         ("unique: {key: who, path: x}", "PG105", "give `key` or `path`, and not both"),
         ("unique: {path: '('}", "PG105", "path"),

@@ -69,7 +69,7 @@ def test_an_amount_is_added_behind_the_factor() -> None:
     with pytest.raises(ValueError, match="give at least one of `factor` and `delta`"):
         RandomBrightness()
     (lint,) = RandomBrightness(delta=0.2).lints(IMAGE_224)
-    assert "nobody sees" in str(lint)
+    assert "cannot be seen" in str(lint)
 
 
 def test_transparency_gets_no_brighter() -> None:

@@ -165,7 +165,7 @@ def test_a_border_of_no_pixels_is_no_part_of_the_meaning() -> None:
 def test_what_does_not_fit_is_said() -> None:
     with pytest.raises(OpError, match="cuts 234×234 pixels out of an image of 224×224"):
         RandomCrop(size=234, padding=4).infer(IMAGE_224)
-    with pytest.raises(OpError, match="is to make images of 200×224, and gets one of 224×224") as error:
+    with pytest.raises(OpError, match="makes images of 200×224, and gets one of 224×224") as error:
         Pad(size=(200, 224)).infer(IMAGE_224)
     assert error.value.code == "PG258"
     with pytest.raises(OpError, match="cannot be filled with 300"):

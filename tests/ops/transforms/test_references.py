@@ -133,5 +133,5 @@ def test_a_path_is_relative_to_the_spec_and_images_have_to_be_there(folder: Path
         pipegen.build(tmp_path / "spec" / "a.pipegen.yaml")
     (tmp_path / "spec" / "looks").mkdir()
     (tmp_path / "spec" / "looks" / "x.png").write_bytes(b"no image")
-    with pytest.raises(SpecError, match=r"`x\.png` of `random_histogram_matching` is no image"):
+    with pytest.raises(SpecError, match=r"`x\.png` of `random_histogram_matching` is not an image"):
         pipegen.build(tmp_path / "spec" / "a.pipegen.yaml")

@@ -185,7 +185,7 @@ def test_what_is_kept_is_read_bit_for_bit_or_not_at_all() -> None:
         assert read == numbers, "a byte that means nothing"
         np.testing.assert_array_equal(read.matrix, numbers.matrix)
     for wrong in (b"", b"PK", content[: len(content) // 2], b"{}"):
-        with pytest.raises(ValueError, match="no whitening transform"):
+        with pytest.raises(ValueError, match="invalid whitening transform"):
             Whitening.from_bytes(wrong)
 
 
