@@ -1,4 +1,4 @@
-"""From training code that uses Keras' `ImageDataGenerator` to a spec: the source is read as a syntax tree and never run.
+"""Turns training code that uses Keras' `ImageDataGenerator` into a spec. It reads the source as a syntax tree and never runs it.
 
 file ── reading ──▶ Code, its tree and what line is where
      ── scopes, evaluate, interpret ──▶ generators, iterators and every use of them

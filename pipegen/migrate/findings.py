@@ -1,4 +1,4 @@
-"""Defines the findings about migrated code, and writes the report: mistakes, changes of meaning, what has no equivalent or is not known."""
+"""Findings about migrated code, and the report: mistakes, changes of meaning, and what is unsupported or unknown."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _TABLE = (
 )
 
 RULES: dict[str, Rule] = {rule.code: rule for rule in _TABLE}
-"""Every code, in order."""
+"""Every rule by code, in order."""
 
 
 @dataclass(frozen=True)
@@ -86,26 +86,26 @@ class Finding:
 
     @property
     def kind(self) -> Kind:
-        """Returns which part of the report it stands in."""
+        """Section of the report."""
         return RULES[self.code].kind
 
 
 @dataclass
 class Findings:
-    """Collects findings; an exact repeat is dropped."""
+    """Collects findings; drops exact repeats."""
 
     items: dict[Finding, None] = field(default_factory=dict)
 
     def add(self, code: str, line: int, message: str, help: str = "") -> None:
-        """Record one finding."""
+        """Adds a finding."""
         self.items.setdefault(Finding(code, line, message, help))
 
     def exchange(self, old: Finding, help: str) -> None:
-        """Give a finding another help, in its place."""
+        """Replaces a finding by one with another help."""
         self.items = {(replace(f, help=help) if f == old else f): None for f in self.items}
 
     def of(self, kind: Kind) -> list[Finding]:
-        """Those of one kind, by line."""
+        """Findings of one kind, by line."""
         return sorted((f for f in self.items if f.kind == kind), key=lambda f: (f.line, f.code, f.message))
 
 
@@ -121,7 +121,7 @@ _WIDTH = 110
 
 
 def report_text(findings: Findings, place: Callable[[int], str]) -> str:
-    """The findings in sections, each with its line as `place` names it, such as `line 12` or `cell 3, line 2`."""
+    """Renders the findings in sections, each with its line as `place` names it, such as `line 12` or `cell 3, line 2`."""
     lines: list[str] = []
     for kind, title in _SECTIONS:
         items = findings.of(kind)

@@ -18,7 +18,7 @@ _FENCE = re.compile(r"^```(python|notebook) *\n(.*?)^``` *$", re.MULTILINE | re.
 
 @dataclass(frozen=True, slots=True)
 class MigrationPage:
-    """The explanation of one code.
+    """Explanation of one code.
 
     Attributes:
         name: Its name, as in the title line.
@@ -39,7 +39,7 @@ class MigrationPage:
 
 
 def migration_page(code: str) -> MigrationPage:
-    """The page of a code, read from the package.
+    """Reads the page of a code from the package.
 
     Raises:
         KeyError: If there is no such code.
@@ -52,7 +52,7 @@ def migration_page(code: str) -> MigrationPage:
 
 
 def parse_migration_page(code: str, text: str) -> MigrationPage:
-    """Parse the Markdown of a page.
+    """Parses the Markdown of a page.
 
     Raises:
         ValueError: If the page has not the form that the module's docstring describes.
