@@ -23,9 +23,9 @@ class Knob:
     """One param.
 
     Attributes:
-        argument: The argument of the constructor that it comes from.
-        form: What is made of the argument, as Python, with `{}` for it.
-        item: Which number of a pair it is, where the argument is one.
+        argument: The constructor argument that it comes from.
+        form: Python expression for its value, with `{}` for the argument.
+        item: Index into the argument, if that is a pair.
     """
 
     param: str
@@ -63,13 +63,13 @@ def is_open(generator: Generator, name: str) -> bool:
 
 
 def expression(knob: Knob, node: ast.expr, text: str, *, inside: bool) -> tuple[ast.expr, str]:
-    """The expression that a param depends on, and the text that gives the param.
+    """Expression that a param depends on, and Python text for the param's value.
 
     Args:
         knob: The param.
         node: The argument, or the dict that it is unpacked from.
         text: The text of the node.
-        inside: Whether it is such a dict.
+        inside: True for such a dict.
     """
     if inside:
         text, grouped = f'{text}["{knob.argument}"]', True
@@ -99,10 +99,10 @@ class Amounts:
     """Reads the arguments of one generator.
 
     Attributes:
-        size: Height and width of the images, where they are known.
-        files: Whether the images come from files, so that their values are 0 to 255.
-        fitted: Whether `fit` is called on the generator.
-        channels: How many channels the images have.
+        size: Height and width of the images, if known.
+        files: True if the images come from files, so that their values are 0 to 255.
+        fitted: True if `fit` is called on the generator.
+        channels: Number of channels of the images.
     """
 
     generator: Generator

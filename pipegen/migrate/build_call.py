@@ -29,9 +29,9 @@ class BuildCall:
     Attributes:
         home: The statement that the call comes before.
         left_out: Iterators that the spec does not read.
-        moved: What stands for arguments of the constructor where its function is called, by the ids of their nodes.
-        problem: Why there is no call, where there is none.
-        arrays_missing: Whether that is since arrays are others there.
+        moved: Replacements of constructor arguments at the call of their function, by node id.
+        problem: Reason why there is no call.
+        arrays_missing: True if the reason is that arrays differ there.
     """
 
     written: Written

@@ -28,7 +28,7 @@ def bind(
 ) -> dict[str, Value] | None:
     """Binds the arguments of a call to a function's parameters; `None` if they are unpacked from an unknown value.
 
-    With `method`, the first parameter is the object itself, and gets no argument.
+    With `method`, the first parameter is the object itself and takes no argument.
     """
     names = [a.arg for a in (*spec.posonlyargs, *spec.args)][int(method) :]
     if len(spec.defaults) > len(names):
@@ -113,7 +113,7 @@ def arguments(
 ) -> tuple[dict[str, Argument], tuple[tuple[str, int], ...]]:
     """Arguments of a call by name, and names that are not in the signature.
 
-    What is unpacked from something unknown stands under `**`.
+    Arguments unpacked from an unknown value are under `**`.
     """
     found: dict[str, Argument] = {}
     wrong: list[tuple[str, int]] = []

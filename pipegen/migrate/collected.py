@@ -31,10 +31,10 @@ class Use(_AnyUse):
     """One use of an iterator.
 
     Attributes:
-        kind: `model`: an argument of `fit` and its kin; `member`, `method`: of the iterator; `other`: anything else.
+        kind: `model`: an argument of `fit` or similar; `member`, `method`: of the iterator; `other`: anything else.
         name: The argument, the member or the function.
-        node: The expression that is the iterator.
-        outer: What is made of it: the call, the attribute, the loop.
+        node: The expression of the iterator.
+        outer: The expression or statement that uses it: the call, the attribute, the loop.
     """
 
     flow: Flow

@@ -1,6 +1,6 @@
 """Comprehensions and loops that make only iterators of one group, and can be written out.
 
-A comprehension becomes `[pipe.train, pipe.validation]`; what a loop over `name` makes becomes `{"train": pipe.train, …}[name]`.
+A comprehension becomes `[pipe.train, pipe.validation]`; a call in a loop over `name` becomes `{"train": pipe.train, …}[name]`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Display:
         node: The comprehension, or the loop.
         element: The call in it that makes each iterator.
         flows: The iterators, in order.
-        keys: Their keys, of a dict; of a loop, what its variable is in the rounds.
+        keys: Their keys in a dict; for a loop, the values of its variable.
         name: The variable of a loop.
-        is_tuple: Whether it is a call that gives a tuple.
+        is_tuple: True for a call that returns a tuple.
     """
 
     node: Comprehension | ast.For | ast.Call

@@ -61,7 +61,7 @@ class FileEvaluator:
     ) -> Frame:
         """Frame of a scope inside another; each call from a frame has one.
 
-        A function that no call is known of has the defaults of its parameters, each as what its caller may replace.
+        A function without known calls has the defaults of its parameters, as values that a caller may replace.
         """
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:

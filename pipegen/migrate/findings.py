@@ -17,7 +17,7 @@ class Rule:
     Attributes:
         code: `PG6` and two digits.
         name: The problem in a word or three, joined by hyphens.
-        kind: Which part of the report it stands in.
+        kind: Its section of the report.
         title: The problem in one sentence without a full stop.
     """
 
@@ -74,8 +74,8 @@ class Finding:
     """One remark.
 
     Attributes:
-        line: The line of the code that it is about, from 1; 0 for the whole file.
-        message: One sentence that makes sense alone.
+        line: Line of the code, from 1; 0 for the whole file.
+        message: One self-contained sentence.
         help: What to do about it, or what was done.
     """
 

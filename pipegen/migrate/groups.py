@@ -21,11 +21,11 @@ class Group:
     """The iterators of one pipeline.
 
     Attributes:
-        parts: By split, in the order train, validation, test, predict.
-        fits: The calls of `fit` that take them, by the id of the node.
-        masks: The iterators of the masks that belong to the parts, by split, where they have masks.
-        zips: What joins each part's two iterators, by split.
-        drawn: Whether code takes batches from the training iterator itself, and no `fit` gets it.
+        parts: Iterators by split, in the order train, validation, test, predict.
+        fits: Calls of `fit` that take them, by node id.
+        masks: Iterators of the parts' masks by split, if they have masks.
+        zips: The `zip` of each part's two iterators, by split.
+        drawn: True if code takes batches from the training iterator itself, and no `fit` takes it.
     """
 
     parts: dict[str, Flow] = field(default_factory=dict)

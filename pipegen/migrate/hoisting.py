@@ -1,6 +1,6 @@
 """Iterators that functions of the file make and return: the call stands for its iterator, if a whole group meets there.
 
-`train = make("a", True); val = make("b", False)` becomes `train = pipe.train; val = pipe.validation`, and `make` goes with its last call.
+`train = make("a", True); val = make("b", False)` becomes `train = pipe.train; val = pipe.validation`. `make` is removed with its last call.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Hoisted:
     """A group whose iterators are replaced by the calls that return them.
 
     Attributes:
-        moved: Each iterator that was exchanged, with what stands for it now.
-        displays: Calls that give several iterators of the group, and nothing else.
-        nodes: What stands for arguments of the constructor where the function is called, by the ids of their nodes.
-        pairs: What joins two iterators, with the call that stands for it now.
+        moved: Each exchanged iterator, with its replacement.
+        displays: Calls that return only iterators of the group, several each.
+        nodes: Replacements of constructor arguments at the function's call, by node id.
+        pairs: Each `zip` of two iterators, with the call that replaces it.
     """
 
     group: Group
@@ -291,7 +291,7 @@ _DEEPEST = 6
 def as_called(evaluator: FileEvaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
     """Expression of a frame, rewritten for the outermost of the calls that lead there.
 
-    `None` where it depends on more than the arguments of the calls, the outermost of which comes first, and names of the module.
+    The outermost call comes first. `None` if the expression depends on more than the arguments of the calls and names of the module.
     """
     found = copy.deepcopy(node)
     outside: dict[int, str] = {}
@@ -315,7 +315,7 @@ def as_called(evaluator: FileEvaluator, node: ast.expr, frame: Frame, sites: Seq
 class _Put(ast.NodeTransformer):
     """Replaces parameters, and variables made of them, by the values of a call.
 
-    `outside` takes the names from around the function, by the ids of their nodes, which are none of a caller's.
+    `outside` collects names from around the function, by node id; they do not belong to a caller.
     """
 
     def __init__(self, function: Local, spec: ast.arguments, call: ast.Call, frame: Frame, outside: dict[int, str]) -> None:

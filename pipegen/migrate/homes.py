@@ -38,7 +38,7 @@ def of_function(frame: Frame) -> Frame:
 def home_of(flow: Flow) -> ast.stmt | None:
     """Statement that makes an iterator, if it runs whenever its scope does, or in each round of a loop.
 
-    A comprehension is a part of its statement; a loop that is unrolled, with nothing but its function around it, is the statement itself.
+    A comprehension is a part of its statement. An unrolled loop directly in its function is the statement itself.
     """
     body = getattr(of_function(flow.frame).scope.node, "body", None)
     if not isinstance(body, list):

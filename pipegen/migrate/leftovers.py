@@ -58,7 +58,7 @@ class Leftovers:
 
     Attributes:
         done: The iterators that were exchanged.
-        names: The variables, attributes and functions that may hold or give one of them; names of other scopes count as the same.
+        names: Variables, attributes and functions that may hold or return one of them; equal names of other scopes count as the same.
     """
 
     edits: Edits

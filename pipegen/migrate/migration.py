@@ -32,9 +32,9 @@ class Migration:
     """Result of the migration of one file.
 
     Attributes:
-        specs: The texts of the specs, by file name.
-        changed: The code after the migration; of a notebook that of its cells, joined.
-        concerned: Whether the file has to do with `ImageDataGenerator` at all.
+        specs: Texts of the specs, by file name.
+        changed: The code after the migration; for a notebook, of its joined cells.
+        concerned: True if the file uses `ImageDataGenerator` at all.
     """
 
     code: Code

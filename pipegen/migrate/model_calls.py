@@ -46,8 +46,8 @@ class Rounds:
     """How often a number of steps goes through the data.
 
     Attributes:
-        number: How many; `None` where they are as many as `count` says, and the size of batches is not known.
-        counts_examples: Whether the steps are examples that were taken for batches.
+        number: How often; `None` if only `count` is known, since the batch size is not.
+        counts_examples: True if the code counts examples where Keras counts batches.
     """
 
     number: float | None

@@ -53,9 +53,9 @@ class Outside:
     _known: dict[tuple[str, bool], Value] = field(default_factory=dict)
 
     def option(self, name: str, line: int, *, fixed: bool = False) -> Value:
-        """An option of the command line by its name in the namespace; `fixed` where no words are parsed.
+        """An option of the command line by its name in the namespace; `fixed` if no command line is parsed.
 
-        It is the same object each time, which tells that two arguments are always equal.
+        Each call returns the same object, so that two arguments from one option are known to be equal.
         """
         if (name, fixed) not in self._known:
             self._known[name, fixed] = self._option(name, line, fixed)

@@ -39,11 +39,11 @@ class Code:
 
     Attributes:
         file: Its path as the user gave it.
-        text: The code, each line ended by a line feed alone; of a notebook that of all code cells, joined.
-        tree: The parsed code, or `None` where it could not be parsed.
+        text: The code, with line feeds as line ends; for a notebook, all code cells, joined.
+        tree: The parsed code, or `None` if it could not be parsed.
         cells: The code cells of a notebook; empty for a script.
         raw: The text of the file, with its own line ends and its byte order mark.
-        encoding: How its bytes are read and written.
+        encoding: The encoding of the file.
     """
 
     file: str

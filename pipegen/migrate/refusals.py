@@ -23,7 +23,7 @@ class Refusals:
     """Checks one group.
 
     Attributes:
-        whole: Nodes that make several iterators, all of this group, and are replaced as a whole.
+        whole: Nodes that make several iterators, all of this group, and are replaced whole.
     """
 
     group: Group
@@ -138,7 +138,7 @@ def owner_of(group: Group, found: Collected) -> str | None:
     """Owner of the pipeline, so that every use of its iterators' members can reach it.
 
     Returns:
-        Nothing where a variable serves; `self` where another method of the same class uses them; `None` where neither does.
+        An empty text if a variable suffices, `self` if another method of the same class uses them, `None` if neither works.
     """
     home = of_function(group.first.frame)
     foreign = [of_function(u.frame) for f in group.flows for u in found.uses_of(f) if u.kind in ("member", "method")]

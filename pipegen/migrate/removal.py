@@ -30,7 +30,7 @@ _COMPAT = (
 def exchange_imports(edits: Edits, findings: Findings, hidden: str = "", *, pipegen: bool = True, compat: bool = False) -> None:
     """Imports `pipegen`, and removes the import of `ImageDataGenerator` if no code and no `hidden` line uses it.
 
-    Where code uses it that is not edited, it is taken from `pipegen.compat` if `compat` is set; else the import is reported.
+    If unedited code uses it, imports it from `pipegen.compat` if `compat` is set; else reports the import.
     """
     try:
         imports = _Imports(edits, frozenset(re.findall(r"\w+", hidden)), pipegen, compat)
@@ -48,9 +48,9 @@ class _Imports:
 
     Attributes:
         hidden: Names that lines which are not Python may use.
-        pipegen: Whether `pipegen` is imported.
-        compat: Whether `ImageDataGenerator` is taken from `pipegen.compat`.
-        read: The names that code reads after the edits.
+        pipegen: True if `pipegen` is imported.
+        compat: True if `ImageDataGenerator` is imported from `pipegen.compat`.
+        read: Names that code reads after the edits.
     """
 
     edits: Edits

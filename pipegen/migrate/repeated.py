@@ -1,6 +1,6 @@
 """Functions and loops that make and use iterators repeatedly: their own form is migrated, equal for each call.
 
-`extract_features(train_dir); extract_features(test_dir)` stays as it is, and its body builds one pipeline, with the folder as a param.
+`extract_features(train_dir); extract_features(test_dir)` stays as it is; the function builds one pipeline, with the folder as a param.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from pipegen.migrate.values import Flow, Generator
 def round_of(tree: ast.Module, found: Collected, group: Group, home: ast.stmt, call: str) -> ast.stmt | None:
     """Loop whose rounds would each start with the same numbers, if `build` is called before a statement.
 
-    Nothing where the call reads what the rounds change, such as the rows of a fold, or where each round trains a model of its own. Single
-    batches that rounds draw are alike even where the data is another.
+    `None` if the call depends on values that change between rounds, such as the rows of a fold, or if each round trains its own model.
+    Single batches that rounds draw start with the same numbers even for other data.
     """
     if not any(map(varies, group.flows)):
         return None

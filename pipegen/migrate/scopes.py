@@ -47,16 +47,16 @@ class Binding:
     """One place where a name gets a value.
 
     Attributes:
-        after: The position from which on it holds.
+        after: The position from which it holds.
         kind: `value`: the expression in `value`, `path` into it; `import`: `dotted`; `def` and `class`: `node`; `param`; `changed`: the
             object itself is changed in place; `other`: something that is not followed, such as a loop's target.
-        straight: Whether the statement runs whenever its scope does, once and in order.
-        line: Where it stands, where `after` does not say so.
-        conditions: The conditions of the branches around the statement, each with whether it has to hold, where it runs once and in order
-            if they do; `None` where something else decides it, too.
+        straight: True if the statement runs whenever its scope does, once and in order.
+        line: Its line, if `after` does not have it.
+        conditions: Conditions of the branches around the statement, each with its required truth, if they alone decide whether it runs once
+            and in order; else `None`.
         key: For `changed` by `name[key] = value`: the key.
-        value: For `changed` by a method that is a statement of its own: the call.
-        loop: For the same in a loop: the loop, where the statement runs in each of its rounds, and the loop whenever its scope does.
+        value: For `changed` by a method call as a statement: the call.
+        loop: For the same in a loop: the loop, if the statement runs in each round, and the loop whenever its scope does.
     """
 
     name: str
@@ -333,11 +333,11 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
 
     Args:
         node: The function or the class.
-        changers: The functions that change what they are given.
-        hidden: Names that are others here.
+        changers: The functions that change their arguments.
+        hidden: Names that mean other objects here.
 
     Yields:
-        The name, the line, and whether it is bound anew (`global`) rather than changed in place.
+        The name, the line, and True for a new binding (`global`), False for a change in place.
     """
     declared: set[str] = set()
     aliases: dict[str, str] = {}
@@ -370,8 +370,8 @@ class Assignment:
     """One assignment to an attribute of `self`.
 
     Attributes:
-        value: What is assigned; `None` where that is not one expression, and for an object that is changed in place.
-        straight: Whether it is assigned whenever the method runs.
+        value: The assigned expression; `None` if there is no single one, and for a change in place.
+        straight: True if it is assigned whenever the method runs.
     """
 
     method: Function

@@ -26,7 +26,7 @@ def restored(original: str, own: list[str], changed: list[str]) -> str:
 
     Args:
         original: The text as it is stored.
-        own: Its lines as they were parsed; a line that is left as it is becomes the original's again.
+        own: Its lines as parsed; unchanged lines become the original's again.
         changed: The lines after the edits.
     """
     contents, ends = _END.split(original), [*_END.findall(original), ""]

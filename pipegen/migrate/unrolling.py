@@ -178,8 +178,8 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
     """Code that runs in one round of a loop: of a branch its condition and the taken side, and nothing after `continue`.
 
     Returns:
-        The statements and conditions, and whether the round ends with them; `None` where the code alone does not say which side is taken,
-        and the round ends there, or one of the functions or methods of `calls` is called.
+        The statements and conditions, and True if the round ends with them. `None` if the taken side of a branch is unknown and the branch
+        may end the round or call one of the functions or methods of `calls`.
     """
     found: list[ast.AST] = []
     for statement in body:

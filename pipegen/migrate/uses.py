@@ -38,8 +38,8 @@ class UseEdits:
     """Edits the uses of one iterator.
 
     Attributes:
-        bare: Whether the iterator becomes `predict_on`, since it has no labels and others have.
-        own: What stands in the place of the call that makes the iterator.
+        bare: True if the iterator becomes `predict_on`, since it has no labels and others do.
+        own: Replacement of the call that makes the iterator.
     """
 
     edits: Edits

@@ -36,7 +36,7 @@ class Setting(Const):
     """A value that something outside the code may override.
 
     Attributes:
-        origins: What may say otherwise, such as `--batch`; each as it stands in a sentence.
+        origins: What may override it, such as `--batch`, in words for a sentence.
     """
 
     origins: tuple[str, ...] = ()
@@ -52,8 +52,8 @@ class Options(Value):
     """Result of a command-line parser.
 
     Attributes:
-        as_map: Whether it is a dict, by `vars`.
-        fixed: Whether it was given no words to parse, so that every option has its default.
+        as_map: True for a dict, by `vars`.
+        fixed: True if it parsed an empty command line, so that every option has its default.
     """
 
     as_map: bool = False
@@ -87,7 +87,7 @@ class Local(Value):
     """A function, lambda or class of the file, and the frame of its definition.
 
     Attributes:
-        bound: Of a method: the object that it is called on, which may not be known.
+        bound: For a method: the object that it is called on, which may be unknown.
     """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
@@ -100,7 +100,7 @@ class Instance(Value):
     """An object of a plain class of the file.
 
     Attributes:
-        made: The frame of its constructor's call; `None` where it has no constructor.
+        made: The frame of its constructor's call; `None` without a constructor.
     """
 
     of: Local
@@ -127,13 +127,13 @@ class Table(Value):
     """A DataFrame that was read from a file.
 
     Attributes:
-        separator: What stands between cells, where it was said.
-        header: Whether the first row names the columns.
-        names: The names that the code gives columns of a table without a header.
-        changed: Columns that the code builds, and the line.
+        separator: The text between cells, if given.
+        header: True if the first row has the column names.
+        names: Column names in the code, for a table without a header.
+        changed: Columns that the code computes, and the line.
         part: `train` or `test` of `split`, for a share of it.
-        origins: What outside the code may say another file, or another way to read it.
-        named: The expression that is the path, and its frame.
+        origins: What outside the code may choose another file, or another way to read it.
+        named: The expression of the path, and its frame.
     """
 
     path: str
@@ -202,9 +202,9 @@ class Argument:
     """An argument of a call, bound to a name of the signature.
 
     Attributes:
-        node: The expression; of one that is unpacked, the dict.
-        unpacked: Whether it comes from a dict that is unpacked.
-        moved_from: Its line, where the node is another expression that stands for it.
+        node: The expression; for an unpacked argument, the dict.
+        unpacked: True if it comes from an unpacked dict.
+        moved_from: Its original line, if the node is a replacement.
     """
 
     name: str
@@ -257,7 +257,7 @@ class Generator(Made):
     """A construction of `ImageDataGenerator`.
 
     Attributes:
-        classes: The classes of the file between what is constructed and `ImageDataGenerator`, if it is a subclass.
+        classes: For a subclass: the classes of the file from it up to `ImageDataGenerator`.
     """
 
     classes: tuple[ast.ClassDef, ...] = ()

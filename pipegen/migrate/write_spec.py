@@ -29,8 +29,8 @@ class Writer:
     """Writes one spec.
 
     Attributes:
-        file: The script, as its comments name it.
-        fitted: The generators that `fit` is called on, by their ids.
+        file: Name of the script, for comments.
+        fitted: Ids of the generators on which `fit` is called.
     """
 
     group: Group
