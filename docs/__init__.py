@@ -1,1 +1,1 @@
-"""Documentation, and what makes its pictures."""
+"""Pages of the documentation, and the scripts that build their pictures and the site."""

@@ -1,9 +1,9 @@
-"""The pictures of the op reference: for each step, what enters it and what leaves it.
+"""Draws the pictures of the op reference: for each step, an image before and after it.
 
     pip install -e '.[dev]' scikit-image
     python -m docs.make_pictures [STEP ...]
 
-Photographs are those that scikit-image ships under CC0 or into the public domain: a cat (Stéfan van der Walt), a
+The photographs come with scikit-image, under CC0 or in the public domain: a cat (Stéfan van der Walt), a
 rocket (NASA), a cup of coffee (Rachel Michetti) and an astronaut (NASA).
 """
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 PICTURES = Path(__file__).parent / "pictures"
 HEIGHT, WIDTH, GAP = 128, 192, 4
-"""Of each image on a picture, and the space between two, in pixels."""
+"""Size of each image on a picture, and the space between two, in pixels."""
 DRAWS = 4
 PATCH, PATCHES = (24, 36), 1200
-"""The height and width of a small piece, in pixels, and how many there are."""
+"""Height and width of a patch, in pixels, and the number of patches."""
 PHOTOS = ("chelsea", "rocket", "coffee", "astronaut")
 
 
 def photographs(folder: Path, *, alike: bool) -> None:
-    """Eight files in one class: of one photograph, or of four different ones."""
+    """Writes eight files of one class: of one photograph, or of four different ones."""
     (folder / "photo").mkdir(parents=True)
     for i in range(8):
         name = PHOTOS[0] if alike else PHOTOS[i % len(PHOTOS)]
@@ -51,7 +51,7 @@ def photographs(folder: Path, *, alike: bool) -> None:
 
 
 def masks(folder: Path) -> None:
-    """A mask for each of the photographs: an ellipse in the middle, as of an object."""
+    """Writes a mask for each photograph: an ellipse in the middle, like an object."""
     (folder / "mask").mkdir()
     y, x = np.mgrid[-1 : 1 : 2j * HEIGHT, -1 : 1 : 2j * WIDTH]
     for photo in sorted((folder / "photo").iterdir()):
@@ -59,7 +59,7 @@ def masks(folder: Path) -> None:
 
 
 def patches(folder: Path) -> None:
-    """Many small pieces of the four, for a step that learns how pixels go together."""
+    """Writes many small patches of the four, for a step that learns how pixels correlate."""
     (folder / "photo").mkdir(parents=True)
     rng = np.random.default_rng(0)
     for i in range(PATCHES):
@@ -70,11 +70,11 @@ def patches(folder: Path) -> None:
 
 
 def spec(step: type[Transform], folder: Path) -> dict[str, Any]:
-    """A pipeline of a worked example of the step alone, on images of the size that the picture shows where it takes any."""
+    """Spec of a worked example of the step alone, on images of the size shown if the step takes any size."""
     example = yaml.safe_load(step.examples[0].yaml)
     if issubclass(step, ReferenceTransform):
         example[step.op]["references"] = str(folder.parent / "different" / "photo")
-    wide = 2 * HEIGHT if step.random and issubclass(step, TurnTransform) else 2 * WIDTH  # turns that are drawn want squares
+    wide = 2 * HEIGHT if step.random and issubclass(step, TurnTransform) else 2 * WIDTH  # random quarter turns need squares
     size = {"resize": {"size": list(PATCH) if folder.name == "patches" else [2 * HEIGHT, wide]}}
     any_size, varies = step.examples[0].given.height is None, "?" in step.examples[0].then
     steps = [*([] if any_size else [size]), example, *([size] if any_size and varies else [])]
@@ -92,7 +92,7 @@ def spec(step: type[Transform], folder: Path) -> dict[str, Any]:
 
 
 def shown(image: Any) -> Image.Image:
-    """An image of any range as one that can be looked at."""
+    """Scales an image of any range to one that can be shown."""
     x = np.asarray(image, np.float32)
     low, high = (0.0, 255.0) if x.min() >= 0 and x.max() > 1.5 else (float(x.min()), max(float(x.max()), float(x.min()) + 1e-6))
     x = np.clip((x - low) / (high - low) * 255, 0, 255).round().astype(np.uint8)
@@ -100,7 +100,7 @@ def shown(image: Any) -> Image.Image:
 
 
 def picture(step: type[Transform], folder: Path) -> Image.Image:
-    """The row of images of one step."""
+    """Draws the row of images of one step."""
     made = spec(step, folder)
     pipe = pipegen.build(made)
     images = next(iter(pipe.dataset("train", epoch=1)))[0].numpy()[: DRAWS if step.random else 1]
@@ -113,11 +113,11 @@ def picture(step: type[Transform], folder: Path) -> Image.Image:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write the pictures of the named steps, or of all."""
+    """Writes the pictures of the named steps, or of all."""
     parser = argparse.ArgumentParser(prog="python -m docs.make_pictures", description="Draw what each step does.")
     parser.add_argument("steps", nargs="*", metavar="STEP", help="which steps (default: all)")
     names = parser.parse_args(argv).steps or list(transforms())
-    logging.getLogger("pipegen").setLevel(logging.ERROR)  # that photographs are not shuffled is meant
+    logging.getLogger("pipegen").setLevel(logging.ERROR)  # not shuffling is intended
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         names_of = ("alike", "different", "masked", "objects", "patches")

@@ -1,10 +1,10 @@
-"""From training code that uses Keras' `ImageDataGenerator` to a spec: the source is read as a syntax tree and never run.
+"""Turns training code that uses Keras' `ImageDataGenerator` into a spec. It reads the source as a syntax tree and never runs it.
 
 file ── reading ──▶ Code, its tree and what line is where
-     ── scopes, evaluate, interpret ──▶ generators, iterators and every use of them
-     ── groups ──▶ one pipeline for the iterators that belong together
-     ── repeated, hoisting ──▶ a function that makes them goes with its calls, or keeps a pipeline of its own
-     ── steps, write_spec ──▶ the spec; rewrite ──▶ the changed code; mistakes, findings ──▶ what to know about it
+     ── scopes, evaluate, interpret ──▶ generators, iterators and all their uses
+     ── groups ──▶ one pipeline for related iterators
+     ── repeated, hoisting ──▶ functions that make iterators are removed with their calls, or get their own pipeline
+     ── steps, write_spec ──▶ the spec; rewrite ──▶ the changed code; mistakes, findings ──▶ the report
 """
 
 from __future__ import annotations

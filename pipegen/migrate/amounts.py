@@ -1,4 +1,4 @@
-"""Arguments of the constructor as numbers, truths and params of the spec; what is known to be neither is reported."""
+"""Arguments of the constructor as numbers, booleans and params of the spec; other values are reported."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Knob:
     """One param.
 
     Attributes:
-        argument: The argument of the constructor that it comes from.
-        form: What is made of the argument, as Python, with `{}` for it.
-        item: Which number of a pair it is, where the argument is one.
+        argument: The constructor argument that it comes from.
+        form: Python expression for its value, with `{}` for the argument.
+        item: Index into the argument, if that is a pair.
     """
 
     param: str
@@ -42,19 +42,19 @@ class Knobs:
     found: list[Knob] = field(default_factory=list)
 
     def add(self, knob: Knob, default: str, limits: str = "", comment: str = "") -> str:
-        """Declare a param, a number, and give its name as a spec has it."""
+        """Declares a numeric param and returns its reference, `$NAME`."""
         self.params[knob.param] = f"{{type: float, default: {default}{limits}}}" + (f"  # {comment}" if comment else "")
         self.found.append(knob)
         return f"${knob.param}"
 
 
 def varies(generator: Generator, name: str) -> bool:
-    """Returns whether an argument is known, and may be another at run time."""
+    """True if an argument is known, but may differ at run time."""
     return bool(origins_of(generator.argument(name))) and not isinstance(generator.known(name), Unknown)
 
 
 def is_open(generator: Generator, name: str) -> bool:
-    """Returns whether an argument is not known, and is an expression that the call of `build` may give in its place."""
+    """True if an argument is unknown and its expression can be passed to `build`."""
     if name not in generator.args:
         return False
     argument = generator.args[name]
@@ -63,13 +63,13 @@ def is_open(generator: Generator, name: str) -> bool:
 
 
 def expression(knob: Knob, node: ast.expr, text: str, *, inside: bool) -> tuple[ast.expr, str]:
-    """The expression that a param depends on, and the text that gives the param.
+    """Expression that a param depends on, and Python text for the param's value.
 
     Args:
         knob: The param.
         node: The argument, or the dict that it is unpacked from.
         text: The text of the node.
-        inside: Whether it is such a dict.
+        inside: True for such a dict.
     """
     if inside:
         text, grouped = f'{text}["{knob.argument}"]', True
@@ -88,7 +88,7 @@ def _grouped(node: ast.expr, text: str) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """One step: its text in a spec, and what to say beside it."""
+    """Text of one step in a spec, and a comment for it."""
 
     text: str
     comment: str = ""
@@ -99,10 +99,10 @@ class Amounts:
     """Reads the arguments of one generator.
 
     Attributes:
-        size: Height and width of the images, where they are known.
-        files: Whether the images come from files, so that their values are 0 to 255.
-        fitted: Whether `fit` is called on the generator.
-        channels: How many channels the images have.
+        size: Height and width of the images, if known.
+        files: True if the images come from files, so that their values are 0 to 255.
+        fitted: True if `fit` is called on the generator.
+        channels: Number of channels of the images.
     """
 
     generator: Generator
@@ -118,7 +118,7 @@ class Amounts:
         self.findings.add(code, self.generator.line_of(name), message, help)
 
     def _number(self, name: str) -> float | None:
-        """A number that is given and not zero; anything else is reported."""
+        """A given, non-zero number; reports any other value."""
         value = self.generator.known(name)
         if isinstance(value, Unknown):
             self._unknown(name, value)
@@ -129,7 +129,7 @@ class Amounts:
         return None
 
     def _amount(self, name: str) -> str:
-        """A number without its sign, or the param that it is; empty where it is zero."""
+        """An absolute number, or its param; empty for zero."""
         if is_open(self.generator, name):
             return self._open(Knob(name, name), "0", ", min: 0")
         value = self._number(name)
@@ -138,7 +138,7 @@ class Amounts:
         return "" if value is None else number(abs(value))
 
     def _open(self, knob: Knob, default: str, limits: str = "") -> str:
-        """A param for what is not known, with a default that does nothing."""
+        """Adds a param for an unknown value, with a default that does nothing."""
         message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
         self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {default}: put the value there")
         return self.knobs.add(knob, default, limits, NOT_KNOWN)
@@ -158,7 +158,7 @@ class Amounts:
 
 
 def number(value: float) -> str:
-    """A number as YAML has it, with at most twelve digits."""
+    """A number in YAML, with at most twelve digits."""
     if value == int(value) and abs(value) < 1e9:
         return str(int(value))
     text = f"{value:.12g}"

@@ -1,4 +1,4 @@
-"""Computes what plain functions and operators make of known values, such as `1. / 255`, and paths put together from known parts."""
+"""Evaluates plain functions and operators on known values, such as `1. / 255`, and joins paths of known parts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 
 class KnownPath(str):
-    """A text that the code holds as a `pathlib.Path`."""
+    """A text that is a `pathlib.Path` in the code."""
 
     __slots__ = ()
 
 
 def combine(op: ast.operator, left: Value, right: Value, line: int) -> Value:
-    """`left op right`, of known values."""
+    """Computes `left op right` of known values."""
     if isinstance(left, Seq) and isinstance(right, Seq) and isinstance(op, ast.Add) and left.is_list == right.is_list:
         return Seq((*left.items, *right.items), left.is_list)
     if isinstance(left, Map) and isinstance(right, Map) and isinstance(op, ast.BitOr):
@@ -54,7 +54,7 @@ def combine(op: ast.operator, left: Value, right: Value, line: int) -> Value:
 
 
 def _small(op: ast.operator, a: object, b: object) -> bool:
-    """Returns whether the result cannot be enormous."""
+    """True if the result cannot be huge."""
     if isinstance(op, ast.Pow):
         return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a) < 1e6 and abs(b) <= 64
     if isinstance(op, ast.Mod) and isinstance(a, str):
@@ -65,7 +65,7 @@ def _small(op: ast.operator, a: object, b: object) -> bool:
 
 
 def compare(op: ast.cmpop, left: Value, right: Value, line: int) -> Value:
-    """`left == right`, `left != right`, and the same by `is` where one side is `None`."""
+    """Compares by `==` or `!=`, or by `is` if one side is `None`."""
     a, b = plain(left), plain(right)
     same = isinstance(op, (ast.Eq, ast.Is))
     by_name = isinstance(op, (ast.Is, ast.IsNot))
@@ -81,7 +81,7 @@ def compare(op: ast.cmpop, left: Value, right: Value, line: int) -> Value:
 
 
 def either(op: ast.boolop, sides: list[Value], line: int) -> Value:
-    """`a or b`, `a and b`: the side that decides, where that is certain."""
+    """Evaluates `a or b`, `a and b`: the deciding side, if it is certain."""
     for side in sides[:-1]:
         truth = truth_of(side)
         if truth is None:
@@ -92,7 +92,7 @@ def either(op: ast.boolop, sides: list[Value], line: int) -> Value:
 
 
 def truth_of(value: Value) -> bool | None:
-    """Returns whether a value counts as true; `None` where that is not certain."""
+    """Truth of a value; `None` if uncertain."""
     if isinstance(value, (Generator, Flow, Local)):
         return True
     known = certain(value)
@@ -100,7 +100,7 @@ def truth_of(value: Value) -> bool | None:
 
 
 def negate(op: ast.unaryop, value: Value, line: int) -> Value:
-    """`-x`, `+x`, `not x` of a known value."""
+    """Evaluates `-x`, `+x`, `not x` of a known value."""
     a = plain(value)
     if isinstance(a, Unknown):
         return unknown(a, "it is computed at run time", line)
@@ -127,7 +127,7 @@ _TEXTS = ("os.path.normpath", "os.path.expanduser", "builtins.str")
 
 
 def plain_call(name: str, values: list[Value], node: ast.Call) -> Value:
-    """Returns what a function of a library gives for known values, where it is a plain one."""
+    """Evaluates a call of a plain library function on known values."""
     if name in ("copy.copy", "copy.deepcopy") and len(values) == len(node.args) == 1 and isinstance(values[0], (Map, Seq)):
         return values[0]
     unknown = Unknown(f"it is the result of `{name.removeprefix('builtins.')}`", node.lineno)
@@ -154,7 +154,7 @@ def plain_call(name: str, values: list[Value], node: ast.Call) -> Value:
 
 
 def plain_method(owner: Value, name: str, values: list[Value], node: ast.Call) -> Value:
-    """Returns what a method of a known text or path gives, where it is a plain one."""
+    """Evaluates a method of a known text or path."""
     text = plain(owner)
     given = [plain(v) for v in values]
     if isinstance(text, str) and name == "format" and not node.keywords and len(values) == len(node.args):
@@ -168,7 +168,7 @@ def plain_method(owner: Value, name: str, values: list[Value], node: ast.Call) -
 
 
 def text_of(node: ast.JoinedStr, values: list[Value]) -> Value:
-    """An f-string with the values of its parts."""
+    """Evaluates an f-string from the values of its parts."""
     parts: list[str] = []
     for piece, value in zip(node.values, values, strict=True):
         inner = plain(value)

@@ -1,4 +1,4 @@
-"""Finds what a name is that several statements bind, or whose object they change or fill bit by bit."""
+"""Resolves names that several statements bind, or whose object is changed or filled step by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNCHANGING = (Unknown, Const, Dotted, Generator, Flow, Local, Parser, Zipped)
 
 
 def imported(name: str, imports: list[Binding]) -> Value:
-    """Returns what a name is that several statements import, such as those of `try` and `except ImportError`."""
+    """Resolves a name that several statements import, such as in `try` and `except ImportError`."""
     of_keras = [b for b in imports if is_keras(b.dotted)]
     if not of_keras:
         return Dotted(imports[-1].dotted)
@@ -29,7 +29,7 @@ def imported(name: str, imports: list[Binding]) -> Value:
 
 
 def changed(name: str, value: Value, changes: list[Binding]) -> Value:
-    """A value after it was changed in place."""
+    """Value of a name after changes in place."""
     a_class = isinstance(value, Local) and isinstance(value.node, ast.ClassDef)
     if not changes or (isinstance(value, _UNCHANGING) and not a_class):
         return value
@@ -40,7 +40,7 @@ def changed(name: str, value: Value, changes: list[Binding]) -> Value:
 
 
 def _to_text(value: ast.expr | None) -> bool:
-    """Returns whether a new column is an old one as text, which changes no name."""
+    """True if a new column is an old one as text, which keeps its name."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
         return False
     first = value.args[0] if value.args else None
@@ -48,7 +48,7 @@ def _to_text(value: ast.expr | None) -> bool:
 
 
 def filled(evaluator: Evaluator, value: Value, changes: list[Binding], frame: Frame) -> Map | Seq | None:
-    """A dict or a list after changes in place, in the order of the code; `None` for others, and for other changes."""
+    """Applies changes in place to a dict or list, in the order of the code; `None` for other values and changes."""
     if not isinstance(value, (Map, Seq)) or not changes:
         return None
     held: Map | Seq | None = value
@@ -62,7 +62,7 @@ def filled(evaluator: Evaluator, value: Value, changes: list[Binding], frame: Fr
 
 
 def _changed(evaluator: Evaluator, held: Map | Seq, change: Binding, frame: Frame) -> Map | Seq | None:
-    """Returns what is held after one change."""
+    """Value after one change."""
     if change.value is None:
         return None
     if change.key is not None:
@@ -83,7 +83,7 @@ def _changed(evaluator: Evaluator, held: Map | Seq, change: Binding, frame: Fram
 
 
 def _frames(evaluator: Evaluator, change: Binding, frame: Frame) -> list[Frame]:
-    """Returns where a statement runs: in the frame itself, or in each round of its loop; nowhere that is certain in other cases."""
+    """Frames in which a statement runs: its own, or one for each round of its loop; empty if uncertain."""
     if change.straight:
         return [frame]
     if change.conditions:

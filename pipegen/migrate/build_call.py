@@ -29,9 +29,9 @@ class BuildCall:
     Attributes:
         home: The statement that the call comes before.
         left_out: Iterators that the spec does not read.
-        moved: What stands for arguments of the constructor where its function is called, by the ids of their nodes.
-        problem: Why there is no call, where there is none.
-        arrays_missing: Whether that is since arrays are others there.
+        moved: Replacements of constructor arguments at the call of their function, by node id.
+        problem: Reason why there is no call.
+        arrays_missing: True if the reason is that arrays differ there.
     """
 
     written: Written
@@ -45,12 +45,12 @@ class BuildCall:
     arrays_missing: bool = field(init=False, default=False)
 
     def text(self) -> str | None:
-        """The call; `None`, with the problem, where the form or the place of the arrays is not sure."""
+        """The call; `None`, with `problem` set, if the form or place of the arrays is uncertain."""
         data = self._data()
         return None if data is None else f"pipegen.build({_quoted(self.written.file)}{self._params()}{data}{allowed(self.written)})"
 
     def _data(self) -> str | None:
-        """The arrays and tables that the code has; `None` where their form or their place is not sure."""
+        """Arrays and tables of the code; `None` if their form or place is uncertain."""
         group = self.written.group
         sources = Sources(group)
         parts = {}
@@ -102,7 +102,7 @@ class BuildCall:
         return f'{{{image}, "{name}": {label}{weight}}}'
 
     def _image(self, flow: Flow) -> str:
-        """The array of images; whole numbers of a table are cast, as Keras did."""
+        """Array of images; integers from a table are cast, as Keras did."""
         node = flow.args["x"].node
         text = self.edits.source(node)
         if not hold_table_numbers(self.evaluator, node, flow.frame):
@@ -111,7 +111,7 @@ class BuildCall:
         return f'{text}.astype("float32")' if plain_enough else f'({text}).astype("float32")'
 
     def _params(self) -> str:
-        """Returns what is known at run time alone, or may be another then, where its expression gives the same here."""
+        """Params that are known only at run time, or may change then, if their expression is valid here."""
         given: dict[str, str] = {}
         flows = [flow for flow in self.written.group.flows if flow not in self.left_out]
         paths, numbers = (p for f in flows for p in self._paths(f)), (n for f in flows for n in self._numbers(f))
@@ -122,7 +122,7 @@ class BuildCall:
         return ", params={" + ", ".join(f'"{name}": {text}' for name, text in given.items()) + "}" if given else ""
 
     def _report_lost(self, given: dict[str, str]) -> None:
-        """Say which values may be others at run time and are not handed over."""
+        """Reports values that may change at run time and are not passed on."""
         group = self.written.group
         for knob in self.written.knobs:
             if knob.param not in given and isinstance(group.first.generator, Generator):
@@ -152,7 +152,7 @@ class BuildCall:
                 yield knob.param, text
 
     def _is_same_here(self, node: ast.expr, frame: Frame) -> bool:
-        """Returns whether an expression of another frame gives the same before the call: in one function, or with names of the module."""
+        """True if an expression of another frame has the same value before the call: within one function, or with module names."""
         here = of_function(self.written.group.first.frame)
         if of_function(frame) is here:
             return stands(self.evaluator, node, frame, self.home)
@@ -160,7 +160,7 @@ class BuildCall:
         return not any(names_in(node) & set(f.scope.bindings) for f in others) and stands(self.evaluator, node, here, self.home)
 
     def _note(self, given: dict[str, str]) -> None:
-        """Say of what is not known that the call gives it, where it does."""
+        """Notes, for each unknown value, that the call passes it."""
         group = self.written.group
         things = [(flow, a, params_of(group, flow, n, self.written.params)) for flow in group.flows for n, a in flow.args.items()]
         generator = group.first.generator
@@ -217,7 +217,7 @@ class BuildCall:
         return [(name, f"{text}[{i}]" if text else "") for i, name in enumerate(names)]
 
     def _text(self, flow: Flow, argument: str) -> str:
-        """An argument as an expression that gives the same before the call; empty where there is none."""
+        """An argument as an expression that is valid before the call; empty if there is none."""
         given = flow.args[argument]
         if given.unpacked and not isinstance(given.node, (ast.Name, ast.Attribute)):
             return ""
@@ -225,21 +225,21 @@ class BuildCall:
         return f'{text}["{argument}"]' if text and given.unpacked else text
 
     def _standing(self, node: ast.expr, flow: Flow) -> str:
-        """The text of an expression where it gives the same before the call; else empty."""
+        """Text of an expression that is valid before the call; else empty."""
         return self._source(node, flow.frame) if stands(self.evaluator, node, flow.frame, self.home) else ""
 
     def _source(self, node: ast.expr, frame: Frame) -> str:
-        """The text of an expression with the values of a loop's variables, which are not there before the loop."""
+        """Text of an expression, with loop variables replaced by their values, since they do not exist before the loop."""
         return self.edits.source_with(node, constants(self.evaluator, node, frame))
 
     def _varies(self, flow: Flow, argument: str) -> bool:
-        """Returns whether an argument is not known, or may be another at run time."""
+        """True if an argument is unknown or may change at run time."""
         value = flow.argument(argument)
         return argument in flow.args and (isinstance(plain(value), Unknown) or bool(origins_of(value)))
 
 
 def hint(written: Written) -> str:
-    """The call as far as it is known without the code around it."""
+    """The call, as far as it is known without the surrounding code."""
     group = written.group
     sources = Sources(group)
     given = sources.given_labels()
@@ -253,12 +253,12 @@ def hint(written: Written) -> str:
 
 
 def allowed(written: Written) -> str:
-    """The permission to call a function of the user's, where the spec does."""
+    """Argument that permits calling a user's function, if the spec calls one."""
     generator = written.group.first.generator
     argument = generator.args.get("preprocessing_function") if isinstance(generator, Generator) else None
     return permission(argument.value) if argument is not None else ""
 
 
 def _quoted(name: str) -> str:
-    """A file's name as a literal of Python."""
+    """A file's name as a Python literal."""
     return json.dumps(name, ensure_ascii=not name.isprintable())

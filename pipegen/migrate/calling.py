@@ -1,4 +1,4 @@
-"""Follows the functions of the file: with which defaults they run, through which branches, and with which `return` they end."""
+"""Follows functions of the file: their defaults, the branches they take, and the `return` they end with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def defaults(evaluator: Evaluator, node: Function, parent: Frame) -> dict[str, Value]:
-    """The defaults of a function's parameters, each as a value that the caller may replace; those that say nothing are left out."""
+    """Defaults of a function's parameters, as values that a caller may replace; omits unknown ones."""
     found = {}
     for name, default in defaults_of(node.args):
         value = evaluator.value(default, parent)
@@ -26,9 +26,9 @@ def defaults(evaluator: Evaluator, node: Function, parent: Frame) -> dict[str, V
 def bind(
     evaluator: Evaluator, spec: ast.arguments, call: ast.Call, frame: Frame, home: Frame, *, method: bool = False
 ) -> dict[str, Value] | None:
-    """The arguments of a call by the names of a function's parameters; `None` where they are unpacked from something unknown.
+    """Binds the arguments of a call to a function's parameters; `None` if they are unpacked from an unknown value.
 
-    With `method`, the first parameter is the object itself, and gets no argument.
+    With `method`, the first parameter is the object itself and takes no argument.
     """
     names = [a.arg for a in (*spec.posonlyargs, *spec.args)][int(method) :]
     if len(spec.defaults) > len(names):
@@ -63,18 +63,18 @@ def bind(
 
 
 def shown_name(node: Function, parent: Frame) -> str:
-    """A function as its callers name it: a constructor by its class."""
+    """Name of a function for its callers: the class, for a constructor."""
     around = parent.scope.node
     return around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name
 
 
 def is_undecorated(node: Function) -> bool:
-    """Returns whether a call of a function runs its body and nothing else."""
+    """True if a call of a function only runs its body."""
     return all(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
 
 
 def taken_side(evaluator: Evaluator, statement: ast.stmt, frame: Frame) -> list[ast.stmt] | None:
-    """The statements of a branch that run in a frame; `None` for any other statement, and where that is not certain."""
+    """Statements of the branch that runs in a frame; `None` for other statements, and if uncertain."""
     if not isinstance(statement, ast.If):
         return None
     test = certain(evaluator.value(statement.test, frame))
@@ -82,12 +82,12 @@ def taken_side(evaluator: Evaluator, statement: ast.stmt, frame: Frame) -> list[
 
 
 def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> ast.Return | None:
-    """The `return` that a call ends with, where it is certain which that is."""
+    """The `return` that ends a call, if it is certain which one."""
     for statement in body:
         if isinstance(statement, ast.Return):
             return statement
         if isinstance(statement, (ast.With, ast.AsyncWith)) or (isinstance(statement, ast.If) and is_main(statement.test)):
-            continue  # what is in it follows
+            continue  # its content is followed
         taken = taken_side(evaluator, statement, frame)
         if taken is not None:
             found = returned_last(evaluator, flattened(taken), frame)
@@ -101,7 +101,7 @@ def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> a
 
 
 def _ends(statement: ast.AST) -> bool:
-    """Returns whether a statement may end the function that it stands in."""
+    """True if a statement may end its function."""
     if isinstance(statement, DEFINITIONS):
         return False
     inner = (n for n in ast.iter_child_nodes(statement) if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case)))
@@ -111,9 +111,9 @@ def _ends(statement: ast.AST) -> bool:
 def arguments(
     evaluator: Evaluator, node: ast.Call, frame: Frame, names: tuple[str, ...]
 ) -> tuple[dict[str, Argument], tuple[tuple[str, int], ...]]:
-    """The arguments of a call by name, and the names that the signature does not have.
+    """Arguments of a call by name, and names that are not in the signature.
 
-    What is unpacked from something unknown stands under `**`.
+    Arguments unpacked from an unknown value are under `**`.
     """
     found: dict[str, Argument] = {}
     wrong: list[tuple[str, int]] = []

@@ -1,4 +1,4 @@
-"""Evaluates calls: to a generator or an iterator of Keras, a table of pandas, a path, a plain value."""
+"""Evaluates calls that make a generator or iterator of Keras, a pandas table, a path or a plain value."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _flow(evaluator: Evaluator, node: ast.Call, frame: Frame, owner: Value) -> F
 
 
 def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value:
-    """An object of a class of the file: a generator where the class is a subclass that leaves the constructor alone."""
+    """Object of a class of the file: a generator, if the class is a subclass that keeps the constructor."""
     definition = cast("ast.ClassDef", of.node)
     classes = _generator_classes(evaluator, of)
     if not classes:
@@ -64,7 +64,7 @@ def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> 
 
 
 def _generator_classes(evaluator: Evaluator, of: Local, depth: int = 0) -> tuple[ast.ClassDef, ...]:
-    """A class of the file and those between it and `ImageDataGenerator`; none where it is not derived from that."""
+    """A class of the file and its bases up to `ImageDataGenerator`; empty if it does not derive from that."""
     definition = cast("ast.ClassDef", of.node)
     for base in (evaluator.value(b, of.frame) for b in definition.bases):
         if isinstance(base, Dotted) and _is_generator(base.name):
@@ -106,7 +106,7 @@ def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -
 
 
 def _dict(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Map | None:
-    """Returns what `dict(…)` makes of words, and of a dict before them."""
+    """Evaluates `dict(…)` of keywords and an optional dict."""
     if len(values) != len(node.args) or len(values) > 1 or not all(isinstance(v, Map) for v in values):
         return None
     names = {k.arg or "" for k in node.keywords}

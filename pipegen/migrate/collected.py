@@ -1,4 +1,4 @@
-"""Holds what a walk over a file finds: generators, iterators, pairs of them, and every use of them."""
+"""Results of a walk over a file: generators, iterators, pairs of them, and all their uses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _AnyUse:
 
     @property
     def line(self) -> int:
-        """Returns where it stands."""
+        """Line of the use."""
         return self.node.lineno
 
 
@@ -31,10 +31,10 @@ class Use(_AnyUse):
     """One use of an iterator.
 
     Attributes:
-        kind: `model`: an argument of `fit` and its kin; `member`, `method`: of the iterator; `other`: anything else.
+        kind: `model`: an argument of `fit` or similar; `member`, `method`: of the iterator; `other`: anything else.
         name: The argument, the member or the function.
-        node: The expression that is the iterator.
-        outer: What is made of it: the call, the attribute, the loop.
+        node: The expression of the iterator.
+        outer: The expression or statement that uses it: the call, the attribute, the loop.
     """
 
     flow: Flow
@@ -42,14 +42,14 @@ class Use(_AnyUse):
 
 @dataclass(eq=False)
 class PairUse(_AnyUse):
-    """One use of two iterators that `zip` joins, which are `pair`; the rest as in `Use`."""
+    """A use of two iterators joined by `zip`, in `pair`; otherwise like `Use`."""
 
     pair: Zipped
 
 
 @dataclass(eq=False)
 class ModelCall:
-    """A call of `fit` or its kin with an iterator among its arguments, which stand here by name."""
+    """A call of `fit` or similar with iterators among its arguments, by name."""
 
     node: ast.Call
     method: str
@@ -59,55 +59,55 @@ class ModelCall:
 
 @dataclass
 class Collected:
-    """Holds what a file has to do with `ImageDataGenerator`."""
+    """All that concerns `ImageDataGenerator` in a file."""
 
     evaluator: FileEvaluator
     generators: list[Generator] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
     pairs: list[Zipped] = field(default_factory=list)
-    """Iterators that `zip` joins, two by two."""
+    """Pairs of iterators joined by `zip`."""
     pair_uses: list[PairUse] = field(default_factory=list)
     calls: list[ModelCall] = field(default_factory=list)
     fits: list[tuple[Generator, ast.Call]] = field(default_factory=list)
     members: list[tuple[Generator, str, int]] = field(default_factory=list)
     assigned: list[tuple[Generator, str, int]] = field(default_factory=list)
-    """Arguments of the constructor, and statistics, that the code assigns to the generator later, with the lines."""
+    """Constructor arguments and statistics that the code assigns to a generator later, with their lines."""
     names: dict[int, str] = field(default_factory=dict)
-    """The variable that holds an iterator or a generator, by the id of the object."""
+    """Variable of an iterator or a generator, by the object's id."""
     statements: dict[int, tuple[ast.stmt, Frame]] = field(default_factory=dict)
-    """The assignment whose whole value is a call that makes an object, by the id of the object."""
+    """Assignment whose whole value is the call that makes an object, by the object's id."""
     shared: set[int] = field(default_factory=set)
-    """Nodes that are several objects, since their function is called several times."""
+    """Nodes that make several objects, since their function is called several times."""
     kept: list[object] = field(default_factory=list)
-    """What has to stay in memory, since the ids of its nodes are remembered."""
+    """Objects kept alive, since the ids of their nodes are stored."""
     unsure: dict[int, ast.Attribute] = field(default_factory=dict)
-    """Attributes of what is not known, and may be an iterator, by the id of the node."""
+    """Attributes of unknown values that may be iterators, by the node's id."""
 
     sites: dict[int, list[tuple[ast.Call, Frame]]] = field(default_factory=dict)
-    """The calls of functions of the file that give an iterator, the outermost first, each with its frame, by the id of the iterator."""
+    """Calls of functions of the file that return an iterator, outermost first, each with its frame, by the iterator's id."""
 
     def uses_of(self, flow: Flow) -> list[Use]:
         """The uses of one iterator."""
         return [u for u in self.uses if u.flow is flow]
 
     def served_by(self, use: Use | PairUse) -> list[Flow | Zipped]:
-        """The iterators, or the pairs, that the place of a use has: several where a loop or a function runs several times."""
+        """Iterators or pairs at the place of a use: several if a loop or function runs several times."""
         uses: list[Use | PairUse] = [*self.uses, *self.pair_uses]
         here = {id(thing): thing for u in uses if u.node is use.node for thing in ((u.flow if isinstance(u, Use) else u.pair),)}
         return list(here.values())
 
     def is_drawn_from(self, flow: Flow) -> bool:
-        """Returns whether code takes single batches from an iterator."""
+        """True if code takes single batches from an iterator."""
         return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.uses_of(flow))
 
     def only_drawn_from(self, flow: Flow) -> bool:
-        """Returns whether all that is done with an iterator is to take batches from it with `next`."""
+        """True if the only use of an iterator is taking batches by `next`."""
         uses = self.uses_of(flow)
         return bool(uses) and all(u.kind == "next" or (u.kind == "method" and u.name in ("next", "__next__")) for u in uses)
 
     def is_paired(self, flow: Flow) -> bool:
-        """Returns whether it is joined with another iterator: by `zip`, or by batches that are drawn side by side with the same seed."""
+        """True if an iterator is joined with another: by `zip`, or by drawing batches side by side with the same seed."""
         if any(u.kind == "zip" for u in self.uses_of(flow)):
             return True
         others = [f for f in self.flows if f is not flow and f.frame is flow.frame and f.get("subset") == flow.get("subset")]
@@ -115,5 +115,5 @@ class Collected:
         return self.only_drawn_from(flow) and any(self.only_drawn_from(f) for f in beside)
 
     def name_of(self, thing: Flow | Generator | Zipped) -> str:
-        """The variable that holds it, or an empty text."""
+        """Variable of an object, or an empty text."""
         return self.names.get(id(thing), "")

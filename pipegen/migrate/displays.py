@@ -1,6 +1,6 @@
-"""Comprehensions and loops that make nothing but the iterators of one group, and can be written out.
+"""Comprehensions and loops that make only iterators of one group, and can be written out.
 
-A comprehension becomes `[pipe.train, pipe.validation]`; what a loop over `name` makes becomes `{"train": pipe.train, …}[name]`.
+A comprehension becomes `[pipe.train, pipe.validation]`; a call in a loop over `name` becomes `{"train": pipe.train, …}[name]`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Display:
         node: The comprehension, or the loop.
         element: The call in it that makes each iterator.
         flows: The iterators, in order.
-        keys: Their keys, of a dict; of a loop, what its variable is in the rounds.
+        keys: Their keys in a dict; for a loop, the values of its variable.
         name: The variable of a loop.
-        is_tuple: Whether it is a call that gives a tuple.
+        is_tuple: True for a call that returns a tuple.
     """
 
     node: Comprehension | ast.For | ast.Call
@@ -37,7 +37,7 @@ class Display:
 
 
 def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Display]:
-    """The comprehensions that make iterators of a group, where each of them makes no others and is a split of its own."""
+    """Comprehensions that make only iterators of a group, each one a split of its own."""
     displays: dict[int, Display] = {}
     for flow in () if group.masks else group.parts.values():
         node, display = flow.frame.scope.node, None
@@ -51,7 +51,7 @@ def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Di
 
 
 def _in_loop(found: Collected, node: ast.For, flow: Flow) -> Display | None:
-    """A call in a loop of its function, where a variable of the loop tells its rounds apart."""
+    """A call in a loop of its function whose rounds a loop variable tells apart."""
     flows = tuple(f for f in found.flows if f.node is flow.node)
     frames = found.evaluator.rounds.get((id(node), id(flow.frame.parent)))
     if frames is None or any(f.frame not in frames for f in flows):

@@ -1,4 +1,4 @@
-"""Batches that code takes one by one: one iterator goes on through all of them, as Keras' did."""
+"""Batches that code takes one by one: one iterator continues through all of them, as in Keras."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, lies
 from pipegen.migrate.values import Flow, Frame
 
 ENDLESS = ".repeat().as_numpy_iterator()"
-"""What makes of a split batches without an end."""
+"""Turns a split into endless batches."""
 _NEXT = ("next", "__next__")
 
 
 def is_next(use: Use) -> bool:
-    """Returns whether a use is `next(it)` or `it.next()`."""
+    """True for `next(it)` and `it.next()`."""
     return use.kind == "next" or (use.kind == "method" and use.name in _NEXT)
 
 
 def is_first(use: Use) -> bool:
-    """Returns whether a use is `it[0]`."""
+    """True for `it[0]`."""
     outer = use.outer
     return use.kind == "item" and isinstance(outer, ast.Subscript) and isinstance(outer.slice, ast.Constant) and outer.slice.value == 0
 
 
 def going_on(found: Collected, flow: Flow) -> list[Use]:
-    """Returns the uses that have to take their batches from one iterator, since each is another batch or is drawn anew."""
+    """Uses that must share one iterator, since each takes a further batch or new draws."""
     uses = found.uses_of(flow)
     nexts = [u for u in uses if is_next(u)]
     once = all(u.frame is flow.frame and u.frame.scope.is_once((u.line, 0)) for u in nexts[:1])
@@ -38,7 +38,7 @@ def going_on(found: Collected, flow: Flow) -> list[Use]:
 
 
 def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
-    """Returns whether an iterator may itself become endless batches, since code only takes batches and `replaced` members from it."""
+    """True if an iterator can become endless batches: code only takes batches and `replaced` members from it."""
     drawn = going_on(found, flow)
     others = [u for u in found.uses_of(flow) if not any(u is d for d in drawn)]
     return bool(drawn) and all(
@@ -48,7 +48,7 @@ def goes_on(found: Collected, flow: Flow, replaced: frozenset[str]) -> bool:
 
 
 def region_of(use: Use) -> ast.AST | None:
-    """Returns the innermost comprehension, loop or function around a use that runs it several times; nothing where it runs once."""
+    """Innermost comprehension, loop or function that runs a use several times; `None` if it runs once."""
     if isinstance(use.frame.scope.node, Comprehension):
         return use.frame.scope.node
     if use.node is use.flow.node:
@@ -60,7 +60,7 @@ def region_of(use: Use) -> ast.AST | None:
 
 
 def _is_drawn_anew(found: Collected, use: Use) -> bool:
-    """Returns whether `it[0]` shows other draws each time that it runs: its round has no other part of the same batch that must match."""
+    """True if `it[0]` has new draws each time it runs: no other part of the same batch has to match in its round."""
     region = region_of(use)
     if region is None:
         return False
@@ -78,7 +78,7 @@ def _is_drawn_anew(found: Collected, use: Use) -> bool:
 
 
 def _begins(node: ast.expr, chain: ast.AST) -> bool:
-    """Returns whether an expression is a chain of subscripts, attributes and calls on another."""
+    """True if an expression is a chain of subscripts, attributes and calls that begins with a node."""
     while node is not chain:
         if isinstance(node, (ast.Subscript, ast.Attribute)):
             node = node.value
@@ -91,24 +91,24 @@ def _begins(node: ast.expr, chain: ast.AST) -> bool:
 
 @dataclass
 class Draws:
-    """Makes the iterators that go on beside datasets."""
+    """Makes the continuing iterators beside datasets."""
 
     edits: Edits
     found: Collected
     names_of_calls: list[str] = field(default_factory=list)
-    """Iterators that stand in the place of calls."""
+    """Iterators that replace calls."""
     _names: dict[str, str] = field(default_factory=dict)
     _placed: set[tuple[str, int]] = field(default_factory=set)
     _rounds: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def new_name(self, wanted: str) -> str:
-        """Returns a name that the code does not have."""
+        """A name that is not used in the code."""
         made = (*self._names.values(), *self._rounds.values(), *self.names_of_calls)
         taken = {*re.findall(r"\w+", self.edits.text), *(name.removeprefix("self.") for name in made)}
         return next(n for n in (wanted, *(f"{wanted}{i}" for i in range(2, len(taken) + 3))) if n not in taken)
 
     def iterator(self, use: Use, dataset: str) -> str | None:
-        """Returns the variable of the iterator that a use takes batches from, made where its dataset is, if there is a place."""
+        """Variable of the iterator for a use, created at its dataset if there is a place."""
         target = ast.unparse(use.node)
         place = self._place(use, target)
         if place is None or not isinstance(use.node, (ast.Name, ast.Attribute)):
@@ -127,7 +127,7 @@ class Draws:
         return name
 
     def of_round(self, use: Use, iterator: str) -> str:
-        """Returns what a use of `it[0]` takes: the next batch, which others of the same round share."""
+        """Expression for a use of `it[0]`: the next batch, shared by uses of the same round."""
         region = region_of(use)
         shared = [u for u in self.found.uses_of(use.flow) if is_first(u) and region is not None and region_of(u) is region]
         if len({id(u.node) for u in shared}) < 2 or not isinstance(region, Loop):
@@ -139,7 +139,7 @@ class Draws:
         return self._rounds[key]
 
     def _place(self, use: Use, target: str) -> ast.stmt | None:
-        """The statement that assigns the iterator to what a use names, or the function that is given it."""
+        """The statement that assigns the iterator of a use, or the function that receives it."""
         statement, frame = self.found.statements.get(id(use.flow), (None, use.flow.frame))
         assigned = statement is not None and target == ast.unparse(targets_of(statement)[0])
         if isinstance(use.node, ast.Attribute):
@@ -159,7 +159,7 @@ class Draws:
 
 
 def _binding_frame(name: str, frame: Frame) -> Frame | None:
-    """The frame of the function or the module that binds a name which a frame reads."""
+    """Frame of the function or module that binds a name read in a frame."""
     for here in frame.outward:
         if name in here.scope.module_names:
             return None
@@ -169,14 +169,14 @@ def _binding_frame(name: str, frame: Frame) -> Frame | None:
 
 
 def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
-    """The first statement of a function after its docstring."""
+    """First statement of a function after its docstring."""
     first = function.body[0]
     documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
     return function.body[1] if documented else first
 
 
 def loops_around(flow: Flow) -> list[ast.stmt]:
-    """Returns the loops of its function that an iterator is made in, the outermost first, up to one that changes what it is made of."""
+    """Loops of its function around an iterator, outermost first, up to one that changes its inputs."""
     function = of_function(flow.frame).scope.node
     loops = [n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(flow.node, *n.body)]
     read = names_in(*(a.node for a in (*flow.args.values(), *getattr(flow.generator, "args", {}).values())))

@@ -1,4 +1,4 @@
-"""Edits of a source text by the nodes of its tree."""
+"""Edits of a source text by nodes of its tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipegen.migrate.texts import lines_of
 
 @dataclass
 class Edits:
-    """Collects replacements, and applies them together."""
+    """Collects replacements and applies them together."""
 
     text: str
     tree: ast.Module
@@ -24,7 +24,7 @@ class Edits:
     _branches: dict[int, ast.If | ast.Try] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
     texts: dict[int, str] = field(default_factory=dict)
-    """The texts of expressions that do not stand in the source, by their ids."""
+    """Texts of expressions that are not in the source, by node id."""
     imports: set[str] = field(default_factory=set)
     """Modules of the standard library that the edits need."""
 
@@ -43,13 +43,13 @@ class Edits:
                 self._branches.update({id(s): node for s in _inner(node)})
 
     def offset(self, line: int, column: int) -> int:
-        """The place of a line and a column in bytes, as nodes have them."""
+        """Offset of a line and a column, which is in bytes, as in nodes."""
         text = self._lines[line - 1]
         return self._starts[line - 1] + len(text.encode()[:column].decode(errors="ignore"))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Returns where a node stands."""
-        at: Any = node  # a node of a kind that stands somewhere
+        """Start and end of a node."""
+        at: Any = node  # only nodes with a position are passed
         return self.offset(at.lineno, at.col_offset), self.offset(at.end_lineno, at.end_col_offset)
 
     def source(self, node: ast.AST) -> str:
@@ -60,7 +60,7 @@ class Edits:
         return self.text[first:last]
 
     def source_with(self, node: ast.expr, texts: dict[int, str]) -> str:
-        """The text of a node with other texts for some of the nodes in it, by their ids."""
+        """Text of a node, with other texts for some nodes in it, by id."""
         if id(node) in self.texts:
             return self.texts[id(node)]
         first, _ = self.span(node)
@@ -71,11 +71,11 @@ class Edits:
         return text
 
     def replace(self, node: ast.AST, text: str) -> None:
-        """Put another text in the place of a node."""
+        """Replaces a node by another text."""
         self._found[self.span(node)] = text
 
     def delete(self, statement: ast.stmt) -> None:
-        """Take out a statement with its lines; `pass` stands in where a block would be empty, and a branch with nothing left goes, too."""
+        """Deletes a statement with its lines. An emptied block gets `pass`; an emptied branch is deleted, too."""
         self._gone.add(id(statement))
         branch = self._branches.get(id(statement))
         if branch is not None and self._is_left_empty(branch):
@@ -98,7 +98,7 @@ class Edits:
         self._found[begin, bottom] = ""
 
     def is_alone(self, statement: ast.stmt) -> bool:
-        """Returns whether nothing but a comment shares the lines of a statement."""
+        """True if only a comment shares the lines of a statement."""
         first, _ = self.span(statement)
         rest = self._rest(statement).strip()
         return not self.text[self.text.rfind("\n", 0, first) + 1 : first].strip() and (not rest or rest.startswith("#"))
@@ -108,20 +108,20 @@ class Edits:
         return self.text[self.span(statement)[1] : self._starts[line] + len(self._lines[line])]
 
     def _is_left_empty(self, branch: ast.If | ast.Try) -> bool:
-        """Returns whether nothing is left to do in a branch, and nothing happens when its condition is asked."""
+        """True if a branch is empty and its condition has no side effects."""
         asked = branch.test if isinstance(branch, ast.If) else ast.Tuple([])
         asks = any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in ast.walk(asked))
         return not asks and all(id(s) in self._gone for s in _inner(branch))
 
     def before(self, statement: ast.stmt, text: str) -> None:
-        """Put a line before a statement; in a line of several statements it becomes one of them."""
+        """Inserts a line before a statement, or a statement if its line has several."""
         at, here = self._starts[statement.lineno - 1], self.offset(statement.lineno, statement.col_offset)
         indent = self.text[at:here]
         place = (here, here) if indent.strip() else (at, at)
         self._found[place] = self._found.get(place, "") + (f"{text}; " if indent.strip() else f"{indent}{text}\n")
 
     def after(self, statement: ast.stmt, text: str) -> None:
-        """Put a line after a statement; in a line of several statements it becomes one of them."""
+        """Inserts a line after a statement, or a statement if its line has several."""
         _, last = self.span(statement)
         if not self.is_alone(statement):
             self._found[last, last] = self._found.get((last, last), "") + f"; {text}"
@@ -137,7 +137,7 @@ class Edits:
         return list(self._found.items())
 
     def apply(self) -> str:
-        """The edited text; an edit inside a larger one gives way to it."""
+        """The edited text; an edit inside a larger one is dropped."""
         kept: list[tuple[int, int, str]] = []
         start, reach = -1, -1
         for (first, last), text in sorted(self._found.items(), key=lambda e: (e[0][0], -e[0][1])):

@@ -1,4 +1,4 @@
-"""Says what an expression is, without running anything: what it cannot say for certain is `Unknown`, with the reason and the line."""
+"""Evaluates expressions without running code. An uncertain value is `Unknown`, with the reason and the line."""
 
 from __future__ import annotations
 
@@ -27,41 +27,41 @@ _MOST_FRAMES = 2000
 
 
 class FileEvaluator:
-    """Finds the values of expressions of one parsed file."""
+    """Evaluates expressions of one parsed file."""
 
     def __init__(self, tree: ast.Module, whole: frozenset[int] = frozenset()) -> None:
         self.whole = whole
-        """Functions and loops that are not followed in each call and each round, by the ids of their nodes."""
+        """Ids of functions and loops that are not followed in each call and round."""
         self._given: dict[int, dict[str, Value]] = {}
         self._attributes = attributes_from_outside(tree)
         changers, classes = changers_of(tree), [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
         self._scope = cache(partial(scope_of, changers=changers))
         self.assignments = cache(partial(assignments_of, changers=changers))
-        """What the methods of a class assign to the attributes of `self`."""
+        """Assignments of a class's methods to attributes of `self`."""
         self.given_below = cache(partial(given_below, classes=classes))
-        """The attributes and methods that classes derived from one may give another value."""
+        """Attributes and methods of a class that derived classes may override."""
         self._frames: dict[tuple[int, int, int], Frame] = {}
         self.rounds: dict[tuple[int, int], list[Frame] | None] = {}
-        """The frames of comprehensions and loops that are unrolled, by the ids of the node and the frame around it."""
+        """Frames of unrolled comprehensions and loops, by the ids of the node and the frame around it."""
         self.module = Frame(self._scope(tree))
         self.outside = Outside(self, tree)
         self.objects: dict[int, list[Instance]] = {}
-        """The objects of each plain class that were seen to be made, by the id of the class's definition."""
+        """Known objects of each plain class, by the id of its definition."""
         self.called: dict[int, Frame] = {}
-        """The frame of the first call of each function that was seen, by the id of the function's node."""
+        """Frame of the first known call of each function, by node id."""
         self.calls = Counter(called(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
-        """How many calls there are of the functions and methods of each name."""
+        """Number of calls of functions and methods, by name."""
 
     def is_assigned(self, name: str) -> bool:
-        """Returns whether code that is no method assigns an attribute of this name to any object."""
+        """True if code outside methods assigns this attribute on any object."""
         return name in self._attributes or "*" in self._attributes
 
     def frame(
         self, node: Node, parent: Frame, args: dict[str, Value], *, call: ast.AST | None = None, caller: Frame | None = None
     ) -> Frame:
-        """The frame of a scope inside another; that of a call from a frame is made once.
+        """Frame of a scope inside another; each call from a frame has one.
 
-        A function that no call is known of has the defaults of its parameters, each as what its caller may replace.
+        A function without known calls has the defaults of its parameters, as values that a caller may replace.
         """
         key = (id(call or node), id(parent), id(caller))
         if key not in self._frames:
@@ -157,13 +157,13 @@ class FileEvaluator:
     # Names
 
     def name(self, name: str, at: Position, frame: Frame, *, inside: bool = True) -> Value:
-        """Looks up a name at a place of a frame."""
+        """Looks up a name at a position of a frame."""
         scope = frame.scope
         if name in scope.module_names and frame.parent is not None:
             return self.name(name, at, frame.module, inside=False)
         bindings = scope.bindings.get(name, [])
         hidden = isinstance(scope.node, ast.ClassDef) and not inside
-        # What a loop only changes belongs to the scope around it, which has these changes, too.
+        # A name that a loop only changes belongs to the scope around it, which records these changes, too.
         if bindings and not hidden and not (isinstance(scope.node, ast.For) and all(b.kind == "changed" for b in bindings)):
             return self._bound(name, bindings, at, frame, inside)
         if frame.parent is not None:
@@ -192,7 +192,7 @@ class FileEvaluator:
             chosen = imported(name, base)
         else:
             chosen = self._agreed(name, base, at, frame)
-        once = inside and frame.scope.is_once(at)  # then nothing after a place has happened before it
+        once = inside and frame.scope.is_once(at)  # then nothing later in the text runs earlier
         changes = [b for b in bindings if b.kind == "changed" and b.after > where]
         changes = [b for b in changes if not inside or b.after <= at or b.after == ALWAYS or not (b.straight or once)]
         going_on = inside and any(b.loop is not None and start(b.loop) <= at <= end(b.loop) for b in changes)
@@ -200,7 +200,7 @@ class FileEvaluator:
         return made if made is not None else changed(name, chosen, changes)
 
     def _run(self, bindings: list[Binding], frame: Frame) -> list[Binding]:
-        """The bindings without those of branches that are not taken; those of branches that are taken for certain count as straight."""
+        """Bindings without those of untaken branches; those of certainly taken branches count as straight."""
         if not any(b.conditions for b in bindings):
             return bindings
         found = []
@@ -213,7 +213,7 @@ class FileEvaluator:
         return found
 
     def _agreed(self, name: str, base: list[Binding], at: Position, frame: Frame) -> Value:
-        """The value that all assignments agree on."""
+        """Value on which all assignments agree."""
         values = [self._one(b, frame) for b in base]
         if values and all(same(values[0], v) for v in values[1:]):
             return values[0]
@@ -245,7 +245,7 @@ class FileEvaluator:
     # Functions of the file
 
     def returned(self, function: Local, call: ast.Call, frame: Frame) -> tuple[Frame | None, Value]:
-        """The frame of a call, and what it returns."""
+        """Frame of a call, and its return value."""
         node = function.node
         if isinstance(node, ast.ClassDef) or self.is_too_deep(node, frame):
             return None, Unknown("what it makes is not followed", call.lineno)
@@ -278,7 +278,7 @@ class FileEvaluator:
         return inner, self.value(last.value, inner) if last.value is not None else Const(None)
 
     def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:
-        """Returns whether a call of a function from a frame is not followed: it is inside itself, or there are too many already."""
+        """True if a call is not followed: it is recursive, or there are too many frames."""
         return len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH or any(here.scope.node is node for here in frame.outward)
 
 

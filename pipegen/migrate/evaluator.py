@@ -1,4 +1,4 @@
-"""What the parts of the interpreter ask of the whole: `evaluate.py` is it, and each kind of expression has a file."""
+"""Interfaces of `evaluate.py` for the modules that evaluate one kind of expression each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Declared(Protocol):
-    """What is given to a program from outside: its options, flags and environment; see `Outside`."""
+    """Values that a program gets from outside: options, flags and environment; see `Outside`."""
 
     def option(self, name: str, line: int, *, fixed: bool = False) -> Value: ...
 
@@ -25,7 +25,7 @@ class Declared(Protocol):
 
 
 class Evaluator(Protocol):
-    """Finds the values of expressions of one parsed file; see `FileEvaluator`."""
+    """Evaluates expressions of one parsed file; see `FileEvaluator`."""
 
     whole: frozenset[int]
     module: Frame

@@ -1,4 +1,4 @@
-"""Defines the findings about migrated code, and writes the report: mistakes, changes of meaning, what has no equivalent or is not known."""
+"""Findings about migrated code, and the report: mistakes, changes of meaning, and what is unsupported or unknown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Rule:
     Attributes:
         code: `PG6` and two digits.
         name: The problem in a word or three, joined by hyphens.
-        kind: Which part of the report it stands in.
+        kind: Its section of the report.
         title: The problem in one sentence without a full stop.
     """
 
@@ -66,7 +66,7 @@ _TABLE = (
 )
 
 RULES: dict[str, Rule] = {rule.code: rule for rule in _TABLE}
-"""Every code, in order."""
+"""Every rule by code, in order."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Finding:
     """One remark.
 
     Attributes:
-        line: The line of the code that it is about, from 1; 0 for the whole file.
-        message: One sentence that makes sense alone.
+        line: Line of the code, from 1; 0 for the whole file.
+        message: One self-contained sentence.
         help: What to do about it, or what was done.
     """
 
@@ -86,26 +86,26 @@ class Finding:
 
     @property
     def kind(self) -> Kind:
-        """Returns which part of the report it stands in."""
+        """Section of the report."""
         return RULES[self.code].kind
 
 
 @dataclass
 class Findings:
-    """Collects findings; an exact repeat is dropped."""
+    """Collects findings; drops exact repeats."""
 
     items: dict[Finding, None] = field(default_factory=dict)
 
     def add(self, code: str, line: int, message: str, help: str = "") -> None:
-        """Record one finding."""
+        """Adds a finding."""
         self.items.setdefault(Finding(code, line, message, help))
 
     def exchange(self, old: Finding, help: str) -> None:
-        """Give a finding another help, in its place."""
+        """Replaces a finding by one with another help."""
         self.items = {(replace(f, help=help) if f == old else f): None for f in self.items}
 
     def of(self, kind: Kind) -> list[Finding]:
-        """Those of one kind, by line."""
+        """Findings of one kind, by line."""
         return sorted((f for f in self.items if f.kind == kind), key=lambda f: (f.line, f.code, f.message))
 
 
@@ -121,7 +121,7 @@ _WIDTH = 110
 
 
 def report_text(findings: Findings, place: Callable[[int], str]) -> str:
-    """The findings in sections, each with its line as `place` names it, such as `line 12` or `cell 3, line 2`."""
+    """Renders the findings in sections, each with its line as `place` names it, such as `line 12` or `cell 3, line 2`."""
     lines: list[str] = []
     for kind, title in _SECTIONS:
         items = findings.of(kind)

@@ -1,4 +1,4 @@
-"""`preprocessing_function` as a step: a Keras application's own, a function that only scales, or one of an imported module."""
+"""`preprocessing_function` as a step: a Keras application's, a function that only scales, or one of an imported module."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pipegen.migrate.values import Dotted, Local, Unknown, Value
 
 
 def permission(value: Value) -> str:
-    """The argument of `build` that permits a `preprocessing_function` where it is imported from a module; else nothing."""
+    """Argument of `build` that permits an imported `preprocessing_function`; else empty."""
     called = python_function(value) if preset_of(value) is None else ""
     return f', allow_code=["{re.split("[.:]", called)[0]}"]' if called else ""
 
 
 def function_step(value: Value, line: int, findings: Findings) -> Step | None:
-    """The step that does what a preprocessing function does; `None`, with a finding, where there is none."""
+    """Step that does the same as a preprocessing function; `None`, with a finding, if there is none."""
     preset = preset_of(value)
     if preset is not None:
         return Step(f"normalize: {{preset: {preset}}}")
@@ -50,18 +50,18 @@ def function_step(value: Value, line: int, findings: Findings) -> Step | None:
 
 
 def python_function(value: Value | None) -> str:
-    """`module:function` for a function that the script imports, or one that only calls such a function; else empty."""
+    """`module:function` of a function that the script imports, or that its function only calls; else empty."""
     if isinstance(value, Local) and isinstance(value.node, ast.FunctionDef):
         value = _only_calls(value)
     if not isinstance(value, Dotted) or is_keras(value.name) or value.name.startswith(("tensorflow.", "tf.", ".")):
-        return ""  # a function of TensorFlow's works on tensors, and its modules are none to import
+        return ""  # TensorFlow's functions take tensors, and its modules cannot be imported by name
     module, _, name = value.name.rpartition(".")
-    # What begins with a capital is a class, and a function in it cannot be imported.
+    # A capitalised name is a class, and a function in it cannot be imported.
     return f"{module}:{name}" if module and not any(part[:1].isupper() for part in value.name.split(".")) else ""
 
 
 def preset_of(value: Value) -> str | None:
-    """The preset of `normalize` that is a Keras application's `preprocess_input`."""
+    """Preset of `normalize` for a Keras application's `preprocess_input`."""
     if not isinstance(value, Dotted) or not is_keras(value.name) or not value.name.endswith(".preprocess_input"):
         return None
     from pipegen.ops.arguments.arithmetic import Preset
@@ -73,7 +73,7 @@ def preset_of(value: Value) -> str | None:
 
 
 def _only_calls(function: Local) -> Value | None:
-    """Returns what a function does nothing but call with its own argument."""
+    """Function that a function only calls with its own argument."""
     result, argument = _result(function)
     if not isinstance(result, ast.Call) or len(result.args) != 1 or result.keywords or argument is None:
         return None
@@ -85,7 +85,7 @@ def _only_calls(function: Local) -> Value | None:
 
 
 def _dotted(node: ast.expr, function: Local) -> str:
-    """The full name of something imported at the top of the file or in the function's own scope."""
+    """Full name of something imported at the top of the file or in the function's own scope."""
     if isinstance(node, ast.Attribute):
         owner = _dotted(node.value, function)
         return f"{owner}.{node.attr}" if owner else ""
@@ -96,7 +96,7 @@ def _dotted(node: ast.expr, function: Local) -> str:
 
 
 def _result(function: Local) -> tuple[ast.expr | None, str | None]:
-    """The one expression that a function returns, and the name of its argument."""
+    """The single expression that a function returns, and the name of its argument."""
     node = function.node
     if isinstance(node, ast.ClassDef) or len(node.args.args) != 1:
         return None, None

@@ -1,4 +1,4 @@
-"""The random changes of place: rotation, shift, shear, zoom, flips."""
+"""Random geometric changes: rotation, shift, shear, zoom, flips."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ORDERS = {0: "nearest", 3: "bicubic"}
 
 @dataclass
 class Geometry(Amounts):
-    """Writes the steps that move pixels, in the order in which `ImageDataGenerator` composes them."""
+    """Writes the geometric steps, in the order of `ImageDataGenerator`."""
 
     def _look(self) -> str:
-        """The arguments that every geometric step has: what lies outside, and the interpolation."""
+        """Arguments that all geometric steps have: fill and interpolation."""
         mode, order = self.generator.known("fill_mode", "nearest"), self.generator.known("interpolation_order", 1)
         fill = "nearest"
         if mode == "constant":
@@ -63,7 +63,7 @@ class Geometry(Amounts):
             self.found.append(Step(f"random_translation: {{{', '.join(parts)}, {look}}}", "; ".join(remarks)))
 
     def _share(self, name: str, axis: int) -> tuple[float | None, str]:
-        """Returns how far images move at most, as a fraction of the side."""
+        """Largest shift of images, as a fraction of the side."""
         value = self.generator.known(name)
         if isinstance(value, Unknown):
             self._unknown(name, value)
@@ -104,7 +104,7 @@ class Geometry(Amounts):
             self.found.append(Step(f"random_shear: {{degrees: {text}, {look}}}", silenced))
 
     def _zoom(self, look: str) -> None:
-        """`zoom_range` scales coordinates, so that 0.8 magnifies by 1 / 0.8."""
+        """Writes `zoom_range`, which scales coordinates: 0.8 magnifies by 1 / 0.8."""
         name, comment = "zoom_range", ""
         given, value = self.generator.argument(name), self.generator.known(name)
         pair = isinstance(given, Seq) and len(given.items) == 2 and varies(self.generator, name)
@@ -150,7 +150,7 @@ class Geometry(Amounts):
             self._add_flip("both" if across and down else "horizontal" if across else "vertical", look)
 
     def _perhaps_flip(self, axis: str, look: str) -> None:
-        """One of two flips, of which one may be switched on or off at run time."""
+        """Writes one of two flips, if one of them depends on run time."""
         knob = Knob(f"{axis}_flip", f"{axis}_flip", "0.5 if {} else 0.0")
         unknown = is_open(self.generator, knob.argument)
         flips = False if unknown else self._truth(knob.argument)

@@ -1,4 +1,4 @@
-"""Groups the iterators that belong to one pipeline, and finds which of its splits each of them is."""
+"""Groups iterators into pipelines, and assigns each one to a split."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Group:
     """The iterators of one pipeline.
 
     Attributes:
-        parts: By split, in the order train, validation, test, predict.
-        fits: The calls of `fit` that take them, by the id of the node.
-        masks: The iterators of the masks that belong to the parts, by split, where they have masks.
-        zips: What joins each part's two iterators, by split.
-        drawn: Whether code takes batches from the training iterator itself, and no `fit` gets it.
+        parts: Iterators by split, in the order train, validation, test, predict.
+        fits: Calls of `fit` that take them, by node id.
+        masks: Iterators of the parts' masks by split, if they have masks.
+        zips: The `zip` of each part's two iterators, by split.
+        drawn: True if code takes batches from the training iterator itself, and no `fit` takes it.
     """
 
     parts: dict[str, Flow] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class Group:
 
     @property
     def first(self) -> Flow:
-        """The training iterator, or the first there is."""
+        """The training iterator, else the first one."""
         return self.parts.get("train") or next(iter(self.parts.values()))
 
     @property
     def method(self) -> str:
-        """The method that all of them are made by."""
+        """The method that makes all of them."""
         return self.first.method
 
     @property
@@ -56,7 +56,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """A spec that was written.
+    """A written spec.
 
     Attributes:
         knobs: Those of them that are arguments of the constructor.
@@ -69,7 +69,7 @@ class Written:
 
 
 def group_flows(found: Collected) -> list[Group]:
-    """Put the iterators of a file together."""
+    """Groups the iterators of a file."""
     roles = {id(flow): _role(found, flow) for flow in found.flows}
     groups: list[Group] = []
     for pair in pairs_of(found):
@@ -79,7 +79,7 @@ def group_flows(found: Collected) -> list[Group]:
     for call in found.calls:
         if call.method in ("fit", "fit_generator"):
             used = [(u.name, u.flow) for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
-            if used:  # pairs have groups of their own
+            if used:  # pairs have their own groups
                 _join(groups, {("validation" if name == "validation_data" else "train"): flow for name, flow in used}, id(call.node))
     for flow in found.flows:
         if any(flow in g.flows for g in groups):
@@ -98,13 +98,13 @@ def group_flows(found: Collected) -> list[Group]:
 
 
 def _added(groups: list[Group]) -> Group:
-    """A new group, which is one of them from now on."""
+    """A new group, appended to the groups."""
     groups.append(Group())
     return groups[-1]
 
 
 def _go_together(group: Group, pair: Pair) -> bool:
-    """Returns whether a pair is another part of what a group of pairs reads: of the same data if it takes a share, else of one size."""
+    """True if a pair belongs to a group of pairs: from the same data if it takes a share, else of the same size."""
     other = next(iter(group.parts))
     image, mask = group.parts[other], group.masks[other]
     if _size(image) != _size(pair.image):
@@ -117,7 +117,7 @@ def _go_together(group: Group, pair: Pair) -> bool:
 
 
 def _role_of_pair(found: Collected, pair: Pair) -> str:
-    """The split that a pair is by what it is used for; empty where that does not say."""
+    """Split of a pair, from its uses; empty if uncertain."""
     subset = pair.image.get("subset")
     if isinstance(subset, str) and subset in _ROLES:
         return _ROLES[subset]
@@ -131,7 +131,7 @@ def _role_of_pair(found: Collected, pair: Pair) -> str:
 
 
 def _join(groups: list[Group], parts: dict[str, Flow], call: int) -> None:
-    """Put the iterators of one `fit` into the group that has one of them, or into a new one."""
+    """Adds the iterators of one `fit` to the group that has one of them, or to a new one."""
     if "train" in parts and len({flow.method for flow in parts.values()}) > 1:
         parts = {"train": parts["train"]}
     home = next((g for g in groups if any(g.parts.get(split) is flow for split, flow in parts.items())), None) or _added(groups)
@@ -156,12 +156,12 @@ def _fits(group: Group, flow: Flow, role: str) -> bool:
 
 
 def _is_bare(flow: Flow) -> bool:
-    """Returns whether the rows of a table have no labels that an iterator reads, so that a spec of its own reads them."""
+    """True if the iterator reads no labels of a table's rows, so that they need a spec of their own."""
     return flow.known("class_mode", "") in (None, "input")
 
 
 def _is_share(flow: Flow) -> bool:
-    """Returns whether an iterator takes a part of its data, which a spec says with `splits`, and beside them no other data."""
+    """True if an iterator takes a share of its data, by `subset` or `train_test_split`, which becomes `splits`."""
     table = flow.argument("dataframe") if flow.method == "flow_from_dataframe" else None
     return flow.get("subset") is not None or (isinstance(table, Table) and table.split is not None)
 
@@ -171,7 +171,7 @@ def _size(flow: Flow) -> Any:
 
 
 def data_key(flow: Flow) -> Any:
-    """Returns what tells whether two iterators read the same data."""
+    """Key that is equal for iterators of the same data."""
     name = {"flow": "x", "flow_from_directory": "directory", "flow_from_dataframe": "dataframe"}[flow.method]
     if name not in flow.args:
         return None
@@ -185,7 +185,7 @@ def data_key(flow: Flow) -> Any:
 
 
 def _role(found: Collected, flow: Flow) -> str:
-    """The split that an iterator is, by its `subset`, by what it is used for, or by its name."""
+    """Split of an iterator, from its `subset`, its uses or its name."""
     subset = flow.get("subset")
     if isinstance(subset, str) and subset in _ROLES:
         return _ROLES[subset]
@@ -204,6 +204,6 @@ def _role(found: Collected, flow: Flow) -> str:
 
 
 def _by_name(name: object) -> str:
-    """The split that a name speaks of; empty where it speaks of none, or is no text."""
+    """Split that a name suggests; empty if none, or if it is not a text."""
     words = {"train": "train", "val": "validation", "dev": "validation", "test": "test"}
     return next((role for word, role in words.items() if isinstance(name, str) and word in name.lower()), "")

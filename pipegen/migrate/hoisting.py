@@ -1,6 +1,6 @@
-"""Iterators that functions of the file make and return: the call that gives each of them stands for it, where all of a group meet.
+"""Iterators that functions of the file make and return: the call stands for its iterator, if a whole group meets there.
 
-`train = make("a", True); val = make("b", False)` becomes `train = pipe.train; val = pipe.validation`, and `make` goes with its last call.
+`train = make("a", True); val = make("b", False)` becomes `train = pipe.train; val = pipe.validation`. `make` is removed with its last call.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Seq, S
 
 _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")
-"""Calls that a function may make as statements of their own, and that are not missed."""
+"""Calls that a function may make as statements, and that may be dropped."""
 _READING = (
     "os.path.", "os.listdir", "os.environ.", "os.getenv", "pandas.", "numpy.", "math.", "pathlib.", "glob.", "builtins.", "sklearn.",
     "time.",
 )  # fmt: skip
-"""Libraries whose functions make values of what they are given."""
+"""Libraries whose functions compute values from their arguments."""
 _METHODS = (
     "apply", "astype", "copy", "drop", "exists", "fillna", "format", "get", "isin", "items", "join", "joinpath", "keys", "map", "replace",
     "reset_index", "reshape", "sample", "split", "startswith", "strip", "tolist", "unique", "values",
 )  # fmt: skip
-"""Methods of tables, texts, dicts and paths that change nothing."""
+"""Methods of tables, texts, dicts and paths without side effects."""
 CALLER = "the caller of `"
-"""How the origin of a value begins that a function of the file is given."""
+"""Beginning of the origin of a value that a function of the file receives."""
 _NUMBERS = ("directory", "target_size", "batch_size", "seed")
 
 
 @dataclass
 class Hoisted:
-    """A group whose iterators are the calls that give them.
+    """A group whose iterators are replaced by the calls that return them.
 
     Attributes:
-        moved: Each iterator that was exchanged, with what stands for it now.
-        displays: Calls that give several iterators of the group, and nothing else.
-        nodes: What stands for arguments of the constructor where the function is called, by the ids of their nodes.
-        pairs: What joins two iterators, with the call that stands for it now.
+        moved: Each exchanged iterator, with its replacement.
+        displays: Calls that return only iterators of the group, several each.
+        nodes: Replacements of constructor arguments at the function's call, by node id.
+        pairs: Each `zip` of two iterators, with the call that replaces it.
     """
 
     group: Group
@@ -59,11 +59,11 @@ class Hoisted:
     _gone_pairs: list[PairUse] = field(default_factory=list)
 
     def apply(self, found: Collected, *, back: bool = False) -> None:
-        """Exchange the iterators in what was found, or undo that."""
+        """Replaces the iterators in the results, or undoes that."""
         if back:
             found.uses += self._gone
             found.pair_uses += self._gone_pairs
-        elif self.pairs:  # what the functions do with them goes with the functions
+        elif self.pairs:  # what the functions do with pairs is removed together with them
             self._gone = [u for u in found.uses if u.kind == "zip" and any(u.flow is old for old, _ in self.moved)]
             self._gone_pairs = [u for u in found.pair_uses if of_function(u.frame).scope.node in self.makers]
             found.uses = [u for u in found.uses if u not in self._gone]
@@ -80,7 +80,7 @@ class Hoisted:
                 found.names[id(new)] = found.names[id(old)]
 
     def texts(self) -> dict[int, str]:
-        """The texts of the expressions that do not stand in the source, and of their parts, by their ids."""
+        """Texts of expressions that are not in the source, and of their parts, by id."""
         arguments = [a.node for _, new in self.moved for a in new.args.values()]
         made = [n for root in (*arguments, *self.nodes.values()) for n in ast.walk(root) if isinstance(n, ast.expr)]
         own = {id(n) for _, new in self.moved for n in ast.walk(new.node)}
@@ -89,7 +89,7 @@ class Hoisted:
 
 
 def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
-    """The group with its calls for iterators; `None` where that is not `needed`, or would not be sure to mean the same."""
+    """The group with calls in place of iterators; `None` if not `needed`, or if the meaning could change."""
     if group.masks:
         return _of_pairs(found, group)
     flows = list(group.parts.values())
@@ -102,7 +102,7 @@ def hoisted(found: Collected, group: Group, *, needed: bool) -> Hoisted | None:
 
 
 def _of_pairs(found: Collected, group: Group) -> Hoisted | None:
-    """The same for pairs of images and masks, where functions join them."""
+    """The same for pairs of images and masks that functions join."""
     zips = group.zips
     shared = any(len([p for p in found.pairs if p.node is z.node]) > 1 for z in zips.values())
     if list(zips) != list(group.parts) or not (shared or len({id(of_function(z.frame)) for z in zips.values()}) > 1):
@@ -140,7 +140,7 @@ def _pairs_at(found: Collected, group: Group, chosen: dict[str, list[_Site]]) ->
 
 
 def _places(found: Collected, flow: Flow, flows: list[Flow], *, stay: bool) -> dict[int, int]:
-    """The functions in which an iterator can be put, each with the place of the call in its list; -1 for where it is made."""
+    """Functions in which an iterator can be placed, each with the index of its call; -1 for the place where it is made."""
     sites = found.sites.get(id(flow), [])
     frames = [id(of_function(frame)) for _, frame in sites]
     alone = [_gives_only(found, site, flow, flows) for site in sites]
@@ -151,7 +151,7 @@ def _places(found: Collected, flow: Flow, flows: list[Flow], *, stay: bool) -> d
 
 
 def _gives_only(found: Collected, site: _Site, flow: Flow, flows: list[Flow]) -> bool:
-    """Returns whether a call gives an iterator, or several of the same group in a tuple, whenever it runs, and nothing else."""
+    """True if a call always returns just an iterator, or a tuple of several of the same group."""
     value = found.evaluator.value(*site)
     given = list(value.items) if isinstance(value, Seq) else [value]
     others = [f for f in found.flows if any(site[0] is node for node, _ in found.sites.get(id(f), []))]
@@ -189,7 +189,7 @@ def _at(found: Collected, group: Group, chosen: list[int]) -> Hoisted | None:
 
 
 def _of_generator(found: Collected, flow: Flow, inner: list[Frame], sites: list[_Site]) -> dict[int, ast.expr]:
-    """The arguments of the constructor as the call would write them, where it is made in the same function as the iterator."""
+    """Constructor arguments as written at the call, if the generator is made in the same function as the iterator."""
     generator = flow.generator
     if not isinstance(generator, Generator) or of_function(generator.frame) is not inner[-1]:
         return {}
@@ -198,11 +198,11 @@ def _of_generator(found: Collected, flow: Flow, inner: list[Frame], sites: list[
 
 
 def _only_makes(found: Collected, frame: Frame) -> bool:
-    """Returns whether nothing is missed of a function's work but what it returns."""
+    """True if nothing of a function's work is needed except its return value."""
     node = frame.scope.node
     if not isinstance(node, Function):
         return False
-    ends = passing_loop(node.body[-1]) is not None  # it hands pairs on, one by one
+    ends = passing_loop(node.body[-1]) is not None  # it yields pairs one by one
     return all(_is_missed_by_none(found, statement, frame) for statement in (node.body[:-1] if ends else node.body))
 
 
@@ -226,7 +226,7 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
 
 
 def _only_reads(found: Collected, node: ast.expr, frame: Frame) -> bool:
-    """Returns whether the calls in an expression make generators and iterators, or values of what they are given, and nothing else."""
+    """True if the calls in an expression only make generators and iterators, or compute values from their arguments."""
     return all(_call_only_reads(found, n, frame) for n in ast.walk(node) if isinstance(n, ast.Call))
 
 
@@ -242,7 +242,7 @@ def _call_only_reads(found: Collected, call: ast.Call, frame: Frame) -> bool:
 
 
 def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
-    """An iterator as its call gives it; `None` where an argument is another at run time, and cannot be named there."""
+    """An iterator as its call returns it; `None` if an argument varies at run time and cannot be named there."""
     node, frame = sites[0]
     args = dict(flow.args)
     for name, argument in flow.args.items():
@@ -259,7 +259,7 @@ def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
 
 
 def _without_callers(value: Value) -> Value:
-    """A value without the origins that are calls of functions of the file, since the calls that there are count."""
+    """A value without the origins that are calls of functions of the file, since the actual calls count."""
     if isinstance(value, Seq):
         return Seq(tuple(map(_without_callers, value.items)), value.is_list)
     if not isinstance(value, Setting):
@@ -269,7 +269,7 @@ def _without_callers(value: Value) -> Value:
 
 
 def unused(tree: ast.Module, makers: list[Function], calls: list[ast.Call]) -> list[Function]:
-    """The functions that nothing mentions any more once some calls are gone."""
+    """Functions that are no longer mentioned once some calls are gone."""
     methods = {id(m) for n in ast.walk(tree) if isinstance(n, ast.ClassDef) for m in n.body}
     by_text = any(isinstance(n, ast.Name) and n.id in ("getattr", "globals", "eval") for n in ast.walk(tree))
     gone = list(makers)
@@ -289,9 +289,9 @@ _DEEPEST = 6
 
 
 def as_called(evaluator: FileEvaluator, node: ast.expr, frame: Frame, sites: Sequence[tuple[ast.Call, Frame]]) -> ast.expr | None:
-    """An expression of a frame as the outermost of the calls that lead there would write it, at its place.
+    """Expression of a frame, rewritten for the outermost of the calls that lead there.
 
-    `None` where it depends on more than the arguments of the calls, the outermost of which comes first, and names of the module.
+    The outermost call comes first. `None` if the expression depends on more than the arguments of the calls and names of the module.
     """
     found = copy.deepcopy(node)
     outside: dict[int, str] = {}
@@ -313,9 +313,9 @@ def as_called(evaluator: FileEvaluator, node: ast.expr, frame: Frame, sites: Seq
 
 
 class _Put(ast.NodeTransformer):
-    """Puts what a call gives in the place of parameters, and of variables that are made of them.
+    """Replaces parameters, and variables made of them, by the values of a call.
 
-    `outside` takes the names from around the function, by the ids of their nodes, which are none of a caller's.
+    `outside` collects names from around the function, by node id; they do not belong to a caller.
     """
 
     def __init__(self, function: Local, spec: ast.arguments, call: ast.Call, frame: Frame, outside: dict[int, str]) -> None:
@@ -333,7 +333,7 @@ class _Put(ast.NodeTransformer):
         self.given.update({k.arg: k.value for k in call.keywords if k.arg is not None})
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A parameter, a variable of the function, or a name from around it."""
+        """Replaces a parameter, a variable of the function, or a name from around it."""
         bindings = self.frame.scope.bindings.get(node.id, []) if self.frame.parent is not None else []
         if id(node) in self.outside:
             return node
@@ -352,7 +352,7 @@ class _Put(ast.NodeTransformer):
         return node
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Anything else, but what has names of its own."""
+        """Visits other nodes, except those with a scope of their own."""
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)):
             self.failed = True
         return super().generic_visit(node)

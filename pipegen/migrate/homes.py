@@ -1,4 +1,4 @@
-"""Finds where code stands: the statement that makes an iterator, and what may be moved to before it."""
+"""Places of code: the statement that makes an iterator, and expressions that can move before it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipegen.migrate.values import Dotted, Flow, Frame, certain
 _READING = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.expr_context,
 )  # fmt: skip
-"""Expressions that change nothing, whenever they are evaluated."""
+"""Expressions without side effects."""
 _PURE = (
     "os.path.join", "os.path.abspath", "os.path.expanduser", "pathlib.Path", "builtins.str", "builtins.int", "builtins.tuple",
     "builtins.float",
@@ -25,20 +25,20 @@ _PURE_OF_ARRAYS = (
     "abs", "argmax", "array", "asarray", "astype", "concatenate", "copy", "expand_dims", "flatten", "float32", "ravel", "repeat", "reshape",
     "squeeze", "stack", "to_categorical", "tolist", "transpose", "uint8", "vstack",
 )  # fmt: skip
-"""Methods of arrays, and functions of NumPy and Keras, that make a new array of what they are given."""
+"""Methods of arrays, and functions of NumPy and Keras, that return a new array."""
 
 
 def of_function(frame: Frame) -> Frame:
-    """The frame of the function or the module that a comprehension or an unrolled loop stands in."""
+    """Frame of the function or module around a comprehension or an unrolled loop."""
     while isinstance(frame.scope.node, (Comprehension, ast.For)) and frame.parent is not None:
         frame = frame.parent
     return frame
 
 
 def home_of(flow: Flow) -> ast.stmt | None:
-    """The statement that an iterator is made in, where it runs whenever its scope does, or in each round of a loop.
+    """Statement that makes an iterator, if it runs whenever its scope does, or in each round of a loop.
 
-    A comprehension is a part of its statement; a loop that is unrolled, with nothing but its function around it, is the statement itself.
+    A comprehension is a part of its statement. An unrolled loop directly in its function is the statement itself.
     """
     body = getattr(of_function(flow.frame).scope.node, "body", None)
     if not isinstance(body, list):
@@ -52,7 +52,7 @@ def home_of(flow: Flow) -> ast.stmt | None:
 
 
 def branch_of(flow: Flow) -> list[ast.stmt] | None:
-    """The statements beside the one that an iterator is made in, where a condition decides whether they run."""
+    """Block around the statement that makes an iterator, if a condition decides whether it runs."""
     if any(isinstance(frame.scope.node, ast.For) for frame in up_to_function(flow.frame)):
         return None
     found = _innermost(getattr(of_function(flow.frame).scope.node, "body", []), flow.node)
@@ -60,7 +60,7 @@ def branch_of(flow: Flow) -> list[ast.stmt] | None:
 
 
 def _innermost(body: list[ast.stmt], node: ast.AST, *, perhaps: bool = False) -> tuple[ast.stmt, list[ast.stmt], bool] | None:
-    """The simple statement in which a node is, or the loop in whose iterable; its block; and whether a condition decides if it runs."""
+    """Simple statement of a node, or the loop that iterates over it; its block; and whether a condition decides if it runs."""
     statement = next((s for s in body if begins_in(node, s)), None)
     if statement is None or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match)):
         return None
@@ -74,13 +74,13 @@ def _innermost(body: list[ast.stmt], node: ast.AST, *, perhaps: bool = False) ->
 
 
 def loop_around(flow: Flow) -> ast.stmt | None:
-    """The innermost loop of its function that an iterator is made in."""
+    """Innermost loop of its function around an iterator."""
     loops = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, Loop)]
     return max((n for n in loops if begins_in(flow.node, n.body[0], n)), key=start, default=None)
 
 
 def constants(evaluator: FileEvaluator, node: ast.expr, frame: Frame) -> dict[int, str]:
-    """The names in an expression that are variables of a loop or a comprehension with a known text or number, by the ids of their nodes."""
+    """Loop variables in an expression that are known texts or numbers, by node id."""
     found = {}
     for name in (n for n in ast.walk(node) if isinstance(n, ast.Name)):
         around = next((f for f in up_to_function(frame) if name.id in f.scope.bindings), None)
@@ -91,13 +91,13 @@ def constants(evaluator: FileEvaluator, node: ast.expr, frame: Frame) -> dict[in
 
 
 def up_to_function(frame: Frame) -> list[Frame]:
-    """A frame and those between it and its function."""
+    """A frame and those up to its function."""
     home = of_function(frame)
     return [*takewhile(lambda f: f is not home, frame.outward), home]
 
 
 def stands(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
-    """Returns whether an expression of a frame may be moved to before a place: it only reads what is there already, and still is."""
+    """True if an expression can move before a statement: it only reads values that exist there and do not change."""
 
     def is_pure(call: ast.Call) -> bool:
         function = evaluator.value(call.func, frame)
@@ -107,7 +107,7 @@ def stands(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.stm
 
 
 def array_stands(evaluator: FileEvaluator, node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
-    """Returns whether an array of an iterator may be read before a statement: as a part of that statement, or since it is there already."""
+    """True if an iterator's array can be read before a statement: as part of that statement, or since it exists already."""
     in_place = flow.frame is of_function(flow.frame) and home_of(flow) is home
     if in_place and not any(isinstance(n, ast.NamedExpr) for n in ast.walk(home)):
         return True
@@ -121,12 +121,12 @@ def array_stands(evaluator: FileEvaluator, node: ast.expr, flow: Flow, home: ast
 
 
 def _only_reads(node: ast.expr, kinds: tuple[type[ast.AST], ...], is_pure: Callable[[ast.Call], bool]) -> bool:
-    """Returns whether an expression has nothing but nodes of some kinds, and calls that change nothing."""
+    """True if an expression has only nodes of some kinds, and calls without side effects."""
     return all(is_pure(n) if isinstance(n, ast.Call) else isinstance(n, kinds) for n in ast.walk(node))
 
 
 def late_home(flows: list[Flow]) -> ast.stmt | None:
-    """The statement of the last iterator, where those before it can wait for it: nothing reads the names that they are assigned to."""
+    """Statement of the last iterator, if the earlier ones can wait for it: their names are not read in between."""
     homes = [home_of(flow) for flow in flows]
     last = max((h for h in homes if h is not None), key=lambda h: h.lineno, default=None)
     if last is None or None in homes or len({id(h) for h in homes}) < 2 or len({id(loop_around(flow)) for flow in flows}) > 1:
@@ -135,7 +135,7 @@ def late_home(flows: list[Flow]) -> ast.stmt | None:
 
 
 def waiting_name(flow: Flow) -> str | None:
-    """The name that an iterator is assigned to by a statement that does nothing else, if it is."""
+    """Name of an iterator, if a statement only assigns it."""
     home = home_of(flow)
     if not isinstance(home, ast.Assign) or home.value is not flow.node or len(home.targets) != 1:
         return None
@@ -155,7 +155,7 @@ def _can_wait(flow: Flow, home: ast.stmt | None, last: ast.stmt) -> bool:
 
 
 def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
-    """Returns whether a call as a statement of its own, such as `shuffle(x)`, has one of the names between a statement and an iterator."""
+    """True if one of the names is an argument of a call statement, such as `shuffle(x)`, between a statement and an iterator."""
     names = names_in(node)
     first, last = sorted((home.lineno, flow.line))
     between = [n for n in ast.walk(of_function(flow.frame).scope.node) if isinstance(n, ast.Expr) and first <= n.lineno <= last]
@@ -165,7 +165,7 @@ def _is_given_away(node: ast.expr, flow: Flow, home: ast.stmt) -> bool:
 
 
 def _is_there(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.stmt | ast.expr) -> bool:
-    """Returns whether the names and attributes that an expression reads are the same before a statement, which may come later."""
+    """True if the names and attributes of an expression have the same values before a statement that may come later."""
     fixed = constants(evaluator, node, frame)
     names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in fixed]
     first, last = sorted((start(home), start(node)))
@@ -181,7 +181,7 @@ def _is_there(evaluator: FileEvaluator, node: ast.expr, frame: Frame, home: ast.
 
 
 def _is_set_between(evaluator: FileEvaluator, read: ast.Attribute, frame: Frame, home: ast.stmt | ast.expr) -> bool:
-    """Returns whether an attribute is assigned or changed, or may be by a method, between a statement and where it is read."""
+    """True if an attribute may be assigned or changed between a statement and its use, also by a method."""
     function, root = of_function(frame).scope.node, root_name(read)
     first, last = sorted((home.lineno, read.lineno))
     for n in ast.walk(function):
@@ -198,7 +198,7 @@ def _is_set_between(evaluator: FileEvaluator, read: ast.Attribute, frame: Frame,
 
 
 def _may_be_set(evaluator: FileEvaluator, read: ast.Attribute, frame: Frame, function: ast.AST) -> bool:
-    """Returns whether other code than a constructor, and than this function, may assign an attribute."""
+    """True if code outside the constructor and this function may assign an attribute."""
     if evaluator.is_assigned(read.attr) or root_name(read) != "self" or frame.class_frame is None:
         return evaluator.is_assigned(read.attr)
     definition = frame.class_frame.scope.node

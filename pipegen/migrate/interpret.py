@@ -1,4 +1,4 @@
-"""Walks over code in the order in which it runs and collects generators, iterators, and every use of them."""
+"""Walks over code in execution order and collects generators, iterators and all their uses."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Loc
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
 _OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
-"""Expressions that an iterator or a generator can be."""
+"""Expressions that can be an iterator or a generator."""
 _MOST_FRAMES = 500
 
 
 def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
-    """Walk over a parsed file; functions and loops with these ids are walked through once, whatever they are called with."""
+    """Collects from a parsed file; functions and loops in `whole` are walked once, for all their calls."""
     evaluator = FileEvaluator(tree, whole)
     mentions = _mentions(tree)
     walker = _Walker(Collected(evaluator), _concerned(mentions))
@@ -35,7 +35,7 @@ def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
         if id(node) not in waited and any(
             _names_of(node, frame) & mentions[n.name] for n, _ in walker.pending if n.name in walker.concerned
         ):
-            waited.add(id(node))  # what calls it comes first, and says with which arguments
+            waited.add(id(node))  # its calls come first, and have the arguments
             walker.pending.append((node, frame))
             continue
         walker.enter(node, evaluator.frame(node, frame, {}))
@@ -46,13 +46,13 @@ def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
 
 
 def _names_of(node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> set[str]:
-    """The names that code needs to call a function: its own and, for a method, that of its class."""
+    """Names by which code can call a function: its own and, for a method, its class."""
     around = frame.scope.node
     return {node.name, around.name} if isinstance(around, ast.ClassDef) else {node.name}
 
 
 def _mentions(tree: ast.Module) -> dict[str, set[str]]:
-    """The names that each function of a file mentions, and each class in its methods."""
+    """Names mentioned by each function of a file, and by each class in its methods."""
     mentions: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, DEFINITIONS):
@@ -61,7 +61,7 @@ def _mentions(tree: ast.Module) -> dict[str, set[str]]:
 
 
 def _concerned(mentions: dict[str, set[str]]) -> set[str]:
-    """The functions that have to do with generators, or call one that does: these are followed at each call."""
+    """Functions that handle generators, or call one that does: they are followed at each call."""
     names = {"ImageDataGenerator", *FLOWS}
     while more := {name for name, inner in mentions.items() if inner & names} - names:
         names |= more
@@ -76,14 +76,14 @@ class _Walker:
         self.values = found.evaluator
         self.pending: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Frame]] = []
         self.lambdas: list[tuple[ast.Lambda, Frame]] = []
-        """Those with a name, which are followed at each call as functions are."""
+        """Named lambdas, which are followed at each call, like functions."""
         self.entered: set[int] = set()
         self._frames: set[int] = set()
         self._made: dict[int, int] = {}
         self._objects: set[int] = set()
 
     def enter(self, node: ast.AST, frame: Frame) -> None:
-        """Walk through a function as it runs in a frame."""
+        """Walks through a function in a frame."""
         self.entered.add(id(node))
         if id(frame) in self._frames or len(self._frames) > _MOST_FRAMES:
             return
@@ -94,7 +94,7 @@ class _Walker:
             self.visit(node.body, frame, ())
 
     def _run(self, statements: list[ast.stmt], frame: Frame) -> bool:
-        """Walk through what runs when a function is called with the arguments of a frame; whether the call ends there for certain."""
+        """Walks through the statements of a call; True if the call certainly ends there."""
         for statement in statements:
             taken = taken_side(self.values, statement, frame) if frame.args else None
             if taken is None or not isinstance(statement, ast.If):
@@ -132,7 +132,7 @@ class _Walker:
             self.visit(child, inside, (*above[-3:], node))
 
     def _is_put_off(self, node: ast.AST, frame: Frame, above: tuple[ast.AST, ...]) -> bool:
-        """Puts a function, or a lambda with a name, off until it is called; returns whether a node is one."""
+        """Defers a function or a named lambda until it is called; True for such a node."""
         if isinstance(node, Function):
             self.pending.append((node, frame))
             for inner in (*node.decorator_list, *node.args.defaults):
@@ -144,13 +144,13 @@ class _Walker:
         return False
 
     def _is_concerned(self, node: ast.AST) -> bool:
-        """Returns whether a function has to do with generators, or calls one that does."""
+        """True if a function handles generators, or calls one that does."""
         if isinstance(node, ast.Lambda):
             return bool({name_of(n) for n in ast.walk(node)} & self.concerned)
         return getattr(node, "name", "") in self.concerned
 
     def _taken(self, node: ast.IfExp | ast.BoolOp, frame: Frame) -> list[ast.expr]:
-        """The condition and the side that a round, or a call, takes, where that is known; else all of them."""
+        """Condition and taken side of a branch, if known; else all sides."""
         in_round = isinstance(frame.scope.node, (Comprehension, ast.For)) or bool(frame.args)
         if isinstance(node, ast.BoolOp):
             ends = (i for i, side in enumerate(node.values, 1) if truth_of(self.values.value(side, frame)) == isinstance(node.op, ast.Or))
@@ -160,7 +160,7 @@ class _Walker:
         return [node.test, *sides]
 
     def _loop(self, node: ast.For, frame: Frame, above: tuple[ast.AST, ...]) -> bool:
-        """Walk through a loop once for each round, and only through what the round runs, where that is known."""
+        """Walks through a loop, once for each known round, and only through what the round runs."""
         frames = rounds(self.values, node, frame)
         parts = [(inner, reached(self.values, node.body, inner, self.calls)) for inner in frames or ()]
         known = [(inner, part[0]) for inner, part in parts if part is not None]
@@ -172,7 +172,7 @@ class _Walker:
         return True
 
     def _comprehension(self, node: Comprehension, frame: Frame, above: tuple[ast.AST, ...]) -> None:
-        """Walk through a comprehension once for each round, or once where they are not known."""
+        """Walks through a comprehension, once for each round, or once if the rounds are unknown."""
         first, *others = node.generators
         self.visit(first.iter, frame, (*above[-3:], first))
         frames = rounds(self.values, node, frame)
@@ -235,7 +235,7 @@ class _Walker:
                     self.found.assigned.append((value, parent.attr, node.lineno))
 
     def _name(self, value: Flow | Generator | Zipped, node: ast.expr, frame: Frame, parent: ast.AST | None) -> None:
-        """Notes the name of an object: the variable or attribute that it is assigned to, its key in a dict, the variable that is read."""
+        """Records the name of an object: its variable, attribute or key in a dict."""
         name = ""
         if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node:
             target = targets_of(parent)[0]
@@ -264,7 +264,7 @@ class _Walker:
             if found is None:
                 callee = self.values.value(call.func, frame)
                 if isinstance(callee, Local) and not isinstance(callee.node, ast.ClassDef):
-                    return  # it is followed into the function
+                    return  # the function is followed instead
                 name = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else called(call)
                 kind = name if name in ("len", "next", "zip") else "other"
             else:
@@ -275,7 +275,7 @@ class _Walker:
             self.found.pair_uses.append(PairUse(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
 
     def _model_call(self, call: ast.Call, node: ast.expr, frame: Frame) -> str | None:
-        """The argument of `fit` or its kin that a node is, or `None` where it is another call."""
+        """Argument of `fit` or similar that a node is; `None` for other calls."""
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in MODEL_METHODS:
             return None
         known = next((c for c in self.found.calls if c.node is call and c.frame is frame), None)
@@ -286,7 +286,7 @@ class _Walker:
 
 
 def named_arguments(call: ast.Call) -> dict[str, ast.expr]:
-    """The arguments of a call of `fit` or its kin, by the names of Keras 3."""
+    """Arguments of a call of `fit` or similar, by their names in Keras 3."""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     order = (
         FIT_GENERATOR if method == "fit_generator" else FIT if method == "fit" else ("x", "steps" if method.endswith("_generator") else "y")
@@ -299,7 +299,7 @@ def named_arguments(call: ast.Call) -> dict[str, ast.expr]:
 
 
 def _usage(node: ast.expr, parent: ast.AST | None, outer: ast.AST | None) -> tuple[str, str, ast.AST]:
-    """Returns how an expression is used by what stands around it; an empty kind for what is no use."""
+    """Use of an expression, from the code around it; an empty kind if it is not a use."""
     if isinstance(parent, ast.Attribute):
         called = isinstance(outer, ast.Call) and outer.func is parent
         return ("method" if called else "member"), parent.attr, (outer if called and outer is not None else parent)

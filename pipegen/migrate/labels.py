@@ -1,4 +1,4 @@
-"""Finds the kind of labels that an iterator gives, of arrays through what code does to them, and the folders and rows that it reads."""
+"""Kinds of labels of iterators, also of arrays that code transforms, and the folders and rows that they read."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from pipegen.migrate.evaluator import Evaluator
 
 _KEEPING = ("array", "asarray", "astype", "copy", "concatenate")
-"""Functions of NumPy, and methods of arrays, that keep the form of labels."""
+"""Functions of NumPy and methods of arrays that keep the form of labels."""
 _ENCODERS = ("sklearn.preprocessing.LabelEncoder", "sklearn.preprocessing._label.LabelEncoder")
 
 
 def form_of(value: Value | None) -> type[Value] | None:
-    """The form of labels that a value is known to have."""
+    """Form of labels of a value, if known."""
     return type(value) if isinstance(value, (OneHot, ClassIndices)) else None
 
 
 def of_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
-    """The labels that a function or a method of an array gives; `None` for any other call."""
+    """Labels that a function or a method of an array returns; `None` for other calls."""
     name = called(node)
     if name in ("fit_transform", "transform") and isinstance(node.func, ast.Attribute):
         return ClassIndices() if _is_encoder(evaluator, node.func.value, frame) else None
@@ -40,7 +40,7 @@ def of_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
 
 
 def _is_encoder(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
-    """Returns whether an expression is a `LabelEncoder`, or a name that such an object is assigned to."""
+    """True for a `LabelEncoder`, or a variable of one."""
     if isinstance(node, ast.Call):
         return getattr(evaluator.value(node.func, frame), "name", "") in _ENCODERS
     bindings, around = frame.bound(node.id) if isinstance(node, ast.Name) else ([], frame)
@@ -48,14 +48,14 @@ def _is_encoder(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
 
 
 def of_rows(value: Value, chosen: ast.expr) -> Value | None:
-    """Some rows of labels; `None` for what is none, and for columns."""
+    """Some rows of labels; `None` for other values and for columns."""
     if isinstance(value, ClassIndices):
         return value
     return value if isinstance(value, OneHot) and not isinstance(chosen, ast.Tuple) else None
 
 
 def of_arrays(name: str, values: list[Value], node: ast.Call) -> Value | None:
-    """The labels, and the arrays, that functions of Keras and scikit-learn give; `None` for any other function."""
+    """Labels and arrays that functions of Keras and scikit-learn return; `None` for other functions."""
     last, several = name.rsplit(".", 1)[-1], are_several(values, node)
     if is_keras(name) and last == "to_categorical":
         return OneHot()
@@ -63,7 +63,7 @@ def of_arrays(name: str, values: list[Value], node: ast.Call) -> Value | None:
         pair = Seq((Unknown("it is a data set of Keras", node.lineno), ClassIndices()))
         return Seq((pair, pair))
     if last in ("shuffle", "resample") and name.split(".")[0] == "sklearn" and values and len(values) == len(node.args):
-        return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)  # each array as it is, in another order
+        return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)  # each array with the same content, in another order
     if last == "train_test_split" and name.split(".")[0] == "sklearn" and several:  # two parts of each
         split = Unknown("the data is split by `train_test_split`", node.lineno)
         return Seq(tuple(value if form_of(value) is not None else split for value in values for _ in range(2)), is_list=True)
@@ -71,7 +71,7 @@ def of_arrays(name: str, values: list[Value], node: ast.Call) -> Value | None:
 
 
 def are_several(values: list[Value], node: ast.Call) -> bool:
-    """Returns whether a call is given several arrays, and no table."""
+    """True if a call has several arrays and no table."""
     return len(values) > 1 and len(values) == len(node.args) and not any(isinstance(v, Table) for v in values)
 
 
@@ -81,24 +81,24 @@ WITHOUT_CLASSES = ("raw", "other", "multi_output")
 
 
 def takes_share(flow: Flow) -> bool:
-    """Returns whether a `subset` of this iterator is less than all of the data, as far as is known."""
+    """True if `subset` is less than all of the data, as far as known."""
     return not isinstance(flow.generator, Generator) or flow.generator.known("validation_split") not in (None, 0, False)
 
 
 def class_mode(flow: Flow) -> Any:
-    """The kind of labels of an iterator, by Keras' word; for those of `flow` by what the labels are known to be."""
+    """Class mode of an iterator, in Keras' words; for `flow`, from its labels."""
     if flow.method == "flow":
         return "categorical" if isinstance(flow.argument("y"), OneHot) else "sparse"
     return flow.get("class_mode", "categorical")
 
 
 def weighted(flow: Flow) -> bool:
-    """Returns whether the examples have weights."""
+    """True if the examples have weights."""
     return flow.known({"flow": "sample_weight", "flow_from_dataframe": "weight_col"}.get(flow.method, "")) is not None
 
 
 def folder_below(flow: Flow) -> str | None:
-    """The one folder below `directory` that an iterator without labels reads; empty for all of it, `None` where that is not known."""
+    """The one folder below `directory` that an iterator without labels reads; empty for all, `None` if unknown."""
     classes = flow.get("classes")
     if all_in_one(flow) or flow.known("classes") is None:
         return ""
@@ -107,13 +107,13 @@ def folder_below(flow: Flow) -> str | None:
 
 
 def names_folders(flow: Flow) -> bool:
-    """Returns whether an iterator reads those folders alone that `classes` names."""
+    """True if an iterator reads only the folders in `classes`."""
     classes = flow.get("classes")
     named = isinstance(classes, (list, tuple)) and bool(classes) and all(isinstance(c, str) for c in classes)
     return flow.method == "flow_from_directory" and named and not all_in_one(flow)
 
 
 def all_in_one(flow: Flow) -> bool:
-    """The way to read a folder without classes: `classes=['.']`, or the folder itself as the only class of its parent."""
+    """True if a folder is read without classes: by `classes=['.']`, or as the only class of its parent."""
     classes = flow.get("classes")
     return flow.method == "flow_from_directory" and isinstance(classes, (list, tuple)) and list(classes) in (["."], [""])

@@ -1,4 +1,4 @@
-"""Uses of iterators that the edits did not reach, since it is not certain what is used: they are said, each at its line."""
+"""Uses of iterators that the edits did not reach, since they are uncertain; each is reported at its line."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _METHODS = {
 _OLD_CALLS = ("fit_generator", "evaluate_generator", "predict_generator")
 _CALLS = ("fit", "evaluate", "predict")
 _OF_CONTAINERS = ("items", "values", "get", "pop", "copy")
-"""Methods of a dict or a list that give what is in it."""
+"""Methods of a dict or list that return its content."""
 _KEEPING = ("iter", "list", "tuple", "dict", "zip", "enumerate", "reversed", "cycle", "chain")
-"""Functions whose result holds what they are given."""
+"""Functions whose result contains their arguments."""
 _PARTS: dict[tuple[type[ast.expr], ...], tuple[str, ...]] = {
     (ast.Subscript, ast.Starred, ast.NamedExpr, ast.Await, ast.DictComp): ("value",),
     (ast.Tuple, ast.List, ast.Set): ("elts",),
@@ -48,17 +48,17 @@ _PARTS: dict[tuple[type[ast.expr], ...], tuple[str, ...]] = {
     (ast.IfExp,): ("body", "orelse"),
     (ast.ListComp, ast.SetComp, ast.GeneratorExp): ("elt",),
 }
-"""The parts of an expression that it may be, or that it holds."""
+"""Parts of an expression that its value may be or contain."""
 _MOST_ROUNDS = 6
 
 
 @dataclass
 class Leftovers:
-    """Finds them.
+    """Finds and reports them.
 
     Attributes:
         done: The iterators that were exchanged.
-        names: The variables, attributes and functions that may hold or give one of them; names of other scopes count as the same.
+        names: Variables, attributes and functions that may hold or return one of them; equal names of other scopes count as the same.
     """
 
     edits: Edits
@@ -73,7 +73,7 @@ class Leftovers:
         self._made = {id(f.node) for f in self.done}
 
     def report(self) -> None:
-        """Say each of them."""
+        """Reports each of them."""
         self._follow()
         parents = {id(n.func) for n in ast.walk(self.edits.tree) if isinstance(n, ast.Call)}
         for node in self.found.unsure.values():
@@ -85,7 +85,7 @@ class Leftovers:
                 self._call(call, call.func.attr)
 
     def _attribute(self, node: ast.Attribute, *, called: bool) -> None:
-        """A member, or a method, of what may be one of the iterators."""
+        """Reports a member or method of a possible iterator."""
         name = node.attr
         forms = _METHODS if called else _MEMBERS
         if name not in forms:
@@ -109,7 +109,7 @@ class Leftovers:
             self.findings.add("PG615", call.lineno, message, help_)
 
     def _is_python_generator(self, node: ast.expr | None) -> bool:
-        """Returns whether an expression is a call of a function of the file that yields, or a name that one is assigned to."""
+        """True for a call of a generator function of the file, or a name that one is assigned to."""
         if isinstance(node, ast.Name):
             given = [
                 s.value
@@ -126,7 +126,7 @@ class Leftovers:
     # What may hold an iterator
 
     def _follow(self) -> None:
-        """Find the names, by what is assigned, looped over, given and returned."""
+        """Finds the names by following assignments, loops, arguments and returns."""
         functions: dict[str, Function] = {n.name: n for n in ast.walk(self.edits.tree) if isinstance(n, Function)}
         for _ in range(_MOST_ROUNDS):
             before = len(self.names)
@@ -136,7 +136,7 @@ class Leftovers:
                 return
 
     def _reached(self, node: ast.AST, functions: dict[str, Function]) -> Iterator[str]:
-        """The names that a single node hands an iterator to."""
+        """Names to which a single node passes an iterator."""
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
             for target in [node.target] if isinstance(node, ast.NamedExpr) else targets_of(node):
                 yield from self._assigned(target, node.value)
@@ -151,7 +151,7 @@ class Leftovers:
             yield from self._given(node, functions.get(called(node)))
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> Iterator[str]:
-        """The names of a target, those alone whose own part of a tuple is an iterator."""
+        """Names of a target; for a tuple, only those whose own part is an iterator."""
         both = [e.elts if isinstance(e, Row) else [] for e in (target, value)]
         if both[0] and len(both[0]) == len(both[1]):
             for inner, part in zip(*both, strict=True):
@@ -160,14 +160,14 @@ class Leftovers:
             yield from _stored(target)
 
     def _given(self, call: ast.Call, function: Function | None) -> Iterator[str]:
-        """The parameters of a function of the file that a call hands an iterator to."""
+        """Parameters of a function of the file that a call passes an iterator to."""
         if function is None:
             return
         yield from (name for name, value in zip(places(function.args), call.args, strict=False) if self._carries(value))
         yield from (k.arg for k in call.keywords if k.arg is not None and self._carries(k.value))
 
     def _carries(self, node: ast.AST | None) -> bool:
-        """Returns whether an expression may be, or hold, one of the iterators."""
+        """True if an expression may be or contain one of the iterators."""
         if node is None or id(node) in self._made:
             return node is not None
         if isinstance(node, ast.Name):
@@ -187,7 +187,7 @@ class Leftovers:
 
 
 def _stored(target: ast.expr) -> Iterator[str]:
-    """Yields what an assignment to a target gives a value: names, attributes, and what a subscript is of."""
+    """Yields the names, attributes and subscripted objects that an assignment changes."""
     if isinstance(target, Row):
         for inner in target.elts:
             yield from _stored(inner)

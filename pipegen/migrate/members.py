@@ -1,4 +1,4 @@
-"""Evaluates attributes: of a module, of `self`, of an object or the command line; and finds what a class or other code assigns to them."""
+"""Evaluates attributes of modules, `self`, objects and the command line; finds the assignments to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LATE = (1 << 30, 0)
 _SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slots__")
-"""Methods by which attributes are no longer what is assigned to them."""
+"""Methods that make attributes differ from what is assigned."""
 
 
 def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
@@ -46,7 +46,7 @@ def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
 
 
 def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
-    """Returns what the body of a class, or of the class of the file that it is derived from, gives a name."""
+    """Evaluates a name in the body of a class, or of its base in the file."""
     definition = cast("ast.ClassDef", owner.node)
     inner = evaluator.frame(definition, owner.frame, {})
     if name in inner.scope.bindings:
@@ -67,7 +67,7 @@ def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
 
 
 def is_plain_class(evaluator: Evaluator, of: Local) -> bool:
-    """Returns whether the attributes of a class's objects are just what the class and its methods assign."""
+    """True if the attributes of a class's objects are just the assigned ones."""
     definition = cast("ast.ClassDef", of.node)
     if definition.decorator_list or definition.keywords:
         return False
@@ -84,7 +84,7 @@ def is_plain_class(evaluator: Evaluator, of: Local) -> bool:
 
 
 def _of_object(evaluator: Evaluator, owner: Options | Record | Instance, node: ast.Attribute) -> Value:
-    """An attribute of the namespace of a command line, of a record, or of an object of the file."""
+    """Attribute of a command line's namespace, a record or an object of the file."""
     name, line = node.attr, node.lineno
     if evaluator.is_assigned(name):
         return Unknown(f"`.{name}` is assigned elsewhere too", line)
@@ -96,7 +96,7 @@ def _of_object(evaluator: Evaluator, owner: Options | Record | Instance, node: a
 
 
 def _of_instance(evaluator: Evaluator, owner: Instance, name: str, line: int) -> Value:
-    """Returns what the constructor of an object assigns to an attribute, or its class."""
+    """Attribute of an object, assigned by its constructor or its class."""
     definition = cast("ast.ClassDef", owner.of.node)
     found = evaluator.assignments(definition).get(name, [])
     if any(name in evaluator.assignments(above) for above in _classes_above(evaluator, owner.of)):
@@ -121,12 +121,12 @@ def _classes_above(evaluator: Evaluator, of: Local) -> list[ast.ClassDef]:
 
 
 def _by_constructor(assignment: Assignment) -> bool:
-    """Returns whether every object has what is assigned from its beginning."""
+    """True if every object has the attribute from its start."""
     return assignment.method.name == "__init__" and assignment.straight
 
 
 def _bound(value: Value, owner: Value) -> Value:
-    """Returns what the class of an object gives as the object gives it: a function as a method of it, a property as what it returns."""
+    """A class attribute as its object returns it: a function becomes a method, a property its value."""
     if not isinstance(value, Local) or not isinstance(value.node, Function):
         return value
     decorators = [d.id if isinstance(d, ast.Name) else "" for d in value.node.decorator_list]
@@ -136,7 +136,7 @@ def _bound(value: Value, owner: Value) -> Value:
 
 
 def _receiver(evaluator: Evaluator, node: ast.Attribute, frame: Frame, of: Frame) -> Instance | None:
-    """The object that `self` is: the one that the method is called on, or the only one of its class that the file makes."""
+    """The object `self`: the one that the method is called on, or the only one of its class in the file."""
     known = evaluator.value(node.value, frame)
     if isinstance(known, Instance):
         return known if known.of.node is of.scope.node else None
@@ -145,7 +145,7 @@ def _receiver(evaluator: Evaluator, node: ast.Attribute, frame: Frame, of: Frame
 
 
 def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
-    """`self.name`: what the only assignment to it in the class gives."""
+    """Evaluates `self.name`, if the class assigns it only once."""
     inner = cast("Frame", frame.class_frame)
     definition = cast("ast.ClassDef", inner.scope.node)
     name, line = node.attr, node.lineno
@@ -177,7 +177,7 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
 
 
 def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, list[Assignment]]:
-    """Returns what the methods of a class assign to each attribute of `self`, or change in it."""
+    """Assignments and changes of attributes of `self` in the methods of a class."""
     found: dict[str, list[Assignment]] = {}
     for method in definition.body:
         if isinstance(method, Function):
@@ -190,7 +190,7 @@ def assignments_of(definition: ast.ClassDef, changers: Changers) -> dict[str, li
 
 
 def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
-    """The names of attributes that are assigned to something other than `self`, such as `trainer.size = 3`; `*` for any name."""
+    """Attributes assigned on other objects than `self`, such as `trainer.size = 3`; `*` for any name."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
@@ -203,14 +203,14 @@ def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
 
 
 def _lets_names_change(node: ast.AST) -> bool:
-    """Returns whether a node changes an object's own dict of attributes, or gives it a name by which other code may."""
+    """True if a node changes an object's `__dict__`, or passes it on."""
     if isinstance(node, ast.Subscript):
         return not isinstance(node.ctx, ast.Load) and _is_names(node.value)
     return isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_names(node.value)
 
 
 def _set_by_call(call: ast.Call) -> list[str]:
-    """The attributes that a call sets by their names as texts."""
+    """Attributes that a call sets by name, such as `setattr`."""
     name = called(call)
     if name in ("setattr", "delattr", "__setattr__", "__delattr__"):
         texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
@@ -220,14 +220,14 @@ def _set_by_call(call: ast.Call) -> list[str]:
 
 
 def _is_names(node: ast.expr) -> bool:
-    """Returns whether an expression is an object's own dict of attributes, other than that of an object made on the spot."""
+    """True for an object's `__dict__`, except that of an object made on the spot."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and len(node.args) == 1:
         return not isinstance(node.args[0], ast.Call)
     return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
 def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozenset[str]:
-    """The attributes and methods that classes of the file derived from this one, and from those, may give another value."""
+    """Attributes and methods that classes of the file derived from this one may override."""
     below: list[ast.ClassDef] = []
     names = {definition.name}
     while more := [c for c in classes if c not in below and c is not definition and any(name_of(b) in names for b in c.bases)]:
@@ -242,19 +242,19 @@ def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozen
 
 
 def _root_attribute(node: ast.expr) -> str:
-    """The attribute of `self` that a chain of attributes and subscripts begins with; empty where it begins otherwise."""
+    """Attribute of `self` at the start of a chain of attributes and subscripts; empty for other chains."""
     while isinstance(node, (ast.Attribute, ast.Subscript)) and not _is_of_self(node):
         node = node.value
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _is_of_self(target: ast.expr) -> bool:
-    """Returns whether an expression is an attribute of `self` as a whole."""
+    """True for an attribute of `self` as a whole."""
     return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
 
 
 def _pairs(method: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Targets of assignments, each with the expression that it gets."""
+    """Targets of assignments, each with its expression."""
     for node in ast.walk(method):
         value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
         if value is None:

@@ -1,4 +1,4 @@
-"""The migration of one file: its specs, its changed code, and what was found."""
+"""The migration of one file: its specs, its changed code and the findings."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _OF_ARRAYS = ("random_transform", "apply_transform", "get_random_transform", "st
 
 @dataclass
 class Migration:
-    """Holds what became of one file.
+    """Result of the migration of one file.
 
     Attributes:
-        specs: The texts of the specs, by file name.
-        changed: The code after the migration; of a notebook that of its cells, joined.
-        concerned: Whether the file has to do with `ImageDataGenerator` at all.
+        specs: Texts of the specs, by file name.
+        changed: The code after the migration; for a notebook, of its joined cells.
+        concerned: True if the file uses `ImageDataGenerator` at all.
     """
 
     code: Code
@@ -45,11 +45,11 @@ class Migration:
 
     @property
     def broken(self) -> bool:
-        """Returns whether the file could not be read."""
+        """True if the file could not be read."""
         return bool(self.findings.of("broken"))
 
     def diff(self) -> str:
-        """The changed code as a unified diff; of a notebook cell by cell."""
+        """The changes as a unified diff; of a notebook, cell by cell."""
         if not self.code.cells:
             return self.patch()
         name = os.path.basename(self.code.file)
@@ -57,7 +57,7 @@ class Migration:
         return "".join(unified(plain_text(before), plain_text(after), *titles[number]) for number, before, after in self._cells())
 
     def patch(self) -> str:
-        """The changes as a patch of the file as it is stored, to be written in its encoding; empty where there are none."""
+        """The changes as a patch of the stored file, to be written in its encoding; empty if there are none."""
         raw = self.code.raw
         if self.code.cells:
             changed = with_sources(raw, {number: after for number, before, after in self._cells() if before != after})
@@ -70,7 +70,7 @@ class Migration:
         return unified(raw, changed, patch_name(f"a/{name}"), patch_name(f"b/{name}"))
 
     def _cells(self) -> Iterator[tuple[int, str, str]]:
-        """Each code cell's number and its text before and after; lines that are not Python are put back."""
+        """Number, old and new text of each code cell; lines that are not Python are restored."""
         if self.changed in ("", self.code.text):
             return
         notebook = cast("dict[str, Any]", self.code.notebook)
@@ -89,7 +89,7 @@ class Migration:
 
 
 def migrate(file: str) -> Migration:
-    """Migrate a `.py` or `.ipynb` file; nothing is written.
+    """Migrates a `.py` or `.ipynb` file; writes nothing.
 
     Raises:
         OSError: If the file cannot be opened.
@@ -98,7 +98,7 @@ def migrate(file: str) -> Migration:
 
 
 def migrate_code(code: Code, *, always: bool = False) -> Migration:
-    """Migrate what was read; with `always`, walk through code that does not name `ImageDataGenerator` too."""
+    """Migrates parsed code; with `always`, also code that does not name `ImageDataGenerator`."""
     result = Migration(code, findings=code.findings)
     if code.tree is None or not (always or "ImageDataGenerator" in code.text or "flow_from_d" in code.text):
         return result
@@ -117,7 +117,7 @@ def migrate_code(code: Code, *, always: bool = False) -> Migration:
 
 
 def _check(result: Migration) -> None:
-    """Take changes back that are no Python, which only a way of writing that was not thought of can bring about."""
+    """Undoes changes that are not valid Python, as a last resort."""
     marks = {cell_mark(cell.number) for cell in result.code.cells}
     try:
         ast.parse(result.changed)
@@ -131,7 +131,7 @@ def _check(result: Migration) -> None:
 
 
 def _without_flow(found: Collected, findings: Findings) -> None:
-    """Generators whose iterators are not seen."""
+    """Reports generators without known iterators."""
     for generator in found.generators:
         if not any(f.generator is generator or getattr(f.generator, "node", None) is generator.node for f in found.flows):
             message = "no iterator of this ImageDataGenerator is seen in this file"
@@ -152,7 +152,7 @@ def _without_flow(found: Collected, findings: Findings) -> None:
 
 
 def _assigned(found: Collected, findings: Findings) -> None:
-    """Reports what the code assigns to generators."""
+    """Reports assignments to attributes of generators."""
     for _, name, line in found.assigned:
         message = f"`{name}` is assigned to the generator after it was made"
         help_ = "the spec has what the constructor was given: look which of them counts"
@@ -164,7 +164,7 @@ def _assigned(found: Collected, findings: Findings) -> None:
 
 
 def _is_copied(found: Collected, name: str, line: int) -> bool:
-    """Returns whether a line gives a generator a statistic that another generator has."""
+    """True if a line copies a statistic from another generator."""
     generators = {id(g) for g in found.generators}
     read = any(id(owner) in generators and other == name and at == line for owner, other, at in found.members)
     here = [n for n in ast.walk(found.evaluator.module.scope.node) if isinstance(n, ast.Assign) and n.lineno == line]
@@ -172,7 +172,7 @@ def _is_copied(found: Collected, name: str, line: int) -> bool:
 
 
 def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[Written]:
-    """Write a spec for each group that has one."""
+    """Writes a spec for each group, if it can have one."""
     stem = os.path.splitext(os.path.basename(code.file))[0]
     written: list[Written] = []
     for group in groups:

@@ -1,4 +1,4 @@
-"""The mistakes that code with `ImageDataGenerator` makes without any message."""
+"""Silent mistakes of code with `ImageDataGenerator`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ORDERED = (*STATISTICS, "samplewise_std_normalization")
 
 
 def find_mistakes(found: Collected, groups: list[Group], findings: Findings) -> None:
-    """Report every silent mistake of a file."""
+    """Reports every silent mistake of a file."""
     for generator in found.generators:
         _constructor(generator, findings)
         _fitting(generator, found, findings)
@@ -174,7 +174,7 @@ def _uses(flow: Flow, found: Collected, findings: Findings) -> None:
 
 
 def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
-    """Reports what is wrong with the data that a model is measured on."""
+    """Reports mistakes in the evaluation data."""
     train = group.parts.get("train")
     for split, flow in group.parts.items():
         if split == "train" or not isinstance(flow.generator, Generator):
@@ -196,7 +196,7 @@ def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
 
 
 def _predicted_again(flow: Flow, found: Collected) -> bool:
-    """Returns whether predictions of an iterator are made in a loop that it is not made in, as for test-time augmentation."""
+    """True if an iterator is predicted on in a loop outside of which it is made, as for test-time augmentation."""
     for use in found.uses_of(flow):
         predicts = getattr(getattr(use.outer, "func", None), "attr", "").startswith("predict")
         if predicts and not use.flow.frame.scope.is_once((flow.line, 0)):
@@ -207,7 +207,7 @@ def _predicted_again(flow: Flow, found: Collected) -> bool:
 
 
 def _unknown_value(train: Generator, other: Generator, name: str, split: str, findings: Findings) -> None:
-    """Reports what is done to the values of evaluation data where that is not known, and is not written as for the training data."""
+    """Reports value changes of evaluation data that are unknown and not written as in training."""
     value = other.known(name)
     if not isinstance(value, Unknown) or isinstance(other.argument(name), (Dotted, Local)):
         return
@@ -218,7 +218,7 @@ def _unknown_value(train: Generator, other: Generator, name: str, split: str, fi
 
 
 def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> None:
-    """Arrays as validation data, beside training data that a generator changes."""
+    """Reports plain arrays as validation data, if a generator changes the training data."""
     given = call.args.get("validation_data")
     train = next((u.flow for u in found.uses if u.kind == "model" and u.outer is call.node and u.name == "x"), None)
     if not isinstance(given, Row) or train is None or not isinstance(train.generator, Generator):
@@ -233,7 +233,7 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
 
 
 def _is_batch(node: ast.expr, call: ModelCall) -> bool:
-    """Returns whether a name holds what was drawn from an iterator, which has been through a generator."""
+    """True if a name is a batch drawn from an iterator, which has been through a generator."""
     bindings = call.frame.scope.bindings.get(node.id, []) if isinstance(node, ast.Name) else []
     drawn = [b.value for b in bindings if isinstance(b.value, ast.Call)]
     return any(called(c) in ("next", "__next__", "__getitem__") for c in drawn) or any(isinstance(b.value, ast.Subscript) for b in bindings)

@@ -1,4 +1,4 @@
-"""Calls of `fit` and its kin as Keras 3 has them, with a dataset of known length, and how often their steps went through the data."""
+"""Calls of `fit` and similar in the form of Keras 3, with a dataset of known length; how often their steps went through the data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Count:
     batches: int = 0
 
     def times(self, other: Count, power: int = 1) -> Count | None:
-        """The product, or with -1 the quotient."""
+        """Product, or with -1 the quotient."""
         if power < 0 and not other.factor:
             return None
         return Count(self.factor * other.factor**power, self.rows + power * other.rows, self.batches + power * other.batches)
@@ -43,11 +43,11 @@ class Count:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Holds how often a number of steps goes through the data.
+    """How often a number of steps goes through the data.
 
     Attributes:
-        number: How many; `None` where they are as many as `count` says, and the size of batches is not known.
-        counts_examples: Whether the steps are examples that were taken for batches.
+        number: How often; `None` if only `count` is known, since the batch size is not.
+        counts_examples: True if the code counts examples where Keras counts batches.
     """
 
     number: float | None
@@ -57,11 +57,11 @@ class Rounds:
 
     @property
     def is_one(self) -> bool:
-        """Returns whether it is once, but for what rounding left out."""
+        """True if it is once, apart from rounding."""
         return self.number is not None and abs(self.number - 1) < 0.02
 
     def text(self) -> str:
-        """In words, as in "an epoch was … over the data"."""
+        """The number in words, as in "an epoch was … over the data"."""
         if self.number is None:
             times = "" if self.count.factor == 1 else f"{_short(self.count.factor)} times "
             return f"{times}as many passes as a batch has examples"
@@ -69,13 +69,13 @@ class Rounds:
 
 
 def rounds_of(evaluator: FileEvaluator, steps: ast.expr, frame: Frame, data: Value | None, *, of_examples: bool) -> Rounds | None:
-    """Returns how often a number of steps, or with `of_examples` of examples, goes through an iterator's data, where that is said."""
+    """How often a number of steps (or, with `of_examples`, of examples) goes through an iterator's data, if known."""
     batch = _batch_size(data)
     count = _Counter(evaluator, batch).count(steps, frame)
     if count is None or count.rows != 1:
         return None
     if batch is None and count.factor < 1 and not count.batches:
-        count = Count(rows=1, batches=-1)  # divided by what must be the size of batches
+        count = Count(rows=1, batches=-1)  # divided by what must be the batch size
     power = count.batches + (not of_examples)
     number = count.factor if power == 0 else count.factor * batch**power if batch is not None else None
     taken_for_batches = count.batches == 0 and count.factor >= 1 and not of_examples
@@ -97,7 +97,7 @@ class _Counter:
     left: int = _MOST_STEPS
 
     def count(self, node: ast.expr, frame: Frame) -> Count | None:
-        """Returns what an expression counts."""
+        """What an expression counts."""
         if self.left <= 0:
             return None
         known = plain(self.evaluator.value(node, frame))
@@ -126,7 +126,7 @@ class _Counter:
         left, right = self.count(node.left, frame), self.count(node.right, frame)
         by_batch = right is not None and (right == Count(batches=1) or (right == Count(right.factor) and right.factor == self.batch))
         if left is None and by_batch and isinstance(node.op, (ast.Div, ast.FloorDiv)) and isinstance(node.left, (ast.Name, ast.Attribute)):
-            left = Count(rows=1)  # what is divided by the size of batches
+            left = Count(rows=1)  # divided by the batch size
         if left is None or right is None:
             return None
         if isinstance(node.op, ast.Mult):
@@ -141,7 +141,7 @@ class _Counter:
         if name == "len" and len(node.args) == 1:
             of, whose = self.evaluator.value(node.args[0], frame), name_of(node.args[0])
             batches = re.search(r"gen(erator)?s?$|batches$|iterator$", whose) and whose not in _OF_IMAGES
-            # It is that of an iterator, or else of a list of files or an array.
+            # of an iterator, else of a list of files or an array
             return Count(rows=1, batches=-1) if isinstance(of, (Flow, Zipped)) else None if batches else Count(rows=1)
         if name in ("max", "min") and len(node.args) == 2:
             sides = [self.count(side, frame) for side in node.args]
@@ -150,7 +150,7 @@ class _Counter:
 
 
 def expression(value: ast.expr, frame: Frame) -> ast.expr:
-    """Returns what a variable is assigned, where that is one expression; any other expression as it is."""
+    """The single expression that a variable is assigned; other expressions as they are."""
     bindings = frame.bound(value.id)[0] if isinstance(value, ast.Name) else []
     only = bindings[0] if len(bindings) == 1 else None
     return only.value if only is not None and only.value is not None and not only.path else value
@@ -161,7 +161,7 @@ def _short(number: float) -> str:
 
 
 def edit_model_call(edits: Edits, call: ModelCall, evaluator: FileEvaluator, findings: Findings, replaced: dict[int, str]) -> None:
-    """Edit one call, with other texts for some of its arguments, by the ids of their nodes."""
+    """Edits one call, with other texts for some of its arguments, by node id."""
     node = call.node
     function = cast("ast.Attribute", node.func)
     method = function.attr.removesuffix("_generator").replace("predict_classes", "predict")
@@ -188,7 +188,7 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: FileEvaluator, fin
 
 
 def _is_sure(node: ast.Call) -> bool:
-    """Returns whether it is known which argument is which."""
+    """True if the name of each argument is certain."""
     method = cast("ast.Attribute", node.func).attr
     unsure = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
     most = len(node.args) if method == "fit_generator" else 1 if method in ("fit", "evaluate", "predict") else 2
@@ -196,7 +196,7 @@ def _is_sure(node: ast.Call) -> bool:
 
 
 def drops(call: ModelCall, node: ast.expr) -> bool:
-    """Returns whether the edit of a call takes out the argument that an expression stands in."""
+    """True if the edit of a call drops the argument that contains an expression."""
     if not _is_sure(call.node) or cast("ast.Attribute", call.node.func).attr == "predict_classes":
         return False
     gone = [value for name, value in call.args.items() if name in STEPS or name in DROPPED]
@@ -204,7 +204,7 @@ def drops(call: ModelCall, node: ast.expr) -> bool:
 
 
 def _edited(edits: Edits, node: ast.expr) -> str:
-    """The text of an argument with the edits inside it."""
+    """Text of an argument with the edits inside it."""
     first, last = edits.span(node)
     inner = sorted((a, b, text) for (a, b), text in edits.pending() if first <= a and b <= last)
     done: list[str] = []
@@ -217,7 +217,7 @@ def _edited(edits: Edits, node: ast.expr) -> str:
 
 
 def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str:
-    """Arguments on one line, or one a line where they were on several; `opening` is the column after the bracket."""
+    """Arguments on one line, or on one line each if they had several; `opening` is the column after the bracket."""
     first = node.args[0] if node.args else node.keywords[0].value if node.keywords else node
     lines = {n.lineno for n in (*node.args, *(k.value for k in node.keywords))}
     if len(lines) <= 1 or len(texts) <= 1:
@@ -233,7 +233,7 @@ def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str
 
 
 def _tell(name: str, call: ModelCall, evaluator: FileEvaluator, edits: Edits, findings: Findings) -> None:
-    """Tells what it means that an argument goes."""
+    """Reports the effect of dropping an argument."""
     value, line = call.args[name], call.args[name].lineno
     if name in DROPPED:
         return
@@ -262,7 +262,7 @@ def _tell(name: str, call: ModelCall, evaluator: FileEvaluator, edits: Edits, fi
 
 
 def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, evaluator: FileEvaluator, findings: Findings) -> None:
-    """Tells what it means that steps go which are counted when the code runs: how often they went through the data, if not once."""
+    """Reports the effect of dropping steps that are computed at run time: how often they went through the data, if not once."""
     line = call.args[_ARGUMENTS[part]].lineno
     if rounds is None:
         help_ = "where it was another number, add `epoch: {steps: N}` to the spec" if part == "training" else ""
@@ -275,7 +275,7 @@ def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, 
 
 
 def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: FileEvaluator) -> str:
-    """Returns what to do for as many steps as before."""
+    """Advice for taking as many steps as before."""
     if part == "evaluation" and call.method.startswith("predict"):
         return "predictions have one row for each example now, in its order"
     if part != "training":
@@ -288,12 +288,12 @@ def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: FileEvaluato
 
 
 def _divisions(value: ast.expr) -> list[ast.BinOp]:
-    """The divisions in an expression that round down."""
+    """Floor divisions in an expression."""
     return [n for n in ast.walk(value) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
 
 
 def _leaves_out(value: ast.expr, evaluator: FileEvaluator, frame: Frame) -> bool:
-    """Returns whether a division of known numbers by what has a name, as the size of batches has, leaves a rest."""
+    """True if a division of known numbers by a batch size leaves a remainder."""
     named = [d for d in _divisions(value) if not isinstance(d.right, ast.Constant)]
     pairs = [[plain(evaluator.value(side, frame)) for side in (d.left, d.right)] for d in named]
     return any(isinstance(a, int) and isinstance(b, int) and b and a % b for a, b in pairs)

@@ -1,4 +1,4 @@
-"""Small questions about nodes of a syntax tree: where they stand, what they are called, which names they have."""
+"""Helpers for nodes of a syntax tree: positions and names."""
 
 from __future__ import annotations
 
@@ -13,84 +13,84 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def start(node: ast.AST) -> Position:
-    """Returns where a node begins."""
+    """Position where a node begins."""
     return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
 
 
 def end(node: ast.AST) -> Position:
-    """Returns where a node ends."""
+    """Position where a node ends."""
     return (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
 
 
 def begins_in(node: ast.AST, *block: ast.AST) -> bool:
-    """Returns whether a node begins between the beginning of the first of some nodes and the end of the last."""
+    """True if a node begins between the start of the first and the end of the last of some nodes."""
     return start(block[0]) <= start(node) <= end(block[-1])
 
 
 def lies_in(node: ast.AST, around: ast.AST) -> bool:
-    """Returns whether a node lies in another as a whole."""
+    """True if a node is inside another."""
     return start(around) <= start(node) and end(node) <= end(around)
 
 
 def name_of(node: ast.AST | None) -> str:
-    """The name of a variable, or that of an attribute without what it belongs to; empty for anything else."""
+    """Name of a variable, or of an attribute without its owner; empty for other nodes."""
     return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def called(call: ast.AST | None) -> str:
-    """The function or the method that is called, by its own name."""
+    """Name of the called function or method."""
     return name_of(getattr(call, "func", None))
 
 
 def root_name(node: ast.AST) -> str:
-    """The name that a chain of attributes and subscripts begins with, such as `a` of `a["b"].c`; empty where it begins otherwise."""
+    """Name at the start of a chain of attributes and subscripts, such as `a` of `a["b"].c`; empty for other chains."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def names_in(*nodes: ast.AST) -> set[str]:
-    """The names of variables in some nodes."""
+    """Names of variables in some nodes."""
     return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def stored_in(node: ast.AST) -> set[str]:
-    """The names of variables that get a value in a node."""
+    """Names of variables assigned in a node."""
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def targets_of(node: ast.AST) -> list[ast.expr]:
-    """Returns what an assignment gives a value; nothing for any other node."""
+    """Targets of an assignment; empty for other nodes."""
     if isinstance(node, ast.Assign):
         return node.targets
     return [node.target] if isinstance(node, (ast.AnnAssign, ast.AugAssign)) else []
 
 
 def given_to(call: ast.Call) -> list[ast.expr]:
-    """The arguments of a call, by place and by name."""
+    """Arguments of a call, positional and named."""
     return [*call.args, *(k.value for k in call.keywords)]
 
 
 def parameters(args: ast.arguments) -> list[ast.arg]:
-    """Every parameter, those of `*` and `**` last."""
+    """Every parameter; those of `*` and `**` last."""
     return [*args.posonlyargs, *args.args, *args.kwonlyargs, *(a for a in (args.vararg, args.kwarg) if a is not None)]
 
 
 def places(args: ast.arguments) -> list[str]:
-    """The parameters that are given by place, without `self` and `cls`."""
+    """Positional parameters, without `self` and `cls`."""
     names = [a.arg for a in (*args.posonlyargs, *args.args)]
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
 def defaults_of(args: ast.arguments) -> list[tuple[str, ast.expr]]:
-    """The parameters that have a default, each with it."""
+    """Parameters with a default, each with the default."""
     names = [a.arg for a in (*args.posonlyargs, *args.args)]
     pairs = [*zip(names[len(names) - len(args.defaults) :], args.defaults, strict=True)]
     return pairs + [(a.arg, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None]
 
 
 def own_nodes(function: ast.AST, within: tuple[type[ast.AST], ...] = (*DEFINITIONS, ast.Lambda)) -> list[ast.AST]:
-    """The nodes of a function without those of the functions and classes inside it."""
+    """Nodes of a function, without those of functions and classes inside it."""
     found: list[ast.AST] = []
     todo: list[ast.AST] = list(getattr(function, "body", []))
     while todo:
@@ -102,7 +102,7 @@ def own_nodes(function: ast.AST, within: tuple[type[ast.AST], ...] = (*DEFINITIO
 
 
 def flattened(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Statements that run whenever the body does: those of `with` blocks and of `if __name__ == "__main__"` are taken out of them."""
+    """Statements that run whenever the body does; unpacks `with` blocks and `if __name__ == "__main__"`."""
     found: list[ast.stmt] = []
     for statement in body:
         found.append(statement)
@@ -112,7 +112,7 @@ def flattened(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def is_main(test: ast.expr) -> bool:
-    """Returns whether a condition asks if the file runs as a program."""
+    """True for the condition `__name__ == "__main__"`."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
         return False
     sides = (test.left, test.comparators[0])

@@ -1,4 +1,4 @@
-"""Values that the code takes from outside: options of the command line, flags of absl, the environment, each with its default."""
+"""Values from outside the code: options of the command line, flags of absl, the environment, each with its default."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FLAGS = {
     "integer": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "boolean": (bool,), "enum": (str,),
 }  # fmt: skip
-"""The kinds of flags that are followed, and what their defaults may be."""
+"""Supported kinds of flags, with the types of their defaults."""
 _SWITCHES = {"store": None, "store_true": False, "store_false": True}
 _CONVERTED = {"builtins.int": int, "builtins.float": float, "builtins.str": str, "pathlib.Path": KnownPath}
 _NOWHERE = ("setdefault", "update", "pop", "clear", "putenv")
@@ -24,13 +24,13 @@ _NOWHERE = ("setdefault", "update", "pop", "clear", "putenv")
 
 @dataclass(frozen=True)
 class _Declared:
-    """A call that declares an option or a flag, and the scopes that it stands in, the outermost first."""
+    """A call that declares an option or a flag, and the scopes around it, outermost first."""
 
     call: ast.Call
     scopes: tuple[ast.AST, ...]
 
     def frame(self, evaluator: Evaluator) -> Frame:
-        """The frame that it stands in."""
+        """Frame of the call."""
         frame = evaluator.module
         for node in self.scopes:
             frame = evaluator.frame(node, frame, {})  # type: ignore[arg-type]
@@ -39,23 +39,23 @@ class _Declared:
 
 @dataclass
 class Outside:
-    """Holds what a file declares that its user may set when it runs."""
+    """Options, flags and variables that a file lets its user set."""
 
     evaluator: Evaluator
     tree: ast.Module
     _options: dict[str, list[_Declared]] = field(default_factory=dict)
     _flags: dict[str, list[_Declared]] = field(default_factory=dict)
     _reset: set[str] = field(default_factory=set)
-    """Options whose default is set elsewhere too; `*` for any of them."""
+    """Options whose default is set elsewhere, too; `*` for any."""
     _stored: set[str] = field(default_factory=set)
-    """Environment variables that the code sets; `*` for any of them."""
+    """Environment variables that the code sets; `*` for any."""
     _read: bool = False
     _known: dict[tuple[str, bool], Value] = field(default_factory=dict)
 
     def option(self, name: str, line: int, *, fixed: bool = False) -> Value:
-        """An option of the command line by its name in the namespace; `fixed` where no words are parsed.
+        """An option of the command line by its name in the namespace; `fixed` if no command line is parsed.
 
-        It is the same object each time, which tells that two arguments are always equal.
+        Each call returns the same object, so that two arguments from one option are known to be equal.
         """
         if (name, fixed) not in self._known:
             self._known[name, fixed] = self._option(name, line, fixed)
@@ -162,7 +162,7 @@ class Outside:
             self._stored.add(_text(call.args[0]) if single else "*")
 
     def _destination(self, declared: _Declared) -> str:
-        """The name of an option in the namespace; one that is not certain may be any, and makes all of them unknown."""
+        """Name of an option in the namespace; an uncertain name may be any, and makes all unknown."""
         call, frame = declared.call, declared.frame(self.evaluator)
         names = [Unknown("") if isinstance(a, ast.Starred) else plain(self.evaluator.value(a, frame)) for a in call.args]
         given = {k.arg: k.value for k in call.keywords}
@@ -179,7 +179,7 @@ class Outside:
 
 
 def _converted(default: Value, kind: Value | None) -> Value:
-    """A default as `argparse` gives it: a text is converted by the option's type, and nothing else is."""
+    """A default as `argparse` returns it: only texts are converted by the option's type."""
     known = plain(default)
     if isinstance(known, Unknown) or not isinstance(default, (Const, Seq)):
         return known if isinstance(known, Unknown) else Unknown("it is no plain value")
@@ -213,7 +213,7 @@ def from_outside(evaluator: Evaluator, node: ast.Call, name: str, values: list[V
 
 
 def parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Value:
-    """Returns what a parser of the command line gives: every option with its default, which the words of the command line may change."""
+    """Result of a command-line parser: every option with its default, which the command line may change."""
     given = [*node.args, *(k.value for k in node.keywords if k.arg == "args")]
     if name not in ("parse_args", "parse_known_args") or len(given) > 1 or any(k.arg != "args" for k in node.keywords):
         return Unknown(f"it is the result of `.{name}(…)`", node.lineno)

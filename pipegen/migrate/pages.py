@@ -2,7 +2,7 @@
 
 A page is `rules/PG6nn.md`: a title line `# PG640 augmented-validation`, a paragraph under `## What it finds` and one under `## Why`, then
 `## Before` and `## After`, each with one fenced block: `python` for a script, `notebook` for the text of an `.ipynb` file. The first yields
-the code, among others perhaps; the second is the code mended, or as it is with a spec, and does not yield it.
+the finding, perhaps among others; the second is the corrected or migrated code, and does not yield it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _FENCE = re.compile(r"^```(python|notebook) *\n(.*?)^``` *$", re.MULTILINE | re.
 
 @dataclass(frozen=True, slots=True)
 class MigrationPage:
-    """The explanation of one code.
+    """Explanation of one code.
 
     Attributes:
         name: Its name, as in the title line.
         before: Code that yields it.
         after: Code that does not.
-        notebook: Whether both are the text of a notebook.
+        notebook: True if both are notebooks.
         text: The whole page as Markdown.
     """
 
@@ -39,7 +39,7 @@ class MigrationPage:
 
 
 def migration_page(code: str) -> MigrationPage:
-    """The page of a code, read from the package.
+    """Reads the page of a code from the package.
 
     Raises:
         KeyError: If there is no such code.
@@ -52,10 +52,10 @@ def migration_page(code: str) -> MigrationPage:
 
 
 def parse_migration_page(code: str, text: str) -> MigrationPage:
-    """Parse the Markdown of a page.
+    """Parses the Markdown of a page.
 
     Raises:
-        ValueError: If the page has not the form that the module's docstring describes.
+        ValueError: If the page does not have the form in the module's docstring.
     """
     name, sections = page_sections(code, text, ("What it finds", "Why", "Before", "After"))
     before, after = (_FENCE.findall(sections[s] + "\n") for s in ("Before", "After"))

@@ -1,4 +1,4 @@
-"""Images and masks that come from two iterators joined by `zip`: one source with both, and one split in the place of what is joined."""
+"""Images and masks from two iterators joined by `zip`: one source for both, and one split in place of the `zip`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pipegen.migrate.uses import UseEdits, access, is_dropped
 from pipegen.migrate.values import Const, Flow, Generator, Unknown, Zipped, certain, same
 
 _MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")
-"""What iterators and folders of masks are called."""
+"""Names of iterators and folders of masks."""
 _ALIKE = ("target_size", "batch_size", "seed", "shuffle", "subset")
 _VALUES = ("rescale", "preprocessing_function", "dtype")
-"""What may differ between images and masks: it changes values, not places."""
+"""Arguments that may differ between images and masks, since they change values and not positions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Pair:
 
 
 def pairs_of(found: Collected) -> list[Pair]:
-    """The pairs of an image's and a mask's iterator that move in the same way; of two images, neither is known to be a mask."""
+    """Pairs of an image's and a mask's iterator with equal geometry; none for two images, of which neither is known to be a mask."""
     pairs = []
     for zipped in found.pairs:
         a, b = zipped.flows
@@ -45,7 +45,7 @@ def pairs_of(found: Collected) -> list[Pair]:
 
 
 def _move_together(a: Flow, b: Flow) -> bool:
-    """Returns whether two iterators without labels draw the same numbers for their images."""
+    """True if two iterators without labels draw the same numbers for their images."""
     if any(f.method != "flow_from_directory" or "**" in f.args or "class_mode" not in f.args for f in (a, b)):
         return False
     if any(f.known("class_mode") is not None or folder_of(f) is None for f in (a, b)):
@@ -60,19 +60,19 @@ def _move_together(a: Flow, b: Flow) -> bool:
 
 
 def _equal(a: Flow | Generator, b: Flow | Generator, name: str) -> bool:
-    """Returns whether an argument is known to be the same for both."""
+    """True if an argument is known to be equal for both."""
     return same(a.argument(name) or Const(None), b.argument(name) or Const(None)) and not isinstance(a.known(name), Unknown)
 
 
 def _is_mask(found: Collected, flow: Flow, other: Flow) -> bool:
-    """Returns whether an iterator is called one of masks, or its folder is, where it is not the other's."""
+    """True if an iterator, or a folder that it does not share with the other, is named like one of masks."""
     own, others = ((folder_of(f) or "").lower().split("/") for f in (flow, other))
     words = [found.name_of(flow).lower(), *(part for part in own if part not in others)]
     return any(_MASKS.search(word) for word in words)
 
 
 def folder_of(flow: Flow) -> str | None:
-    """The folder whose files an iterator without labels reads, where it is known."""
+    """Folder whose files an iterator without labels reads, if known."""
     folder, below = flow.known("directory"), folder_below(flow)
     if not isinstance(folder, str) or not folder or below is None:
         return None
@@ -84,7 +84,7 @@ _COUNTS = ("samples", "n", "batch_size", "target_size")
 
 
 def edit_pair(edits: UseEdits, zipped: Zipped) -> None:
-    """Put a split in the place of two iterators and of what joins them, and edit what is done with them."""
+    """Replaces two iterators and their `zip` by a split, and edits its uses."""
     text = edits.edits
     split = access(edits.pipe, edits.split)
     text.replace(zipped.node, split)
@@ -98,7 +98,7 @@ def edit_pair(edits: UseEdits, zipped: Zipped) -> None:
             elif use.kind == "len":
                 text.replace(use.node, split)
     uses = [u for u in edits.found.pair_uses if u.pair is zipped]
-    for pair_use in sorted(uses, key=lambda u: u.kind == "model"):  # last, since their arguments take in what was edited
+    for pair_use in sorted(uses, key=lambda u: u.kind == "model"):  # last, since their arguments include edited parts
         _edit_use(edits, pair_use, split)
 
 
@@ -120,7 +120,7 @@ def _edit_use(edits: UseEdits, use: PairUse, split: str) -> None:
 
 
 def passes_on(use: PairUse) -> ast.stmt | ast.GeneratorExp | None:
-    """The loop or the generator expression that does nothing but hand the pairs on, where the use is that."""
+    """The loop or generator expression of a use that only passes the pairs on, if it is one."""
     around = use.frame.scope.node
     if isinstance(use.outer, ast.For) and isinstance(around, Function):
         last = flattened(around.body)[-1]
@@ -132,7 +132,7 @@ def passes_on(use: PairUse) -> ast.stmt | ast.GeneratorExp | None:
 
 
 def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str:
-    """Why the code around a pair is not edited; empty where it is."""
+    """Reason why the code around a pair is not edited; empty if it is."""
     if zipped.flows != (image, mask):
         return "the masks come first in the `zip`, and second in the spec"
     if of_function(zipped.frame) is not of_function(image.frame):
@@ -153,7 +153,7 @@ def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str
 
 
 def _counts(found: Collected, use: Use) -> bool:
-    """Returns whether a use of one of the two only asks how many there are, and can be edited."""
+    """True if a use of one of the two only reads its counts, and can be edited."""
     if use.kind == "len" or is_dropped(found, use.node):
         return True
     given = use.flow.argument(use.name)
@@ -174,7 +174,7 @@ def _of_use(found: Collected, use: PairUse) -> str:
 
 
 def _is_taken_out(found: Collected, flow: Flow, zipped: Zipped) -> bool:
-    """Returns whether an iterator goes with its `zip`, or with a statement of its own whose variable nothing else reads."""
+    """True if an iterator is removed with its `zip`, or with its own statement, whose variable is not read elsewhere."""
     if start(zipped.node) <= start(flow.node) and end(flow.node) <= end(zipped.node):
         return True
     known = frozenset(id(u.node) for u in found.uses_of(flow))

@@ -1,4 +1,4 @@
-"""Reads a script or a notebook and parses it; what cannot be read becomes a finding."""
+"""Reads and parses a script or a notebook; an unreadable file becomes a finding."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Cell:
 
 @dataclass
 class Code:
-    """The Python of one file.
+    """Python code of one file.
 
     Attributes:
         file: Its path as the user gave it.
-        text: The code, each line ended by a line feed alone; of a notebook that of all code cells, joined.
-        tree: The parsed code, or `None` where it could not be parsed.
+        text: The code, with line feeds as line ends; for a notebook, all code cells, joined.
+        tree: The parsed code, or `None` if it could not be parsed.
         cells: The code cells of a notebook; empty for a script.
         raw: The text of the file, with its own line ends and its byte order mark.
-        encoding: How its bytes are read and written.
+        encoding: The encoding of the file.
     """
 
     file: str
@@ -56,7 +56,7 @@ class Code:
     findings: Findings = field(default_factory=Findings)
 
     def hidden(self) -> str:
-        """The lines of a notebook that are not Python."""
+        """Lines of a notebook that are not Python."""
         cells = _cells(self.notebook) or [] if self.cells else []
         lines, plain = [], self.text.split("\n")
         for cell in self.cells:
@@ -66,7 +66,7 @@ class Code:
         return "\n".join(lines)
 
     def place(self, line: int) -> str:
-        """A line as people look for it."""
+        """A line number as readers look for it: in a notebook, the cell and its line."""
         if not line:
             return "the file"
         for cell in self.cells:
@@ -76,7 +76,7 @@ class Code:
 
 
 def read_code(file: str) -> Code:
-    """Read and parse a `.py` or `.ipynb` file.
+    """Reads and parses a `.py` or `.ipynb` file.
 
     Raises:
         OSError: If the file cannot be opened.
@@ -87,7 +87,7 @@ def read_code(file: str) -> Code:
 
 
 def parse_code(file: str, data: bytes) -> Code:
-    """Parse the content of a `.py` or `.ipynb` file."""
+    """Parses the content of a `.py` or `.ipynb` file."""
     code = Code(file)
     try:
         if os.path.splitext(file)[1].lower() == ".ipynb":
@@ -155,18 +155,18 @@ def _cells(notebook: object) -> list[Any] | None:
         return None
     cells = notebook.get("cells")
     if cells is None and isinstance(notebook.get("worksheets"), list) and notebook["worksheets"]:
-        first = notebook["worksheets"][0]  # the format of before 2015
+        first = notebook["worksheets"][0]  # the format before 2015
         cells = first.get("cells") if isinstance(first, dict) else None
     return cells if isinstance(cells, list) else None
 
 
 def cell_mark(number: int) -> str:
-    """The line that stands before a cell in the joined text."""
+    """Line before each cell in the joined text."""
     return f"# ⟨cell {number} of the notebook⟩"
 
 
 def cell_source(cell: dict[str, Any]) -> str | None:
-    """The text of a cell, which is stored as a text or as a list of lines."""
+    """Text of a cell, which is stored as a text or as a list of lines."""
     source = cell.get("source", cell.get("input"))
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         return "".join(source)
@@ -174,7 +174,7 @@ def cell_source(cell: dict[str, Any]) -> str | None:
 
 
 def _plain_python(source: str) -> list[str]:
-    """The lines of a cell; what is not Python (magics, shell commands, questions) becomes `pass`, so that lines stay in place."""
+    """Lines of a cell, with `pass` for each line that is not Python (magics, shell commands, help), so that line numbers stay."""
     lines = plain_text(source).split("\n")
     first = next((line for line in lines if line.strip()), "")
     if first.lstrip().startswith("%%") and first.split()[0] not in ("%%time", "%%timeit", "%%capture"):

@@ -1,4 +1,4 @@
-"""Objects of settings: those of classes of the file, data classes, named tuples, namespaces."""
+"""Settings objects: of classes of the file, data classes, named tuples, namespaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace")
 
 
 def instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value | None:
-    """An object of a class of the file, where the class does nothing that hides its attributes; else `None`."""
+    """Object of a class of the file, if its attributes can be followed; else `None`."""
     definition = cast("ast.ClassDef", of.node)
     fields = _fields(evaluator, of)
     if fields is not None:
@@ -41,13 +41,13 @@ def instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> V
 
 
 def _seen(evaluator: Evaluator, made: Instance) -> Instance:
-    """An object, which the evaluator takes note of."""
+    """Registers an object with the evaluator and returns it."""
     evaluator.objects.setdefault(id(made.of.node), []).append(made)
     return made
 
 
 def _fields(evaluator: Evaluator, of: Local) -> list[tuple[str, Value | None]] | None:
-    """The fields of a data class or a `NamedTuple` with their defaults, in order; `None` for any other class."""
+    """Fields of a data class or a `NamedTuple` with their defaults, in order; `None` for other classes."""
     definition = cast("ast.ClassDef", of.node)
     bases = [getattr(evaluator.value(b, of.frame), "name", "") for b in definition.bases]
     made_by = [evaluator.value(d.func if isinstance(d, ast.Call) else d, of.frame) for d in definition.decorator_list]
@@ -84,7 +84,7 @@ def _default(evaluator: Evaluator, node: ast.expr | None, inner: Frame) -> Value
 def _record(
     evaluator: Evaluator, node: ast.Call, frame: Frame, fields: list[tuple[str, Value | None]], definition: ast.ClassDef | None = None
 ) -> Value | None:
-    """The object that a call with these fields makes."""
+    """Object that a call makes from these fields."""
     names = tuple(name for name, _ in fields)
     given, wrong = arguments(evaluator, node, frame, names)
     if "**" in given or wrong or len(node.args) > len(names):
@@ -97,7 +97,7 @@ def _record(
 
 
 def of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value | None:
-    """Returns what `namedtuple`, the namespaces of the standard library and declarations of flags make."""
+    """Evaluates `namedtuple`, namespaces of the standard library and declarations of flags."""
     parts = name.split(".")
     if parts[-2:-1] == ["flags"] and parts[-1].startswith("DEFINE_") and values:
         flag = certain(values[0])
@@ -117,7 +117,7 @@ def of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, va
 
 
 def of_type(evaluator: Evaluator, node: ast.Call, frame: Frame, of: RecordType) -> Value:
-    """An object of a named tuple's type."""
+    """Object of a named tuple's type."""
     missing = len(of.names) - len(of.defaults)
     fields: list[tuple[str, Value | None]] = [(name, of.defaults[i - missing] if i >= missing else None) for i, name in enumerate(of.names)]
     return _record(evaluator, node, frame, fields) or Unknown("its fields are not followed", node.lineno)

@@ -1,4 +1,4 @@
-"""Why the code of some iterators is left as it is: an edit would not be sure to mean the same."""
+"""Reasons to leave the code of iterators as it is: an edit could change its meaning."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pipegen.migrate.sources import Sources
 from pipegen.migrate.values import Flow, Frame, Generator, Unknown, certain, origins_of
 
 BY_NUMBER = "by number"
-"""What is said of batches that are not taken in order."""
+"""Reason for batches that are not taken in order."""
 
 
 @dataclass
 class Refusals:
-    """Looks at one group.
+    """Checks one group.
 
     Attributes:
-        whole: Nodes that make several iterators, all of this group, and are replaced as a whole.
+        whole: Nodes that make several iterators, all of this group, and are replaced whole.
     """
 
     group: Group
@@ -31,7 +31,7 @@ class Refusals:
     whole: frozenset[int] = frozenset()
 
     def reason(self) -> str:
-        """Why the group's code is not edited; empty where it is."""
+        """Reason why the group's code is not edited; empty if it is."""
         flows = self.group.flows
         looped = any(isinstance(f.frame.scope.node, ast.For) and id(f.node) not in self.whole for f in flows)
         if any(isinstance(of_function(f.frame).scope.node, ast.Lambda) for f in flows):
@@ -54,14 +54,14 @@ class Refusals:
         return self._of_left_out() or ("its generator is not known" if odd is not None else self._of_generators() or self._of_uses())
 
     def _leaves_branch(self) -> bool:
-        """Returns whether an iterator is made under a condition, and is not used there alone, or others of the group are made elsewhere."""
+        """True if an iterator made under a condition is also used elsewhere, or others of the group are made elsewhere."""
         around = branch_of(min(self.group.flows, key=lambda f: start(f.node)))
         if around is not None and not all(begins_in(f.node, *around) for f in self.group.flows):
             return True
         return not all(map(self._stays, self.group.flows))
 
     def _stays(self, flow: Flow) -> bool:
-        """Returns whether an iterator that is made under a condition is used there alone, and so is its variable."""
+        """True if an iterator made under a condition is used only there, and so is its variable."""
         block, home = branch_of(flow), home_of(flow)
         if block is None or home is None:
             return True
@@ -70,13 +70,13 @@ class Refusals:
         return alone and all(begins_in(u.node, *block) for u in self.found.uses_of(flow))
 
     def _leaves_loop(self) -> bool:
-        """Returns whether the first iterator is made in a loop that another is not in."""
+        """True if the first iterator is made in a loop that another is not in."""
         first = min(self.group.flows, key=lambda f: start(f.node))
         loop = loop_around(first)
         return loop is not None and any(not start(loop) <= start(f.node) <= end(loop) for f in self.group.flows)
 
     def _of_left_out(self) -> str:
-        """Says what is wrong with iterators that become `predict_on`."""
+        """Problem of iterators that become `predict_on`; empty if there is none."""
         left_out = Sources(self.group).left_out()
         if any(f.method != "flow_from_directory" or "directory" not in f.args for f in left_out):
             return "one of its iterators has labels and another has none"
@@ -86,7 +86,7 @@ class Refusals:
         return "" if all(self._joins(f) for f in joined) else "a folder is put together at run time, and `os` is not imported"
 
     def _joins(self, flow: Flow) -> bool:
-        """Returns whether a folder below that of an iterator can be named."""
+        """True if a folder below that of an iterator can be named."""
         imports_os = [b.dotted for b in self.found.evaluator.module.scope.bindings.get("os", [])] == ["os"]
         return imports_os or isinstance(certain(flow.argument("directory")), str)
 
@@ -99,7 +99,7 @@ class Refusals:
         return ""
 
     def _of_uses(self) -> str:
-        """Says what is wrong with the data of the iterators, or with how they are used; empty where nothing is."""
+        """Problem of the iterators' data or uses; empty if there is none."""
         flows = self.group.flows
         if self.group.masks:
             problems = (problem_of(self.found, zipped, self.group.parts[s], self.group.masks[s]) for s, zipped in self.group.zips.items())
@@ -120,7 +120,7 @@ class Refusals:
         return f"line {several.line} serves several iterators" if several is not None else ""
 
     def _serves_alike(self, use: Use) -> bool:
-        """Returns whether an edit at the place of a use is right for all that come there."""
+        """True if an edit at a use is right for all iterators that reach it."""
         served = self.found.served_by(use)
         left_out = Sources(self.group).left_out()
         own = all(thing in self.group.flows and thing not in left_out for thing in served)
@@ -128,17 +128,17 @@ class Refusals:
 
 
 def _is_by_number(use: Use) -> bool:
-    """Returns whether code asks an iterator for any batch, or for the rows of the last one."""
+    """True if code reads an arbitrary batch of an iterator, or the rows of the last one."""
     if use.kind == "item" and isinstance(use.outer, ast.Subscript):
         return not isinstance(use.outer.slice, ast.Constant)
     return use.kind in ("member", "method") and use.name in ("index_array", "_get_batches_of_transformed_samples")
 
 
 def owner_of(group: Group, found: Collected) -> str | None:
-    """Returns what the pipeline has to be an attribute of, so that every use of its iterators' members can name it.
+    """Owner of the pipeline, so that every use of its iterators' members can reach it.
 
     Returns:
-        Nothing where a variable serves; `self` where another method of the same class uses them; `None` where neither does.
+        An empty text if a variable suffices, `self` if another method of the same class uses them, `None` if neither works.
     """
     home = of_function(group.first.frame)
     foreign = [of_function(u.frame) for f in group.flows for u in found.uses_of(f) if u.kind in ("member", "method")]
@@ -150,13 +150,13 @@ def owner_of(group: Group, found: Collected) -> str | None:
 
 
 def _has_self(frame: Frame) -> bool:
-    """Returns whether a function is a method whose object is called `self`."""
+    """True for a method whose object is called `self`."""
     args = getattr(frame.scope.node, "args", None)
     return isinstance(args, ast.arguments) and bool(args.args) and args.args[0].arg == "self"
 
 
 def _batch_of(flow: Flow) -> tuple[object, frozenset[str]] | None:
-    """The size of batches, and what may change it; `None` where it is not known."""
+    """Batch size, and what may change it; `None` if unknown."""
     if "batch_size" not in flow.args:
         return 32, frozenset()
     known = flow.known("batch_size")

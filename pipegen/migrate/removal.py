@@ -1,4 +1,4 @@
-"""Removes what only the exchanged code used: generators with their `fit`, what holds no more than them, and imports."""
+"""Removes code that only the exchanged code used: generators with their `fit`, collections of them, and imports."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from pipegen.migrate.values import Flow, Frame, Generator
 _NAME = "ImageDataGenerator"
 _UTILS = ("array_to_img", "img_to_array", "load_img", "save_img")
 _OF_KERAS_3 = (*_UTILS, "smart_resize")
-"""What `keras.preprocessing.image` of Keras 3 has."""
+"""Functions of `keras.preprocessing.image` in Keras 3."""
 _COMPAT = (
     "DataFrameIterator", "DirectoryIterator", "Iterator", "NumpyArrayIterator", "apply_affine_transform", "apply_brightness_shift",
     "apply_channel_shift", "flip_axis", "list_pictures", "random_brightness", "random_channel_shift", "random_rotation", "random_shear",
     "random_shift", "random_zoom", "transform_matrix_offset_center", "validate_filename",
 )  # fmt: skip
-"""What it once had besides, and `pipegen.compat` has."""
+"""Classes that it had before, and that `pipegen.compat` has."""
 
 
 def exchange_imports(edits: Edits, findings: Findings, hidden: str = "", *, pipegen: bool = True, compat: bool = False) -> None:
-    """Import `pipegen`, and take out the import of `ImageDataGenerator` where nothing, and no `hidden` line, uses it.
+    """Imports `pipegen`, and removes the import of `ImageDataGenerator` if no code and no `hidden` line uses it.
 
-    Where code uses it that is not edited, it is taken from `pipegen.compat` if `compat` is set; else the import is reported.
+    If unedited code uses it, imports it from `pipegen.compat` if `compat` is set; else reports the import.
     """
     try:
         imports = _Imports(edits, frozenset(re.findall(r"\w+", hidden)), pipegen, compat)
     except SyntaxError:
-        return  # the edits are taken back as a whole
+        return  # the edits are undone as a whole
     for statement in imports.exchange():
         message = f"`{_NAME}` is still imported, since code uses it that is not edited; `{statement.module}` has it no more in Keras 3"
         help_ = "take it out with what uses it; until then, `from pipegen.compat import ImageDataGenerator` has the same methods"
@@ -44,13 +44,13 @@ def exchange_imports(edits: Edits, findings: Findings, hidden: str = "", *, pipe
 
 @dataclass
 class _Imports:
-    """Takes out the imports of one file that nothing needs.
+    """Removes unneeded imports of one file.
 
     Attributes:
         hidden: Names that lines which are not Python may use.
-        pipegen: Whether `pipegen` is imported.
-        compat: Whether `ImageDataGenerator` is taken from `pipegen.compat`.
-        read: The names that code reads after the edits.
+        pipegen: True if `pipegen` is imported.
+        compat: True if `ImageDataGenerator` is imported from `pipegen.compat`.
+        read: Names that code reads after the edits.
     """
 
     edits: Edits
@@ -70,7 +70,7 @@ class _Imports:
         self.read = {*self.hidden, *_names(self._after)}
 
     def exchange(self) -> list[ast.ImportFrom]:
-        """Edit the imports; those of the class that stay and fail on Keras 3 are returned."""
+        """Edits the imports; returns those of the class that stay and fail on Keras 3."""
         self._without_aliases()
         kept: list[ast.ImportFrom] = []
         first = True
@@ -95,7 +95,7 @@ class _Imports:
         return kept
 
     def _without_aliases(self) -> None:
-        """Take out `G = keras.preprocessing.image.ImageDataGenerator` where nothing reads `G`."""
+        """Removes `G = keras.preprocessing.image.ImageDataGenerator` if `G` is not read."""
         for statement in ast.walk(self.edits.tree):
             if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Attribute) or statement.value.attr != _NAME:
                 continue
@@ -104,13 +104,13 @@ class _Imports:
                 self._read()
 
     def _serves(self, alias: ast.alias) -> bool:
-        """Returns whether the new home of a name has all that code takes from it, where it is a module."""
+        """True if the new module has all that code takes from the old one."""
         local = alias.asname or alias.name
         taken = {n.attr for n in ast.walk(self._after) if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == local}
         return alias.name != "image" or taken <= set(_OF_KERAS_3)
 
     def _goes(self, statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
-        """Returns whether a name is read by nothing, and is the class, or was there for the exchanged code and fails on Keras 3."""
+        """True if a name is unread and is the class, or was there for the exchanged code and fails on Keras 3."""
         local = alias.asname or (alias.name if isinstance(statement, ast.ImportFrom) else alias.name.split(".")[0])
         full = _full(statement, alias)
         if local in self.read or alias.name == "*" or not is_keras(full):
@@ -121,7 +121,7 @@ class _Imports:
 
 
 def _names(tree: ast.Module) -> set[str]:
-    """The names that code reads, deletes, declares or lists in `__all__`."""
+    """Names that code reads, deletes, declares or lists in `__all__`."""
     found = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AugAssign)) and "__all__" in ast.dump(node):
@@ -136,7 +136,7 @@ def _full(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
 
 
 def _exists(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
-    """Returns whether an import works where Keras 3 is installed, as far as images are concerned."""
+    """True if an import works with Keras 3, as far as images are concerned."""
     full = _full(statement, alias)
     if full.split(".")[0] in ("keras_preprocessing", "tensorflow_core") or full.startswith("tensorflow.python.keras"):
         return False
@@ -144,7 +144,7 @@ def _exists(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
 
 
 def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias, compat: bool) -> str:
-    """The module that has a function of images where the one that it is imported from has it no more; empty where none is needed."""
+    """New module of an image function that its old module no longer has; empty if none is needed."""
     if isinstance(statement, ast.ImportFrom) and (statement.module, alias.name) == ("keras_preprocessing", "image"):
         return "keras.preprocessing"
     if not isinstance(statement, ast.ImportFrom) or not (statement.module or "").endswith("preprocessing.image"):
@@ -159,7 +159,7 @@ def _new_home(statement: ast.Import | ast.ImportFrom, alias: ast.alias, compat: 
 
 
 def _left(statement: ast.Import | ast.ImportFrom, gone: list[ast.alias], moved: list[ast.alias], compat: bool) -> list[str]:
-    """The statements that an import becomes without some of its names, and with some from another module."""
+    """Statements of an import without some names, and with some from another module."""
     rest = [a for a in statement.names if a not in gone and a not in moved]
     if isinstance(statement, ast.Import):
         return [f"import {', '.join(ast.unparse(a) for a in rest)}"] if rest else []
@@ -170,7 +170,7 @@ def _left(statement: ast.Import | ast.ImportFrom, gone: list[ast.alias], moved: 
 
 
 def _insert(edits: Edits) -> None:
-    """Put the import before the first statement that is neither a docstring nor about the future."""
+    """Inserts the import before the first statement that is neither a docstring nor a `__future__` import."""
     for statement in edits.tree.body:
         docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
@@ -186,7 +186,7 @@ def _modules(edits: Edits) -> list[str]:
 
 @dataclass
 class Removal:
-    """Takes out what only made the iterators that are done, once some functions are gone."""
+    """Removes code that only made the exchanged iterators, once some functions are gone."""
 
     edits: Edits
     found: Collected
@@ -194,13 +194,13 @@ class Removal:
     gone: list[Function]
 
     def run(self) -> None:
-        """Take out each generator that can go."""
+        """Removes each unneeded generator."""
         for generator in self.found.generators:
             if all(self._is_done(g) for g in self.found.generators if g.node is generator.node):
                 self._take_out(generator)
 
     def _is_done(self, generator: Generator) -> bool:
-        """Returns whether all that is done with a generator is gone."""
+        """True if all uses of a generator are gone."""
         flows = [f for f in self.found.flows if f.generator is generator]
         others = any(owner is generator and name not in FLOWS for owner, name, _ in self.found.members)
         return bool(flows) and all(f in self.done for f in flows) and not others
@@ -217,7 +217,7 @@ class Removal:
             self.edits.delete(statement)
 
     def _is_read(self, statement: ast.stmt, frame: Frame) -> bool:
-        """Returns whether other code reads what a statement assigns than the calls that were exchanged, and `fit`."""
+        """True if code other than the exchanged calls and `fit` reads the variable of a statement."""
         calls = [call for _, call in self.found.fits]
         owners = [c.func.value for c in calls if isinstance(c.func, ast.Attribute)]
         replaced = [f.node for f in self.done]
@@ -225,7 +225,7 @@ class Removal:
         return is_read_elsewhere(self.found.evaluator, statement, frame, known)
 
     def _holder(self, generator: Generator) -> ast.stmt | None:
-        """The assignment of a dict or a list that holds nothing but generators that are done."""
+        """Assignment of a dict or a list of only unneeded generators."""
         done = {id(g.node) for g in self.found.generators if self._is_done(g)}
         for statement in ast.walk(self.edits.tree):
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
@@ -238,7 +238,7 @@ class Removal:
 
 
 def is_read_elsewhere(evaluator: FileEvaluator, statement: ast.stmt, frame: Frame, known: frozenset[int]) -> bool:
-    """Returns whether other code reads the variable that a statement assigns, than the nodes with these ids."""
+    """True if code other than the nodes with these ids reads the variable that a statement assigns."""
     target = next(iter(targets_of(statement)), None)
     whole = evaluator.module.scope.node
     same: list[ast.Name | ast.Attribute]

@@ -1,6 +1,6 @@
-"""Functions and loops that make iterators again and again and use them there: their own form is migrated, in which each call is the same.
+"""Functions and loops that make and use iterators repeatedly: their own form is migrated, equal for each call.
 
-`extract_features(train_dir); extract_features(test_dir)` stays as it is, and its body builds one pipeline, with the folder as a param.
+`extract_features(train_dir); extract_features(test_dir)` stays as it is; the function builds one pipeline, with the folder as a param.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KNOBS = (*RANDOM, "rescale", "validation_split")
 
 
 def collect_once(tree: ast.Module) -> tuple[Collected, list[Group]]:
-    """Collects what a file does with `ImageDataGenerator`, and its groups; a function or loop that makes several pipelines counts once."""
+    """Collects what a file does with `ImageDataGenerator`, and its groups; a function or loop of several pipelines counts once."""
     whole: frozenset[int] = frozenset()
     for _ in range(_MOST_PASSES):
         found = collect(tree, whole)
@@ -36,7 +36,7 @@ def collect_once(tree: ast.Module) -> tuple[Collected, list[Group]]:
 
 
 def _repeated(found: Collected, group: Group) -> list[ast.AST]:
-    """The function or the loop whose rounds make a group each, where nothing stands for them but the code that they have."""
+    """The function or loop whose rounds each make a group, if its code is the only form of them."""
     shared = [flow for flow in group.flows if id(flow.node) in found.shared]
     whole = {id(display.element) for display in displays_of(found, group, [])}
     if group.masks or not shared or all(id(flow.node) in whole for flow in shared):
@@ -53,7 +53,7 @@ def _repeated(found: Collected, group: Group) -> list[ast.AST]:
 
 
 def _alike(flow: Flow, other: Flow) -> bool:
-    """Returns whether two iterators of the same code differ in nothing but what the call of `build` can give."""
+    """True if two iterators of the same code differ only in values that the call of `build` can pass."""
     one, two = flow.generator, other.generator
     if not _equal_but(flow.args, other.args, _GIVEN):
         return False
@@ -63,14 +63,14 @@ def _alike(flow: Flow, other: Flow) -> bool:
 
 
 def _equal_but(one: dict[str, Argument], other: dict[str, Argument], names: tuple[str, ...]) -> bool:
-    """Returns whether arguments are equal, other than those of some names."""
+    """True if arguments are equal, apart from those of some names."""
     if set(one) != set(other):
         return False
     return all(same(one[n].value, other[n].value) or one[n].value is other[n].value for n in one if n not in names)
 
 
 def _function_of(found: Collected, flow: Flow) -> ast.AST | None:
-    """The function that makes an iterator in each call, and has all uses of it."""
+    """Function that makes an iterator in each call and has all of its uses."""
     function, uses = of_function(flow.frame), found.uses_of(flow)
     if not uses or function.parent is None or any(of_function(u.frame) is not function for u in uses):
         return None
@@ -78,7 +78,7 @@ def _function_of(found: Collected, flow: Flow) -> ast.AST | None:
 
 
 def _loop_of(found: Collected, flow: Flow) -> ast.AST | None:
-    """The loop whose rounds make an iterator that is used, or call the function that does."""
+    """Loop whose rounds make and use an iterator, or call the function that does."""
     frames: list[Frame] = [flow.frame, *(frame for _, frame in reversed(found.sites.get(id(flow), [])))]
     for frame in frames if found.uses_of(flow) else ():
         loop = next((f.scope.node for f in up_to_function(frame) if isinstance(f.scope.node, ast.For)), None)

@@ -1,4 +1,4 @@
-"""The training code after the migration: only edits that are sure; the rest is said."""
+"""Edits the training code where the result is certain, and reports the rest."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ class Rewriter:
     done: list[Flow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     moved: list[Flow] = field(default_factory=list)
-    """Iterators that stand where a function of the file is called that makes them."""
+    """Iterators that stand at calls of functions of the file."""
     gone: list[Function] = field(default_factory=list)
-    """Functions that were taken out."""
+    """Removed functions."""
     compat: bool = False
-    """Whether code stays that takes `ImageDataGenerator` from `pipegen.compat`."""
+    """True if code remains that takes `ImageDataGenerator` from `pipegen.compat`."""
 
     def __post_init__(self) -> None:
         self.edits = Edits(self.code.text, cast("ast.Module", self.code.tree))
         self.draws = Draws(self.edits, self.found)
 
     def run(self, specs: list[Written]) -> str:
-        """The new code, for the groups that a spec was written for."""
+        """The new code, for the groups that have a spec."""
         for written in specs:
             self._group(written)
         if not self.done and not self.compat:
@@ -78,14 +78,14 @@ class Rewriter:
         self._edit(written)
 
     def _take_out(self, move: Hoisted) -> None:
-        """Take out the functions that made iterators, where nothing calls them any more."""
+        """Removes the functions that made iterators, if they are no longer called."""
         self.moved += [new for _, new in move.moved]
         for function in unused(self.edits.tree, move.makers, [new.node for new in self.moved]):
             self.edits.delete(function)
             self.gone += [function]
 
     def _edit(self, written: Written, move: Hoisted | None = None) -> bool:
-        """Edit the code of a group; whether it is edited, and if not, the reason is said unless its iterators are moved."""
+        """Edits the code of a group. If it cannot, returns False and reports the reason, unless its iterators are moved."""
         group = written.group
         first = min(group.flows, key=lambda f: (f.node.lineno, f.node.col_offset))
         home = home_of(first)
@@ -132,7 +132,7 @@ class Rewriter:
         return True
 
     def _refuse(self, written: Written, problem: str, *, quiet: bool) -> bool:
-        """Say why the code of a group is not edited, and what to write."""
+        """Reports why the code of a group is not edited, and what to write."""
         if quiet:
             return False
         group = written.group
@@ -152,7 +152,7 @@ class Rewriter:
         return False
 
     def _keep(self, group: Group, loop: ast.stmt, *, quiet: bool) -> bool:
-        """Leave code to `pipegen.compat` whose rounds would each begin with the same numbers."""
+        """Leaves code to `pipegen.compat` if each of its rounds would begin with the same numbers."""
         if quiet:
             return False
         self.compat = True
@@ -168,14 +168,14 @@ class Rewriter:
         return False
 
     def _in_no_spec(self, group: Group) -> None:
-        """Say which data of code that is not edited is read by no spec."""
+        """Reports data of unedited code that no spec reads."""
         for flow in Sources(group).left_out():
             folder = self._folder(flow) if "directory" in flow.args else "FOLDER"
             message = f"the {group.split_of(flow)} data of line {flow.line} is in no spec, since it has no labels"
             self.findings.add("PG615", flow.line, message, f"write `pipe.predict_on({folder})` for its iterator")
 
     def _display(self, display: Display, group: Group, pipe: str) -> None:
-        """A comprehension, or a call in a loop, that makes iterators becomes what it makes, written out."""
+        """Writes out a comprehension, or a call in a loop, that makes iterators."""
         texts = [self._fresh(pipe, _split_name(group, group.split_of(flow)), flow) for flow in display.flows]
         if display.keys is not None:
             keys = [json.dumps(key, ensure_ascii=False) for key in display.keys]
@@ -191,10 +191,10 @@ class Rewriter:
         return access(pipe, split) + (ENDLESS if goes_on(self.found, flow, REPLACED) else "")
 
     def _out_of_loops(self, build: BuildCall, group: Group) -> BuildCall:
-        """The call before the loops whose rounds draw from an iterator that each of them makes, where it can be made once."""
+        """Moves the call before the loops that draw from an iterator made in each round, if it can be made once."""
         flow = group.first
         in_place = len(group.flows) == 1 and all(u.node is flow.node and (is_next(u) or is_first(u)) for u in self.found.uses_of(flow))
-        begins_anew = flow.known("shuffle") is False or not varies(flow)  # each round then takes the same examples, and not the next ones
+        begins_anew = flow.known("shuffle") is False or not varies(flow)  # each round then takes the same examples, not the next ones
         for loop in loops_around(flow) if in_place and self.found.uses_of(flow) and not begins_anew else ():
             outer = replace(build, home=loop)
             if outer.text() is not None:
@@ -202,7 +202,7 @@ class Rewriter:
         return build
 
     def _of_place(self, flow: Flow, endless: str, home: ast.stmt) -> str:
-        """The iterator that stands for a call from which batches are taken where it stands, in several rounds; empty for any other."""
+        """Iterator in place of a call from which several rounds take batches; empty for other calls."""
         if not any(u.node is flow.node and region_of(u) is not None for u in going_on(self.found, flow)):
             return ""
         name = self.draws.new_name("batches")
@@ -211,7 +211,7 @@ class Rewriter:
         return name
 
     def _folder(self, flow: Flow) -> str:
-        """The folder of an iterator without labels, as an expression."""
+        """Folder of an iterator without labels, as an expression."""
         node, below = flow.args["directory"].node, folder_below(flow)
         known = certain(flow.argument("directory"))
         if not below:

@@ -1,4 +1,4 @@
-"""Loops whose rounds each make a new iterator: Keras drew other numbers in each, and a pipeline that is built anew draws the same."""
+"""Loops that make a new iterator in each round: Keras drew other numbers each time, a rebuilt pipeline draws the same."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pipegen.migrate.values import Flow, Generator
 
 
 def round_of(tree: ast.Module, found: Collected, group: Group, home: ast.stmt, call: str) -> ast.stmt | None:
-    """Returns the loop in whose rounds a call of `build` before a statement would start with the same numbers each time.
+    """Loop whose rounds would each start with the same numbers, if `build` is called before a statement.
 
-    Nothing where the call reads what the rounds change, such as the rows of a fold, or where each round trains a model of its own. Single
-    batches that rounds draw are alike even where the data is another.
+    `None` if the call depends on values that change between rounds, such as the rows of a fold, or if each round trains its own model.
+    Single batches that rounds draw start with the same numbers even for other data.
     """
     if not any(map(varies, group.flows)):
         return None
@@ -40,30 +40,30 @@ def round_of(tree: ast.Module, found: Collected, group: Group, home: ast.stmt, c
 
 
 def varies(flow: Flow) -> bool:
-    """Returns whether a new iterator gives other batches than the one before: without a seed, shuffled or augmented."""
+    """True if a new iterator gives other batches than the previous one: without a seed, shuffled or augmented."""
     drawn = isinstance(flow.generator, Generator) and any(name in flow.generator.args for name in RANDOM)
     return "seed" not in flow.args and (drawn or flow.known("shuffle") is not False)
 
 
 def _loops(node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.While]:
-    """Yields the loops of a function or a module, with those of functions in it."""
+    """Yields the loops of a function or module, including those of inner functions."""
     yield from (n for n in ast.walk(node) if isinstance(n, (ast.For, ast.AsyncFor, ast.While)) and isinstance(n, Loop))
 
 
 def _bound(loop: ast.For | ast.AsyncFor | ast.While) -> set[str]:
-    """Returns the names that a loop assigns."""
+    """Names that a loop assigns."""
     targets = [] if isinstance(loop, ast.While) else [loop.target]
     return {n.id for part in (*targets, *loop.body) for n in ast.walk(part) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def _counted(loop: ast.For | ast.AsyncFor | ast.While) -> set[str]:
-    """Returns the variable of a loop that only counts its rounds, such as `epoch`."""
+    """Variable of a loop that only counts its rounds, such as `epoch`."""
     counts = not isinstance(loop, ast.While) and isinstance(loop.iter, ast.Call) and called(loop.iter) in ("range", "trange", "count")
     return names_in(loop.target) if counts and not isinstance(loop, ast.While) else set()
 
 
 def _trains_its_own(found: Collected, group: Group, loop: ast.For | ast.AsyncFor | ast.While) -> bool:
-    """Returns whether a loop makes the models that its rounds hand the iterators to."""
+    """True if a loop makes the models that it passes the iterators to."""
     uses = [u for f in group.flows for u in found.uses_of(f)]
     trained = [u.outer.func for u in uses if u.kind == "model" and isinstance(u.outer, ast.Call)]
     return bool(trained) and len(trained) == len(uses) and all(root_name(function) in _bound(loop) for function in trained)

@@ -1,4 +1,4 @@
-"""Finds the names that a scope binds, where, and to what, and the objects that code changes in place, without running anything."""
+"""Names bound in a scope, where and to what, and objects changed in place; found without running code."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Node = ast.Module | Function | ast.ClassDef | ast.Lambda | Comprehension | ast.F
 
 Kind = Literal["value", "import", "def", "class", "param", "changed", "other"]
 ALWAYS: Position = (1 << 29, 0)
-"""The time of what happens in a function, which may run at any time."""
+"""Position of events in a function, which may run at any time."""
 _MOST_ROUNDS = 5
 Changers = Mapping[str, frozenset[str | int]]
-"""For the name of a function: its parameters whose objects it changes, by name and by place."""
+"""Parameters whose objects a function changes, by name and position, for each function name."""
 
 CHANGING = frozenset(
     {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add", "discard"}
 )
-"""Methods that change what they belong to."""
+"""Methods that change their object."""
 _MOST_CALLS = 3
 
 
@@ -47,16 +47,16 @@ class Binding:
     """One place where a name gets a value.
 
     Attributes:
-        after: The position from which on it holds.
+        after: The position from which it holds.
         kind: `value`: the expression in `value`, `path` into it; `import`: `dotted`; `def` and `class`: `node`; `param`; `changed`: the
             object itself is changed in place; `other`: something that is not followed, such as a loop's target.
-        straight: Whether the statement runs whenever its scope does, once and in order.
-        line: Where it stands, where `after` does not say so.
-        conditions: The conditions of the branches around the statement, each with whether it has to hold, where it runs once and in order
-            if they do; `None` where something else decides it, too.
+        straight: True if the statement runs whenever its scope does, once and in order.
+        line: Its line, if `after` does not have it.
+        conditions: Conditions of the branches around the statement, each with its required truth, if they alone decide whether it runs once
+            and in order; else `None`.
         key: For `changed` by `name[key] = value`: the key.
-        value: For `changed` by a method that is a statement of its own: the call.
-        loop: For the same in a loop: the loop, where the statement runs in each of its rounds, and the loop whenever its scope does.
+        value: For `changed` by a method call as a statement: the call.
+        loop: For the same in a loop: the loop, if the statement runs in each round, and the loop whenever its scope does.
     """
 
     name: str
@@ -74,13 +74,13 @@ class Binding:
 
     @property
     def column(self) -> str | None:
-        """Of a change by `name['column'] = value`: that column, where it is a text."""
+        """Column changed by `name['column'] = value`, if it is a text."""
         return self.key.value if isinstance(self.key, ast.Constant) and isinstance(self.key.value, str) else None
 
 
 @dataclass(eq=False)
 class Scope:
-    """The names of a module, a function, a class, a lambda, a comprehension, or the body of a loop that is unrolled."""
+    """Names of a module, function, class, lambda, comprehension, or the body of an unrolled loop."""
 
     node: Node
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
@@ -90,16 +90,16 @@ class Scope:
     loops: list[tuple[Position, Position]] = field(default_factory=list)
 
     def is_once(self, at: Position) -> bool:
-        """Returns whether a place lies in no loop of the scope, so that nothing after it comes before it."""
+        """True if a position is in no loop of the scope, so that later text does not run before it."""
         return not any(first <= at <= last for first, last in self.loops)
 
     def add(self, binding: Binding) -> None:
-        """Record one binding."""
+        """Adds one binding."""
         self.bindings.setdefault(binding.name, []).append(binding)
 
 
 def scope_of(node: Node, changers: Changers) -> Scope:
-    """The scope that a node opens; `changers` are the functions of the file that change what they are given."""
+    """Scope of a node; `changers` are the functions of the file that change their arguments."""
     scope = Scope(node)
     names = [a.arg for a in parameters(node.args)] if isinstance(node, (Function, ast.Lambda)) else []
     loops = [node] if isinstance(node, ast.For) else node.generators if isinstance(node, Comprehension) else []
@@ -114,7 +114,7 @@ def scope_of(node: Node, changers: Changers) -> Scope:
 
 
 def _share_changes(scope: Scope) -> None:
-    """Shares changes: what is changed under one name is changed under every other name of the same object."""
+    """Adds a change under one name to every other name of the same object."""
     pairs = [
         (name, b.value.id, b.after)
         for name, bindings in scope.bindings.items()
@@ -159,7 +159,7 @@ class _Reader:
         after = end(node)
         if isinstance(node, (Function, ast.ClassDef)):
             self._bind(node.name, after, "class" if isinstance(node, ast.ClassDef) else "def", straight, node=node)
-            for name, line, anew in foreign(node, self.changers):  # names of this scope that it rebinds, or whose objects it changes
+            for name, line, anew in foreign(node, self.changers):  # outer names that it rebinds, or whose objects it changes
                 self.scope.add(Binding(name, ALWAYS, "other" if anew else "changed", straight=False, line=line))
             return
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -178,7 +178,7 @@ class _Reader:
         self._inside(node, straight)
 
     def _deleted(self, node: ast.Delete, straight: bool) -> None:
-        """`del`: nothing reads a name after that, and what it held stays what it was; a part of an object is gone from it."""
+        """Handles `del`: the name is not read later, and its object is unchanged; deleting a part of an object changes it."""
         for target in node.targets:
             if isinstance(target, ast.Name):
                 self._bind(target.id, end(node), "changed", straight)
@@ -212,7 +212,7 @@ class _Reader:
         self.conditions, self.loop = outer
 
     def _around(self, node: ast.stmt, straight: bool, *, first: bool) -> tuple[tuple[tuple[ast.expr, bool], ...] | None, ast.For | None]:
-        """The conditions and the loop that a block of a statement stands in; `first` tells its body from what follows `else`."""
+        """Conditions and loop around a block of a statement; `first` separates its body from `else`."""
         if isinstance(node, (ast.With, ast.AsyncWith)):
             return self.conditions, self.loop
         if isinstance(node, ast.If):
@@ -229,7 +229,7 @@ class _Reader:
         self.block(case.body, straight=False)
 
     def _expressions(self, node: ast.stmt, straight: bool) -> None:
-        """Walrus targets, and calls that change an object in place, in a statement's own expressions."""
+        """Handles walrus targets, and calls that change an object in place, in a statement's own expressions."""
         todo: list[ast.AST] = [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, ast.excepthandler))]
         while todo:
             inner = todo.pop()
@@ -286,14 +286,14 @@ class _Reader:
 
 
 def changed_objects(node: ast.AST, changers: Changers) -> list[ast.expr]:
-    """The expressions whose objects, or parts of them, a single node changes in place."""
+    """Expressions whose objects, or parts of them, a single node changes in place."""
     if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
         return [node]
     return [*_by_method(node), *_by_function(node, changers)] if isinstance(node, ast.Call) else []
 
 
 def changed_names(node: ast.AST, changers: Changers) -> list[str]:
-    """The names whose objects a single node changes in place; `self` is left to its class."""
+    """Names whose objects a single node changes in place; `self` is left to its class."""
     return [name for name in map(root_name, changed_objects(node, changers)) if name not in ("", "self")]
 
 
@@ -311,7 +311,7 @@ def _by_function(call: ast.Call, changers: Changers) -> list[ast.expr]:
 
 
 def changers_of(tree: ast.Module) -> Changers:
-    """The functions and methods of a file that change what they are given."""
+    """Functions and methods of a file that change their arguments."""
     kinds = (ast.Attribute, ast.Subscript, ast.Call)
     functions = [(n, [inner for inner in ast.walk(n) if isinstance(inner, kinds)]) for n in ast.walk(tree) if isinstance(n, Function)]
     found: dict[str, frozenset[str | int]] = {}
@@ -329,15 +329,15 @@ def changers_of(tree: ast.Module) -> Changers:
 
 
 def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[str, int, bool]]:
-    """Yields what a function, or the methods of a class, do to the names around it.
+    """Yields the effects of a function, or of a class's methods, on the names around it.
 
     Args:
         node: The function or the class.
-        changers: The functions that change what they are given.
-        hidden: Names that are others here.
+        changers: The functions that change their arguments.
+        hidden: Names that mean other objects here.
 
     Yields:
-        The name, the line, and whether it is bound anew (`global`) rather than changed in place.
+        The name, the line, and True for a new binding (`global`), False for a change in place.
     """
     declared: set[str] = set()
     aliases: dict[str, str] = {}
@@ -370,8 +370,8 @@ class Assignment:
     """One assignment to an attribute of `self`.
 
     Attributes:
-        value: What is assigned; `None` where that is not one expression, and for an object that is changed in place.
-        straight: Whether it is assigned whenever the method runs.
+        value: The assigned expression; `None` if there is no single one, and for a change in place.
+        straight: True if it is assigned whenever the method runs.
     """
 
     method: Function

@@ -1,4 +1,4 @@
-"""Defaults that the command line or the environment may change: which param of the spec each is, and what is said about them."""
+"""Defaults that the command line or the environment may change: their params in the spec, and the remarks about them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pipegen.migrate.steps import RANDOM
 from pipegen.migrate.values import Flow, Generator, Seq, Table, Unknown, Value, origins_of, plain
 
 _ONCE = ("batch_size", "target_size", "seed", "color_mode", "interpolation", "keep_aspect_ratio", "class_mode")
-"""Arguments of iterators that a spec has once for every split."""
+"""Arguments of iterators that a spec has once for all splits."""
 _UNWRITTEN = ("save_to_dir", "save_prefix", "save_format", "validate_filenames", "ignore_class_split")
-"""Arguments of iterators that no spec has."""
+"""Arguments of iterators that have no form in a spec."""
 
 
 def report_settings(group: Group, params: tuple[str, ...], knobs: tuple[Knob, ...], findings: Findings) -> None:
-    """Say of each argument that may be another at run time what its default is, and where the spec has it."""
+    """Reports the default of each argument that may change at run time, and its place in the spec."""
     told: set[tuple[str, ...]] = set()
     things: dict[int, Flow | Generator] = {id(f): f for f in group.flows}
     things.update({id(f.generator): f.generator for f in group.flows if isinstance(f.generator, Generator)})
@@ -36,7 +36,7 @@ def report_settings(group: Group, params: tuple[str, ...], knobs: tuple[Knob, ..
 
 
 def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> str:
-    """Returns where the spec has an argument, or what stands there in its place."""
+    """Place of an argument in the spec, or what replaces it there."""
     if here:
         given = ", ".join(f'"{param}": …' for param in here)
         return f"the spec has it as the default of `{'` and `'.join(here)}`: `params={{{given}}}` gives another"
@@ -50,7 +50,7 @@ def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> 
 
 
 def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) -> list[str]:
-    """The params of a spec that hold an argument of one of its iterators."""
+    """Params of a spec that hold an argument of one of its iterators."""
     split = next((s for s, f in (*group.parts.items(), *group.masks.items()) if f is flow), "")
     if argument == "directory":
         what = "masks" if flow in group.masks.values() else "images"
@@ -67,7 +67,7 @@ def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) 
 
 
 def seeded_flow(group: Group) -> Flow | None:
-    """The iterator whose seed is the spec's."""
+    """Iterator whose seed is the spec's."""
     for flow in group.parts.values():
         seed = flow.get("seed")
         if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0:
@@ -76,7 +76,7 @@ def seeded_flow(group: Group) -> Flow | None:
 
 
 def is_square(flow: Flow) -> bool:
-    """Returns whether the images of an iterator are as high as they are wide, whatever is said at run time."""
+    """True if the images of an iterator are square, whatever its options are at run time."""
     if "target_size" not in flow.args or sides(flow) is not None:
         return True
     argument = flow.args["target_size"]
@@ -89,7 +89,7 @@ def is_square(flow: Flow) -> bool:
 
 
 def sides(flow: Flow) -> ast.expr | None:
-    """The expression that is height and width alike, if there is one."""
+    """Expression for both height and width, if there is one."""
     size = flow.args["target_size"].node if "target_size" in flow.args else None
     if not isinstance(size, Row) or len(size.elts) != 2 or ast.dump(size.elts[0]) != ast.dump(size.elts[1]):
         return None

@@ -1,4 +1,4 @@
-"""The arguments of Keras' methods in the order in which they can be given by position."""
+"""Arguments of Keras' methods, in positional order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CONSTRUCTOR = (
 )  # fmt: skip
 
 FITTED = ("mean", "std", "zca_whitening_matrix")
-"""What `fit` finds."""
+"""Statistics that `fit` computes."""
 
 FLOWS = {
     "flow": (
@@ -28,7 +28,7 @@ FLOWS = {
 }  # fmt: skip
 
 OLD_DATAFRAME = ("has_ext", "sort", "drop_duplicates")
-"""Arguments that `flow_from_dataframe` once had."""
+"""Former arguments of `flow_from_dataframe`."""
 
 FIT_GENERATOR = (
     "x", "steps_per_epoch", "epochs", "verbose", "callbacks", "validation_data", "validation_steps", "validation_freq", "class_weight",
@@ -42,16 +42,16 @@ FIT = (
 )  # fmt: skip
 
 DROPPED = ("workers", "use_multiprocessing", "max_queue_size", "max_q_size", "pickle_safe", "nb_worker")
-"""Arguments of `fit` and its kin about Python threads and processes, which Keras 3 does not have either."""
+"""Arguments of `fit` and similar about Python threads and processes, which Keras 3 does not have either."""
 
 RENAMED = {"generator": "x", "nb_epoch": "epochs", "samples_per_epoch": "steps_per_epoch", "nb_val_samples": "validation_steps"}
 
 STEPS = ("steps_per_epoch", "validation_steps", "steps")
-"""Arguments that a dataset of known length makes superfluous."""
+"""Arguments that are not needed for a dataset of known length."""
 
 _ROOTS = ("keras", "tensorflow", "tf_keras", "keras_preprocessing", "tensorflow_core")
 
 
 def is_keras(name: str) -> bool:
-    """Returns whether a full name belongs to Keras in any of its packages."""
+    """True if a full name belongs to any package of Keras."""
     return name.split(".")[0] in _ROOTS

@@ -1,4 +1,4 @@
-"""The `source` and `splits` of a spec: where the data of each iterator lies."""
+"""The sections `source` and `splits` of a spec, from the data of each iterator."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown, is_nu
 from pipegen.spec.compose import flow_scalar
 
 _KEY = "'([^/]+)[.][^./]+$'"
-"""The name of a file without folders and its ending."""
+"""Pattern for the name of a file without folders and extension."""
 _SUBSETS = {"train": "training", "validation": "validation"}
 
 
 @dataclass
 class Sources:
-    """Writes the sections `source` and `splits` of a group, and gives their paths and shares params."""
+    """Writes the sections `source` and `splits` of a group, with params for paths and shares."""
 
     group: Group
     findings: Findings = field(default_factory=Findings)
@@ -28,14 +28,14 @@ class Sources:
     knobs: Knobs | None = None
 
     def labelled(self) -> bool:
-        """Returns whether the first iterator has labels that are classes."""
+        """True if the first iterator has class labels."""
         flow = self.group.first
         if flow.method == "flow":
             return self.given_labels() == "label"
         return class_mode(flow) not in WITHOUT_CLASSES and self._has_labels(flow)
 
     def given_labels(self) -> str:
-        """Returns what the second array of `flow` is: a `label` where its form is known, else a `target` as it is; nothing without one."""
+        """Kind of the second array of `flow`: `label` if its form is known, else `target`; empty without one."""
         flows = [flow for flow in self.group.parts.values() if flow.known("y") is not None]
         forms = {form_of(flow.argument("y")) for flow in flows}
         return "" if not flows else "label" if len(forms) == 1 and None not in forms else "target"
@@ -56,14 +56,14 @@ class Sources:
         return ["source:", "  by_split:", *(f"    {split}: {source}" for split, source in sources.items())]
 
     def is_whole(self) -> bool:
-        """Returns whether there is one source for all parts, and no `by_split`."""
+        """True if one source serves all parts, without `by_split`."""
         parts = self._readable()
         if self._is_dealt() or self.is_shared():
             return True
         return (list(parts) == ["train"] and self.labelled()) or (list(parts) == ["predict"] and not self.labelled())
 
     def in_memory(self, flow: Flow) -> str:
-        """Why the table of an iterator cannot be read from a file, but comes from the code; empty where it can."""
+        """Reason why an iterator's table cannot be read from a file; empty if it can."""
         if flow.method != "flow_from_dataframe":
             return ""
         table = flow.argument("dataframe")
@@ -79,13 +79,13 @@ class Sources:
         return [c for each in given for c in (each if isinstance(each, (list, tuple)) else [each]) if isinstance(c, str)]
 
     def _readable(self) -> dict[str, Flow]:
-        """The parts that one source can hold: all with labels like the first."""
+        """Parts that one source can hold: all with labels like the first."""
         first = self.group.first
         bare = not self._has_labels(first)
         return {s: f for s, f in self.group.parts.items() if first.method == "flow" or (not self._has_labels(f)) == bare}
 
     def left_out(self) -> list[Flow]:
-        """Iterators without labels beside labelled ones, which `predict_on` serves."""
+        """Iterators without labels beside labelled ones; they become `predict_on`."""
         kept = list(self._readable().values())
         return [flow for flow in self.group.parts.values() if flow not in kept]
 
@@ -96,7 +96,7 @@ class Sources:
                 self.findings.add("PG611", flow.line, message, "move the files of this share into a folder of their own, and name that")
 
     def _paired(self) -> list[str]:
-        """Images and masks, paired by the names of their files."""
+        """Images and masks, paired by file name."""
         shared, splits = self.is_shared(), list(self.group.parts)
         if not shared:
             self._report_shares()
@@ -110,7 +110,7 @@ class Sources:
         return [f"source: {next(iter(texts.values()))}", self._share_line("the first files are validation, as in Keras")]
 
     def _pair(self, split: str, prefix: str) -> str:
-        """The source of one split's images and masks."""
+        """Source of one split's images and masks."""
         flows = {"image": self.group.parts[split], "mask": self.group.masks[split]}
         paths = [self._path(f"{prefix}{what}s", folder_of(flow), flow.line, "the folder") for what, flow in flows.items()]
         line = flows["mask"].line
@@ -124,7 +124,7 @@ class Sources:
     # Both subsets of the same data
 
     def _shared(self, parts: dict[str, Flow]) -> list[str] | None:
-        """One source with `splits`, where the iterators are parts of the same data."""
+        """One source with `splits`, if the iterators are parts of the same data."""
         if not self._is_dealt() and not self.is_shared():
             return None
         train = self.group.first
@@ -135,7 +135,7 @@ class Sources:
         return [f"source: {self._source(train, 'data')}", self._share_line(comment)]
 
     def _share_line(self, comment: str) -> str:
-        """The section `splits` for `validation_split`."""
+        """Section `splits` for `validation_split`."""
         train = self.group.first
         name, generator = "validation_split", train.generator if isinstance(train.generator, Generator) else None
         share = generator.get(name) if generator is not None else None
@@ -149,7 +149,7 @@ class Sources:
         return f"splits: {{method: keras, parts: {{train: {parts[0]}, validation: {parts[1]}}}}}  # {comment}"
 
     def _is_dealt(self) -> bool:
-        """Returns whether the parts are the two that one `train_test_split` made."""
+        """True if the parts are the two results of one `train_test_split`."""
         tables = [f.argument("dataframe") for f in self.group.parts.values()]
         if list(self.group.parts) != ["train", "validation"] or not all(isinstance(t, Table) for t in tables):
             return False
@@ -159,7 +159,7 @@ class Sources:
         return both and not any(c in t.changed for f, t in zip(flows, (train, validation), strict=True) for c in self._columns(f))
 
     def is_shared(self) -> bool:
-        """Returns whether the parts are subsets of the same data, or the only part is one."""
+        """True if the parts are subsets of the same data, or the only part is a subset."""
         parts = self.group.parts
         if not all(flow.get("subset") == _SUBSETS.get(split, "") for split, flow in parts.items()):
             return False
@@ -167,7 +167,7 @@ class Sources:
         return len(keys) == 1 or (keys[0] is not None and keys[0] == keys[1])
 
     def stray(self) -> Flow | None:
-        """An iterator that takes a share of its data in a way that one spec cannot say, if there is one."""
+        """An iterator whose share of its data does not fit into one spec, if there is one."""
         if self.is_shared() or self._is_dealt():
             return None
         flows = self.group.parts.values()
@@ -176,7 +176,7 @@ class Sources:
         return next((flow for flow in flows if flow.get("subset") is not None and takes_share(flow)), next(dealt, None))
 
     def _dealt(self, train: Flow, split: Share) -> list[str]:
-        """A table that `train_test_split` dealt out."""
+        """A table split by `train_test_split`."""
         source, test, line = self._source(train, "data"), split.test, split.node.lineno
         stratify = ", stratify: label" if split.stratified and self.labelled() else ""
         self.findings.add("PG620", line, "`train_test_split` becomes `splits`, which chooses other rows, the same ones in every run")
@@ -195,7 +195,7 @@ class Sources:
         return self._arrays(flow)
 
     def _path(self, name: str, path: object, line: int, what: str) -> str:
-        """A param for a path; what is not known gets a name that stands for it."""
+        """A param for a path; an unknown path gets a placeholder."""
         if not isinstance(path, str) or not path:
             unknown = path if isinstance(path, Unknown) else Unknown("")
             message = f"{what} is not known: {unknown.reason or 'it is no text'}"
@@ -268,7 +268,7 @@ class Sources:
         return [f"target: {{kind: tensor, columns: [{', '.join(columns)}]}}"]
 
     def _known(self, table: Table, name: str) -> str:
-        """A column as a spec names it."""
+        """A column's name in the spec."""
         if not table.header:
             return str(table.names.index(name)) if table.names and name in table.names else "0"
         return flow_scalar(name)

@@ -1,4 +1,4 @@
-"""The constructor's arguments as steps of a spec, in the order in which `ImageDataGenerator` works."""
+"""The constructor's arguments as steps of a spec, in the order of `ImageDataGenerator`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Steps(Geometry):
     """Writes the steps of one generator."""
 
     def augmentation(self) -> list[Step]:
-        """The random steps, as one run: rotation, shift, shear, zoom, flips; then the colours."""
+        """Random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
         self.found = []
         look = self._look()
         self._rotation(look)
@@ -35,7 +35,7 @@ class Steps(Geometry):
         return self.found
 
     def values(self) -> list[Step]:
-        """The steps on values, which run on every split."""
+        """Steps on values, which run on every split."""
         self.found = []
         function, name = self._function(), "rescale"
         if function is not None and function.text.startswith("python:"):
@@ -99,7 +99,7 @@ class Steps(Geometry):
         return function_step(given, self.generator.line_of("preprocessing_function"), self.findings)
 
     def _statistics(self) -> None:
-        """Means and standard deviations, each image's own first, as Keras has it."""
+        """Writes means and standard deviations, each image's own first, as in Keras."""
         own_scale = self._truth("samplewise_std_normalization")
         if self._truth("samplewise_center") or own_scale:
             self.found.append(Step(f"standardize: {{statistics: samplewise{'' if own_scale else ', scale: false'}}}"))
@@ -119,7 +119,7 @@ class Steps(Geometry):
             self._say("PG610", "dtype", message, "the spec gives float32")
 
     def _whitening(self) -> str | None:
-        """The step that whitens, where images are known to be small enough, or may be."""
+        """The whitening step, if images are small enough, or may be."""
         if self.size is not None and self.size[0] * self.size[1] * self.channels > LARGEST:
             side = math.isqrt(LARGEST // self.channels)
             message = f"`zca_whitening` of images of {self.size[0]}×{self.size[1]} needs a matrix that no memory holds"
@@ -132,7 +132,7 @@ class Steps(Geometry):
 
 
 def augments(generator: Generator) -> bool:
-    """Returns whether a constructor asks for anything random, as far as is known."""
+    """True if a generator has random changes, as far as known."""
     return any(generator.known(name) for name in RANDOM)
 
 

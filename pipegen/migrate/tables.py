@@ -1,4 +1,4 @@
-"""DataFrames that come from a file: which one, how it is read, what the code does to it; and parts of them, and of dicts and lists."""
+"""DataFrames read from files, and their changes in the code; parts of tables, dicts and lists."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _HARMLESS = ("dtype", "encoding", "engine", "low_memory", "usecols")
 _KEEPING = ("sample", "reset_index", "copy", "astype", "sort_values", "sort_index")
-"""Methods that keep the rows; their order does not matter once the data is shuffled and split anew."""
+"""Methods that keep the rows; their order does not matter once the data is shuffled and split again."""
 
 
 def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool) -> Value:
-    """`pandas.read_csv` of a known file."""
+    """Evaluates `pandas.read_csv` of a known file."""
     args = {k.arg: evaluator.value(k.value, frame) for k in node.keywords if k.arg is not None}
     named = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "filepath_or_buffer"), None)
     if any(k.arg is None for k in node.keywords) or len(node.args) > 1:
@@ -55,7 +55,7 @@ def _is_separator(text: object) -> bool:
 
 
 def split_table(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Value:
-    """`train_test_split` of one table."""
+    """Evaluates `train_test_split` of one table."""
     if len(values) != 1 or not isinstance(values[0], Table) or values[0].split is not None:
         return Unknown("the data is split by `train_test_split`", node.lineno)
     args = {k.arg: k.value for k in node.keywords if k.arg is not None}
@@ -73,7 +73,7 @@ def split_table(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list
 
 
 def table_method(table: Table, name: str, node: ast.Call) -> Value:
-    """Returns what a method of a DataFrame gives."""
+    """Evaluates a method of a DataFrame."""
     chooses = name == "sample" and any(k.arg in ("n", "replace") or (k.arg == "frac" and _is_share(k.value)) for k in node.keywords)
     if name in _KEEPING and not chooses and not (name == "sample" and node.args):
         return table

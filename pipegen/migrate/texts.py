@@ -1,4 +1,4 @@
-"""Texts of files: one is read with one kind of line end, and changed code gets its own back, in a notebook where its cell stands."""
+"""Line ends of files: code is read with one kind, and changed code gets back its own; cells keep their place in a notebook."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import re
 from collections.abc import Iterator
 
 _END = re.compile(r"\r\n|\r|\n")
-"""What ends a line for Python; a form feed, U+2028 and the like are characters of a line."""
+"""Line ends in Python; a form feed, U+2028 and similar are ordinary characters."""
 
 
 def plain_text(text: str) -> str:
-    """Returns a text whose lines all end in a line feed, as Python reads a source file."""
+    """Text with line feeds as its only line ends, as Python reads a source file."""
     return _END.sub("\n", text)
 
 
 def lines_of(text: str) -> list[str]:
-    """Splits a text after each line feed, and nowhere else."""
+    """Splits a text only after line feeds."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def restored(original: str, own: list[str], changed: list[str]) -> str:
-    """Returns changed lines as a text with the line ends of the original.
+    """Joins changed lines with the line ends of the original.
 
     Args:
         original: The text as it is stored.
-        own: Its lines as they were parsed; a line that is left as it is becomes the original's again.
+        own: Its lines as parsed; unchanged lines become the original's again.
         changed: The lines after the edits.
     """
     contents, ends = _END.split(original), [*_END.findall(original), ""]
@@ -38,25 +38,25 @@ def restored(original: str, own: list[str], changed: list[str]) -> str:
     texts = [line for line, _ in found[-1:]]
     for line, end in reversed(found[:-1]):
         own_end = end or usual
-        texts.append(line + ("\n" if own_end == "\r" and texts[-1].startswith("\n") else own_end))  # else both were one end
+        texts.append(line + ("\n" if own_end == "\r" and texts[-1].startswith("\n") else own_end))  # else both were one line end
     return "".join(reversed(texts))
 
 
 def unified(before: str, after: str, old: str, new: str) -> str:
-    """Returns a unified diff, whatever line ends the texts have; empty where they are equal."""
+    """Unified diff, for any line ends; empty for equal texts."""
     lines = list(difflib.unified_diff(lines_of(before), lines_of(after), old, new))
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def patch_name(name: str) -> str:
-    """Returns a file's name as `patch` and `git apply` read it: quoted as in C where it needs to be, and ended by a tab after a space."""
+    """A file's name for `patch` and `git apply`: quoted as in C if needed, and followed by a tab if it has a space."""
     if re.search(r'["\\\x00-\x1f\x7f]', name):
         return '"' + re.sub(r'["\\\x00-\x1f\x7f]', lambda found: f"\\{ord(found[0]):03o}", name) + '"'
     return f"{name}\t" if " " in name else name
 
 
 def _aligned(before: list[str], after: list[str]) -> list[tuple[list[str], list[str]]]:
-    """For each old line the new lines that come before it, and those that stand in its place."""
+    """For each old line: new lines before it, and new lines in its place."""
     inserted: list[list[str]] = [[] for _ in range(len(before) + 1)]
     places: list[list[str]] = [[] for _ in before]
     for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
@@ -77,7 +77,7 @@ Span = tuple[int, int]
 
 
 def with_sources(raw: str, sources: dict[int, str]) -> str:
-    """Returns a notebook's file with other texts for some of its cells.
+    """Notebook file with other texts for some of its cells.
 
     Args:
         raw: The file, which is valid JSON with a list of cells.
@@ -101,7 +101,7 @@ def _cells(raw: str) -> Span:
 
 
 def _stored(raw: str, span: Span, text: str) -> str:
-    """A cell's text as the file writes the one that it takes the place of: as a list of lines or one text, with its spaces and escapes."""
+    """A cell's text in the format of the one that it replaces: as a list of lines or one text, with its spaces and escapes."""
     old = raw[slice(*span)]
     if not old.startswith("["):
         return _written(raw, text)
@@ -115,7 +115,7 @@ def _stored(raw: str, span: Span, text: str) -> str:
 
 
 def _written(raw: str, text: str) -> str:
-    """A text as JSON, with characters outside ASCII escaped where the file has none."""
+    """A text as JSON, with characters outside ASCII escaped if the file has none."""
     return json.dumps(text, ensure_ascii=raw.isascii() or any("\ud800" <= c <= "\udfff" for c in text))
 
 
@@ -124,12 +124,12 @@ def _items(raw: str, span: Span) -> list[Span]:
 
 
 def _members(raw: str, span: Span) -> dict[str, Span]:
-    """Returns where the values of an object stand; of a key that comes twice the last counts, as for `json`."""
+    """Places of the values of an object; of a repeated key the last counts, as in `json`."""
     return dict(_values(raw, span[0], keys=True))
 
 
 def _values(raw: str, at: int, *, keys: bool) -> Iterator[tuple[str, Span]]:
-    """The keys and places of the values in the object or the list that stands at a place."""
+    """Keys and places of the values in an object or list."""
     at = _after_space(raw, _after_space(raw, at) + 1)
     while raw[at] not in "]}":
         key = ""

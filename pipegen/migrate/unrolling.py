@@ -1,4 +1,4 @@
-"""Comprehensions and loops over what is written down, such as `("train", "val")`: one frame for each round."""
+"""Unrolls comprehensions and loops over literal values, such as `("train", "val")`: one frame for each round."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_ROUNDS = 12
 
 
 def comprehension(evaluator: Evaluator, node: Comprehension, frame: Frame) -> Value:
-    """Returns what a comprehension makes; that of a generator expression counts as a list, since it can be unpacked like one."""
+    """Evaluates a comprehension; a generator expression counts as a list, since it can be unpacked like one."""
     unknown = Unknown("it is computed at run time", node.lineno)
     if isinstance(node, ast.SetComp):
         return unknown
@@ -35,7 +35,7 @@ def comprehension(evaluator: Evaluator, node: Comprehension, frame: Frame) -> Va
 
 
 def hands_on(node: ast.GeneratorExp | ast.For, loop: ast.comprehension | ast.For) -> bool:
-    """Returns whether code only hands on each pair of a `zip`, as `(pair for pair in …)` and `for x, y in …: yield x, y` do."""
+    """True if code only passes on each pair of a `zip`: `(pair for pair in …)` or `for x, y in …: yield x, y`."""
     if isinstance(node, ast.GeneratorExp):
         only = len(node.generators) == 1 and not node.generators[0].ifs and not node.generators[0].is_async
         given: ast.expr | None = node.elt if only else None
@@ -48,7 +48,7 @@ def hands_on(node: ast.GeneratorExp | ast.For, loop: ast.comprehension | ast.For
 
 
 def passing_loop(statement: ast.stmt) -> ast.For | None:
-    """The loop that a function ends with and in which it yields each pair as it is, also where that is repeated without an end."""
+    """The loop at the end of a function that yields each pair as it is, also if repeated endlessly."""
     endless = isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and bool(statement.test.value)
     if isinstance(statement, ast.While) and endless and len(statement.body) == 1 and not statement.orelse:
         statement = statement.body[0]
@@ -56,7 +56,7 @@ def passing_loop(statement: ast.stmt) -> ast.For | None:
 
 
 def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> Zipped | None:
-    """The pairs of a `zip` that a function yields one by one as they are, if that is what it does."""
+    """The `zip` whose pairs a function yields unchanged, if that is all it does."""
     loop = passing_loop(body[-1])
     if loop is None or sum(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)) != 1:
         return None
@@ -65,7 +65,7 @@ def handed_on(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> Zippe
 
 
 def _names(node: ast.expr | None) -> list[str] | None:
-    """The names of a name, or of a tuple of two different names."""
+    """Names of a name, or of a tuple of two different names."""
     if isinstance(node, ast.Name):
         return [node.id]
     if not isinstance(node, ast.Tuple) or len(node.elts) != 2:
@@ -75,7 +75,7 @@ def _names(node: ast.expr | None) -> list[str] | None:
 
 
 def rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -> list[Frame] | None:
-    """A frame for each round of a comprehension or a loop; `None` where it is not known over what it goes."""
+    """A frame for each round of a comprehension or loop; `None` if its iterable is unknown."""
     key = (id(node), id(frame))
     if id(node) in evaluator.whole:
         return None
@@ -85,7 +85,7 @@ def rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) ->
 
 
 def first_round(evaluator: Evaluator, node: ast.For, frame: Frame) -> dict[str, Value]:
-    """Returns what the variables of a loop are in its first round, as far as that is known, each as a value that other rounds replace."""
+    """Known variables of a loop in its first round, as values that other rounds replace."""
     items = _items(evaluator, node.iter, frame)
     bound = _bound(node.target, items[0]) if items else None
     return told(bound or {}, f"a round of the loop in line {node.lineno}")
@@ -121,7 +121,7 @@ def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | 
 
 
 def _by_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value] | None:
-    """The items of a dict's `items()` and its kin, of `enumerate`, `zip` and `range`."""
+    """Items of a dict's `items()` and similar, of `enumerate`, `zip` and `range`."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys", "values") and not node.args:
         owner = evaluator.value(node.func.value, frame)
         if not isinstance(owner, Map):
@@ -144,7 +144,7 @@ def _by_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value] 
 
 
 def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
-    """Returns what the names of a loop's target are in one round."""
+    """Variables of a loop's target in one round."""
     if isinstance(target, ast.Name):
         return {target.id: item}
     if not isinstance(target, Row) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
@@ -159,7 +159,7 @@ def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
 
 
 def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
-    """Returns whether each round of a loop makes something of its own with one of these functions or methods, and none ends the loop."""
+    """True if each round of a loop makes its own object with one of these functions or methods, and none ends the loop."""
     inside = [n for statement in node.body for n in ast.walk(statement)]
     if (
         any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside)
@@ -175,11 +175,11 @@ def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
 
 
 def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: frozenset[str]) -> tuple[list[ast.AST], bool] | None:
-    """Returns what runs in one round of a loop: of a branch its condition and the side that is taken, and nothing after `continue`.
+    """Code that runs in one round of a loop: of a branch its condition and the taken side, and nothing after `continue`.
 
     Returns:
-        The statements and conditions, and whether the round ends with them; `None` where the code alone does not say which side is taken,
-        and the round ends there, or one of the functions or methods of `calls` is called.
+        The statements and conditions, and True if the round ends with them. `None` if the taken side of a branch is unknown and the branch
+        may end the round or call one of the functions or methods of `calls`.
     """
     found: list[ast.AST] = []
     for statement in body:
@@ -201,7 +201,7 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
 
 
 def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
-    """Returns whether a statement may end the round, or may call one of these functions or methods; loops inside do not count."""
+    """True if a statement may end the round, or call one of these functions or methods; inner loops do not count."""
     if _continues(statement):
         return True
     branches = [] if isinstance(statement, ast.For) else [n for n in ast.walk(statement) if isinstance(n, ast.If)]
@@ -209,7 +209,7 @@ def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
 
 
 def _continues(node: ast.AST) -> bool:
-    """Returns whether a statement may go on with the next round of the loop around it."""
+    """True if a statement may continue the loop around it."""
     if isinstance(node, Loop):
         return any(map(_continues, node.orelse))
     return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))

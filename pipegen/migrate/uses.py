@@ -1,4 +1,4 @@
-"""Edits of what is done with an iterator: its members, its methods, single batches, `fit` and its kin."""
+"""Edits the uses of an iterator: its members, its methods, single batches, `fit` and similar."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MEMBERS = {
     "num_classes": "len({pipe}.class_names)",
     "num_class": "len({pipe}.class_names)",
 }
-"""What stands for the members of an iterator."""
+"""Expressions in place of the members of an iterator."""
 ARGUMENTS = {"batch_size": 32, "class_mode": "categorical", "color_mode": "rgb", "target_size": (256, 256)}
-"""Members that are what an argument was, with the defaults of flows from files."""
+"""Members that repeat an argument, with the defaults of flows from files."""
 REPLACED = frozenset((*MEMBERS, *ARGUMENTS, "filenames", "image_shape"))
-"""Members that the code has in another way after the edits."""
+"""Members that the edits replace."""
 _PROPERTIES = ("train", "validation", "test")
 
 
@@ -38,8 +38,8 @@ class UseEdits:
     """Edits the uses of one iterator.
 
     Attributes:
-        bare: Whether the iterator becomes `predict_on`, since it has no labels and others have.
-        own: What stands in the place of the call that makes the iterator.
+        bare: True if the iterator becomes `predict_on`, since it has no labels and others do.
+        own: Replacement of the call that makes the iterator.
     """
 
     edits: Edits
@@ -52,7 +52,7 @@ class UseEdits:
     own: str = ""
 
     def edit(self, use: Use) -> None:
-        """Edit one use."""
+        """Edits one use."""
         bare, pipe, split = self.bare, self.pipe, self.split
         if use.kind == "model":
             if bare and use.node is not use.flow.node:
@@ -99,7 +99,7 @@ class UseEdits:
             self.findings.add("PG615", use.line, message, "see `pipe.files`, `pipe.labels`, `pipe.class_names`, `pipe.steps`")
 
     def _argument(self, use: Use) -> str:
-        """A member that is what an argument was, or follows from it; empty where it is not known where the member is read."""
+        """A member that repeats an argument, or follows from it; empty if unknown there."""
         if use.name == "image_shape" and not self.bare:
             labelled = "y" in use.flow.args if use.flow.method == "flow" else use.flow.get("class_mode", "categorical") is not None
             return f"tuple({access(self.pipe, self.split)}.element_spec{'[0]' if labelled else ''}.shape[1:])"
@@ -112,11 +112,11 @@ class UseEdits:
         return repr(literal)
 
     def _loop(self, use: Use) -> None:
-        """A loop over the batches, which went on until code ended it: as it was where code does, else over one pass."""
+        """Edits a loop over batches: endless if the code ends it, else one pass."""
         own = use.node is use.flow.node
         text = access(self.pipe, self.split) if own else self.edits.source(use.node)
         dataset = f"{text}.dataset" if self.bare and not own else text
-        ends = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)  # or it hands batches on, one by one, to what ends it
+        ends = (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)  # or passes batches on, one by one, to code that ends it
         if isinstance(use.outer, ast.For) and any(isinstance(n, ends) for s in use.outer.body for n in ast.walk(s)):
             self.edits.replace(use.node, f"{dataset}.repeat().as_numpy_iterator()")
             return
@@ -134,7 +134,7 @@ class UseEdits:
             self.findings.add("PG615", use.line, f"a dataset has no `.{use.name}()`", "take it out, or rewrite it by hand")
 
     def _draw(self, use: Use) -> None:
-        """A batch that code takes itself: the next of one iterator where another was taken before, else that of a new one."""
+        """Edits a single batch: the next one of a shared iterator if others were taken before, else that of a new one."""
         source = self.own if use.node is use.flow.node else self.edits.source(use.node)
         dataset = f"{source}.dataset" if self.bare and use.node is not use.flow.node else source
         if not any(use is u for u in going_on(self.found, use.flow)):
@@ -156,7 +156,7 @@ class UseEdits:
             self.findings.add("PG622", use.line, message, shows)
 
     def _filenames(self, use: Use, files: str) -> None:
-        """Names relative to the folder, from whole paths."""
+        """Names relative to the folder, from full paths."""
         folder = self._folder(use)
         imported = {b.dotted for b in use.flow.frame.module.scope.bindings.get("os", [])}
         if folder and imported <= {"os"}:
@@ -167,7 +167,7 @@ class UseEdits:
         self.findings.add("PG615", use.line, message, f"take `[os.path.relpath(f, FOLDER) for f in {files}]`, or the paths as they are")
 
     def _folder(self, use: Use) -> str:
-        """The folder of an iterator as an expression that gives it at the place of a use; empty where there is none."""
+        """Folder of an iterator as an expression at a use; empty if there is none."""
         argument = use.flow.args.get("directory")
         known = certain(argument.value) if argument is not None else None
         if argument is None or isinstance(known, str):
@@ -175,14 +175,14 @@ class UseEdits:
         return self._moved(argument.node, use)
 
     def _moved(self, node: ast.expr, use: Use) -> str:
-        """The text of an argument of the iterator, where it is the same at the place of a use; else empty."""
+        """Text of an argument of the iterator, if it has the same value at a use; else empty."""
         place = use.outer if isinstance(use.outer, ast.expr) else use.node
         here = of_function(use.frame) is of_function(use.flow.frame) and use.frame is of_function(use.frame)
         same = here and stands(self.found.evaluator, node, use.flow.frame, place)
         return self.edits.source(node) if same or self._is_of_object(node, use) else ""
 
     def _is_of_object(self, node: ast.expr, use: Use) -> bool:
-        """Returns whether an expression is made of what the constructor alone gives the object that both methods belong to."""
+        """True if an expression depends only on attributes that the constructor sets on the object of both methods."""
         frames = (of_function(use.frame), of_function(use.flow.frame))
         around = frames[0].class_frame
         if around is None or around is not frames[1].class_frame or not isinstance(around.scope.node, ast.ClassDef):
@@ -195,7 +195,7 @@ class UseEdits:
 
 
 def is_dropped(found: Collected, node: ast.expr) -> bool:
-    """Returns whether an expression stands in an argument that the call of `fit` or its kin loses, such as `steps_per_epoch`."""
+    """True if an expression is in an argument that `fit` or similar loses, such as `steps_per_epoch`."""
     uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
     edited = {id(u.outer) for u in uses if u.kind == "model"}
     return any(id(call.node) in edited and drops(call, node) for call in found.calls)

@@ -1,4 +1,4 @@
-"""Defines what an expression can be known to be: a plain value, something of Keras or pandas, or unknown, with the reason."""
+"""Known values of expressions: plain values, objects of Keras or pandas, or unknown, with the reason."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pipegen.migrate.scopes import Binding, Scope
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """Any of the following."""
+    """Base class of the following."""
 
 
 @dataclass(frozen=True, eq=False)
 class Unknown(Value):
-    """Not known without running the code: why, to stand after "because", and where."""
+    """A value that only running the code would show: the reason, to follow "because", and the line."""
 
     reason: str
     line: int = 0
@@ -26,17 +26,17 @@ class Unknown(Value):
 
 @dataclass(frozen=True, eq=False)
 class Const(Value):
-    """A number, a text, a boolean, `None`."""
+    """A number, a text, a boolean or `None`."""
 
     value: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Setting(Const):
-    """A value that stands unless something outside the code says otherwise.
+    """A value that something outside the code may override.
 
     Attributes:
-        origins: What may say otherwise, such as `--batch`; each as it stands in a sentence.
+        origins: What may override it, such as `--batch`, in words for a sentence.
     """
 
     origins: tuple[str, ...] = ()
@@ -49,11 +49,11 @@ class Parser(Value):
 
 @dataclass(frozen=True, eq=False)
 class Options(Value):
-    """Holds what a parser of the command line gives.
+    """Result of a command-line parser.
 
     Attributes:
-        as_map: Whether it is a dict, by `vars`.
-        fixed: Whether it was given no words to parse, so that every option has its default.
+        as_map: True for a dict, by `vars`.
+        fixed: True if it parsed an empty command line, so that every option has its default.
     """
 
     as_map: bool = False
@@ -70,24 +70,24 @@ class Seq(Value):
 
 @dataclass(frozen=True, eq=False)
 class Map(Value):
-    """A dict with texts as keys."""
+    """A dict with text keys."""
 
     items: dict[str, Value]
 
 
 @dataclass(frozen=True, eq=False)
 class Dotted(Value):
-    """Something imported, by its full name, such as `keras.applications.vgg16.preprocess_input`."""
+    """An imported object, by full name, such as `keras.applications.vgg16.preprocess_input`."""
 
     name: str
 
 
 @dataclass(frozen=True, eq=False)
 class Local(Value):
-    """A function, a lambda or a class of the file, and the frame that it was defined in.
+    """A function, lambda or class of the file, and the frame of its definition.
 
     Attributes:
-        bound: Of a method: the object that it is called on, which may not be known.
+        bound: For a method: the object that it is called on, which may be unknown.
     """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
@@ -100,7 +100,7 @@ class Instance(Value):
     """An object of a plain class of the file.
 
     Attributes:
-        made: The frame of its constructor's call; `None` where it has no constructor.
+        made: The frame of its constructor's call; `None` without a constructor.
     """
 
     of: Local
@@ -109,14 +109,14 @@ class Instance(Value):
 
 @dataclass(frozen=True, eq=False)
 class Record(Value):
-    """An object that holds values by name and does nothing else: a dataclass, a named tuple, a namespace."""
+    """An object with only named values: a dataclass, a named tuple, a namespace."""
 
     items: dict[str, Value]
 
 
 @dataclass(frozen=True, eq=False)
 class RecordType(Value):
-    """Holds what `namedtuple` makes: the names, and the defaults of the last of them."""
+    """A class made by `namedtuple`: the names, and the defaults of the last of them."""
 
     names: tuple[str, ...]
     defaults: tuple[Value, ...] = ()
@@ -127,13 +127,13 @@ class Table(Value):
     """A DataFrame that was read from a file.
 
     Attributes:
-        separator: What stands between cells, where it was said.
-        header: Whether the first row names the columns.
-        names: The names that the code gives columns of a table without a header.
-        changed: Columns that the code builds, and the line.
+        separator: The text between cells, if given.
+        header: True if the first row has the column names.
+        names: Column names in the code, for a table without a header.
+        changed: Columns that the code computes, and the line.
         part: `train` or `test` of `split`, for a share of it.
-        origins: What outside the code may say another file, or another way to read it.
-        named: The expression that is the path, and its frame.
+        origins: What outside the code may choose another file, or another way to read it.
+        named: The expression of the path, and its frame.
     """
 
     path: str
@@ -149,7 +149,7 @@ class Table(Value):
 
 @dataclass(frozen=True, eq=False)
 class Share(Value):
-    """`train_test_split`: what share is the second part, and whether it is stratified."""
+    """Result of `train_test_split`: the share of the second part, and whether it is stratified."""
 
     node: ast.Call
     test: float | int
@@ -163,12 +163,12 @@ class OneHot(Value):
 
 @dataclass(frozen=True, eq=False)
 class ClassIndices(Value):
-    """Labels as whole numbers, as Keras' own data sets have them."""
+    """Integer labels, such as those of Keras' own datasets."""
 
 
 @dataclass(eq=False)
 class Frame:
-    """A scope as it runs: with arguments, inside the frame that it was defined in."""
+    """A scope at run time: its arguments, and the frame around its definition."""
 
     scope: Scope
     parent: Frame | None = None
@@ -177,18 +177,18 @@ class Frame:
     class_frame: Frame | None = None
     """For a method: the frame of its class."""
     known: dict[int, Value] = field(default_factory=dict)
-    """What expressions were found to be, by the id of the node."""
+    """Values of expressions, by node id."""
 
     @property
     def outward(self) -> Iterator[Frame]:
-        """Itself and the frames around it, the innermost first."""
+        """The frame itself and the frames around it, innermost first."""
         here: Frame | None = self
         while here is not None:
             yield here
             here = here.parent
 
     def bound(self, name: str) -> tuple[list[Binding], Frame]:
-        """Returns what binds a name that is read here, and the frame that has it."""
+        """Bindings of a name read here, and their frame."""
         return next(((f.scope.bindings[name], f) for f in self.outward if f.scope.bindings.get(name)), ([], self))
 
     @property
@@ -199,12 +199,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call that was bound to a name of the signature.
+    """An argument of a call, bound to a name of the signature.
 
     Attributes:
-        node: The expression; of one that is unpacked, the dict.
-        unpacked: Whether it comes from a dict that is unpacked.
-        moved_from: Its line, where the node is another expression that stands for it.
+        node: The expression; for an unpacked argument, the dict.
+        unpacked: True if it comes from an unpacked dict.
+        moved_from: Its original line, if the node is a replacement.
     """
 
     name: str
@@ -216,13 +216,13 @@ class Argument:
 
     @property
     def line(self) -> int:
-        """Returns where it stands in the code as it is."""
+        """Line in the original code."""
         return self.moved_from or self.node.lineno
 
 
 @dataclass(frozen=True, eq=False)
 class Made(Value):
-    """Something that a call of Keras makes, with its arguments by name.
+    """An object made by a call of Keras, with the arguments by name.
 
     Attributes:
         wrong: Keywords that the signature does not have, with their lines.
@@ -235,20 +235,20 @@ class Made(Value):
     wrong: tuple[tuple[str, int], ...]
 
     def known(self, name: str, default: Any = None) -> Any:
-        """The Python value of an argument; `default` where it is not given, and an `Unknown` where it is not known."""
+        """Python value of an argument; `default` if it is not given, `Unknown` if it is not known."""
         return plain(self.args[name].value) if name in self.args else default
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The same with `default` where it is not known either."""
+        """The same, with `default` also for unknown values."""
         value = self.known(name, default)
         return default if isinstance(value, Unknown) else value
 
     def argument(self, name: str) -> Value | None:
-        """An argument, whatever it is."""
+        """An argument of any kind."""
         return self.args[name].value if name in self.args else None
 
     def line_of(self, name: str) -> int:
-        """The line of an argument, or that of the call where it is not given."""
+        """Line of an argument, else of the call."""
         return getattr(self.args[name].node, "lineno", self.line) if name in self.args else self.line
 
 
@@ -257,7 +257,7 @@ class Generator(Made):
     """A construction of `ImageDataGenerator`.
 
     Attributes:
-        classes: The classes of the file between what is constructed and `ImageDataGenerator`, if it is a subclass.
+        classes: For a subclass: the classes of the file from it up to `ImageDataGenerator`.
     """
 
     classes: tuple[ast.ClassDef, ...] = ()
@@ -273,7 +273,7 @@ class Flow(Made):
 
 @dataclass(frozen=True, eq=False)
 class Zipped(Value):
-    """Two iterators joined by `zip`, in its order; a function or an expression that hands its pairs on as they are gives it too."""
+    """Two iterators joined by `zip`, in its order; also what a function or expression yields that passes its pairs on."""
 
     flows: tuple[Flow, Flow]
     node: ast.Call
@@ -281,7 +281,7 @@ class Zipped(Value):
 
 
 def origins_of(*values: Value | None) -> tuple[str, ...]:
-    """Returns what outside the code may say that values are others, each once."""
+    """What may override some values, each once."""
     found: dict[str, None] = {}
     for value in values:
         if isinstance(value, (Setting, Table)):
@@ -293,25 +293,25 @@ def origins_of(*values: Value | None) -> tuple[str, ...]:
 
 
 def setting(value: Value, origin: str) -> Value:
-    """A default that something outside the code may replace."""
+    """A default that something outside the code may override."""
     if isinstance(value, Seq):
         return Seq(tuple(setting(item, origin) for item in value.items), value.is_list)
     return Setting(plain(value), tuple(dict.fromkeys((*origins_of(value), origin))))
 
 
 def told(values: dict[str, Value], origin: str) -> dict[str, Value]:
-    """The plain values among some, each as a default that something outside the code may replace."""
+    """The plain values, each as a default that something outside the code may override."""
     return {name: setting(v, origin) for name, v in values.items() if isinstance(plain(v), (int, float, str, list, tuple))}
 
 
 def derived(value: Any, *sources: Value) -> Const:
-    """A plain value that was computed from others: a `Setting` where one of them is."""
+    """A plain value computed from others; a `Setting` if one of them is."""
     origins = origins_of(*sources)
     return Setting(value, origins) if origins else Const(value)
 
 
 def picked(value: Value, by: Value) -> Value | None:
-    """A value that another one chooses, which something outside the code may change; `None` for what is no plain value."""
+    """A value chosen by another one that may be overridden; `None` if it is not a plain value."""
     if isinstance(value, Const):
         return derived(value.value, value, by)
     if isinstance(value, (Seq, Map)):
@@ -324,27 +324,27 @@ def picked(value: Value, by: Value) -> Value | None:
 
 
 def unknown(value: object, reason: str, line: int) -> Unknown:
-    """A value that is not known as it is, where it says which line that is from; else another, for a reason."""
+    """The value itself if it is unknown with a line; else a new unknown value for a reason."""
     return value if isinstance(value, Unknown) and value.line else Unknown(reason, line)
 
 
 def reason_of(value: object) -> str:
-    """Why a value is not known, to stand after a colon."""
+    """Reason why a value is unknown, to follow a colon."""
     return value.reason if isinstance(value, Unknown) and value.reason else "it is computed at run time"
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Returns whether a Python value is a number, which a truth is not."""
+    """True for a number that is not a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def certain(value: Value | None) -> Any:
-    """The Python value of what nothing outside the code changes; else an `Unknown`."""
+    """Python value that nothing outside the code changes; else an `Unknown`."""
     return Unknown(f"{origins_of(value)[0]} may change it") if origins_of(value) else plain(value)
 
 
 def plain(value: Value | None) -> Any:
-    """The Python value of constants, sequences and maps; an `Unknown` for what has none, and for infinity, which no spec holds."""
+    """Python value of constants, sequences and maps; an `Unknown` for others and for infinity, which specs cannot hold."""
     if isinstance(value, Const):
         infinite = isinstance(value.value, float) and not math.isfinite(value.value)
         return Unknown("it is no finite number") if infinite else value.value
@@ -364,7 +364,7 @@ def plain(value: Value | None) -> Any:
 
 
 def same(a: Value, b: Value) -> bool:
-    """Returns whether two values are known to be equal, whatever is said outside the code."""
+    """True if two values are known to be equal, whatever is set outside the code."""
     if a is b:
         return True
     left, right = plain(a), plain(b)

@@ -1,4 +1,4 @@
-"""Arrays of images that come from a table, whose whole numbers are int64: Keras cast them, and a pipeline wants to know what they are."""
+"""Arrays of images from a table, whose integers are int64: Keras cast them, but a pipeline needs to know their type."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 _READS = ("pandas.read_csv", "pandas.read_table", "pandas.read_excel", "pandas.DataFrame")
 _OF_TABLES = ("drop", "sample", "head", "tail", "copy", "reset_index", "dropna", "sort_values", "sort_index", "iloc", "loc", "T")
-"""Methods and attributes of tables that keep what the cells hold."""
+"""Methods and attributes of tables that keep the cells."""
 _TO_ARRAY = ("values", "to_numpy", "as_matrix")
 _METHODS = ("reshape", "copy", "squeeze", "transpose")
 _FUNCTIONS = ("array", "asarray", "reshape", "expand_dims", "squeeze", "vstack", "stack", "transpose")
-"""What keeps the dtype of an array."""
+"""Functions and methods that keep the dtype of an array."""
 _DEPTH = 30
 
 
 def hold_table_numbers(evaluator: FileEvaluator, node: ast.expr, frame: Frame) -> bool:
-    """Returns whether an array holds the whole numbers of a table, as far as the code says: nothing divided or cast them."""
+    """True if an array has the integers of a table, as far as known: not divided or cast."""
     return _Search(evaluator).is_array(node, frame, 0)
 
 
@@ -54,7 +54,7 @@ class _Search:
         if first is None or name not in _FUNCTIONS or not isinstance(library, Dotted) or not library.name.startswith("numpy."):
             return False
         if len(node.args) > 1 and name in ("array", "asarray"):
-            return False  # the second is a dtype
+            return False  # the second argument is a dtype
         return self.is_array(first, frame, depth + 1) or self.is_table(first, frame, depth + 1)
 
     def is_table(self, node: ast.expr, frame: Frame, depth: int) -> bool:
@@ -74,7 +74,7 @@ class _Search:
         return isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TABLES and self.is_table(node.func.value, frame, depth + 1)
 
     def _named(self, node: ast.Name, frame: Frame, depth: int, *, table: bool) -> bool:
-        """Follows a name to the last assignment before it, which has to be a plain one, or a split of arrays into two parts each."""
+        """Follows a name to the last assignment before it: a plain one, or a split of arrays into two parts each."""
         bindings, around = frame.bound(node.id)
         prior = [b for b in bindings if around is not frame or b.after <= start(node)]
         if not prior or prior[-1].kind != "value" or prior[-1].value is None:

@@ -1,4 +1,4 @@
-"""The text of a spec for a group of iterators."""
+"""Text of a spec for a group of iterators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEFAULTS = {
     "class_mode": "`categorical`", "color_mode": "`rgb`", "shuffle": "true", "seed": "0", "subset": "all of the data",
     "follow_links": "false", "interpolation": "`nearest`", "keep_aspect_ratio": "false",
 }  # fmt: skip
-"""What the spec says where an argument of an iterator is not known."""
+"""Text in the spec for unknown arguments of an iterator."""
 _ENCODINGS = {"categorical": "one_hot", "binary": "binary"}
 
 
@@ -29,8 +29,8 @@ class Writer:
     """Writes one spec.
 
     Attributes:
-        file: The script, as its comments name it.
-        fitted: The generators that `fit` is called on, by their ids.
+        file: Name of the script, for comments.
+        fitted: Ids of the generators on which `fit` is called.
     """
 
     group: Group
@@ -104,7 +104,7 @@ class Writer:
         self.findings.add("PG610", argument.node.lineno, message, "add them by hand")
 
     def _report_unknown(self) -> None:
-        """Arguments of the iterators that are not known, and that nothing else reports."""
+        """Reports unknown arguments of the iterators that are not reported elsewhere."""
         for split, flow in self.group.parts.items():
             for name, default in _DEFAULTS.items():
                 value = flow.known(name)
@@ -113,7 +113,7 @@ class Writer:
                     self.findings.add("PG610", flow.line_of(name), message, f"the spec takes it for {default}: look whether it is")
 
     def _report_differences(self) -> None:
-        """Reports what the iterators of the other splits read in another way, which a spec says once for all."""
+        """Reports arguments that differ between splits, which a spec has only once."""
         sources = Sources(self.group)
         first = self.group.first
         for split, flow in self.group.parts.items():
@@ -126,7 +126,7 @@ class Writer:
                 self.findings.add("PG624", flow.line, message)
 
     def _report_missing_files(self) -> None:
-        """Rows of a table whose file is not there."""
+        """Reports table rows whose file is missing."""
         for split, flow in self.group.parts.items():
             if flow.method == "flow_from_dataframe" and flow.get("validate_filenames", True):
                 message = f"rows of the {split} table whose image is missing were left out with a warning; now they are an error"
@@ -215,7 +215,7 @@ class Writer:
         elif self.group.masks:
             lines.append("x: image, y: mask")
         elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
-            lines.append("x: image, y: null")  # the folders are classes of the source, which nothing asks for
+            lines.append("x: image, y: null")  # the folders are classes of the source, which the model does not receive
         elif labels and mode == "binary" and self._has_more_than_two():
             message = "`class_mode='binary'` of more than two classes gave their indices, which the spec gives as whole numbers"
             self.findings.add("PG624", self.group.first.line, message, "so `sparse_categorical_crossentropy` is the loss that fits")
@@ -237,11 +237,11 @@ class Writer:
         return [f"output: {{{', '.join(lines)}}}"] if lines else []
 
     def _has_more_than_two(self) -> bool:
-        """Returns whether the code names more than two classes."""
+        """True if the code names more than two classes."""
         classes = self.group.first.get("classes")
         return isinstance(classes, (list, tuple)) and len(classes) > 2
 
 
 def _shown(name: str) -> str:
-    """A file's name in a comment, which control characters would end."""
+    """A file's name in a comment, without control characters, which would end it."""
     return name if name.isprintable() else ascii(name)
