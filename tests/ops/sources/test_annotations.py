@@ -232,10 +232,10 @@ def test_lists_of_voc_are_splits(tmp_path: Path) -> None:
     (lists / "partly.txt").write_text("0\n7\n")
     assert missing(listed("voc", tmp_path, **source, split="partly")) == [("PG578", ["7"])]
     for split, code, said in (
-        ("trian", "PG578", "there is no list trian.txt"),
+        ("trian", "PG578", "the list trian.txt is missing"),
         ("lost", "PG578", "names 1 image of 1 that"),
         ("none", "PG578", "is empty"),
-        ({"train": "train", "test": "train"}, "PG448", "in the lists of `train` and of `test`"),
+        ({"train": "train", "test": "train"}, "PG448", "in the lists of both `train` and `test`"),
     ):
         wrong = error_of("voc", tmp_path, **source, split=split)
         assert (wrong.code, said in wrong.message) == (code, True), wrong.message
@@ -350,14 +350,14 @@ def test_folders_of_splits_that_hold_images_and_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("0 .5 .5 .5", "0.txt:1 is no class and box"),
-        ("\n0 .5 x .5 .5", "0.txt:2 is no class and box"),
-        ("2 .5 .5 .5 .5", "has the class 2, and the 2 classes are 0 to 1"),
-        ("0.5 .5 .5 .5 .5", "has the class 0.5"),
-        ("-1 .5 .5 .5 .5", "has the class -1"),
+        ("0 .5 .5 .5", "0.txt:1 needs a class and a box"),
+        ("\n0 .5 x .5 .5", "0.txt:2 needs a class and a box"),
+        ("2 .5 .5 .5 .5", "has the invalid class 2; the 2 classes are 0 to 1"),
+        ("0.5 .5 .5 .5 .5", "has the invalid class 0.5"),
+        ("-1 .5 .5 .5 .5", "has the invalid class -1"),
         ("0 100 50 20 20", "has a box in pixels"),
-        ("0 .1 .1 .2 .2 .3 .3 .4", "which are no pairs"),
-        ("0 inf .5 .5 .5", "is no class and box"),
+        ("0 .1 .1 .2 .2 .3 .3 .4", "it needs pairs"),
+        ("0 inf .5 .5 .5", "needs a class and a box"),
     ],
 )
 def test_lines_of_yolo_that_are_wrong_are_errors_with_their_place(text: str, said: str, tmp_path: Path) -> None:
@@ -433,11 +433,11 @@ def test_labelme_draws_boxes_around_shapes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"shapes": 3}, "a list of `shapes` is due"),
+        ({"shapes": 3}, "it has no list of `shapes`"),
         ({"shapes": [3]}, "`shapes[0]` has no `label`"),
-        ({"shapes": [shape("dog", "star", (1, 1), (2, 2))]}, "of no known kind"),
+        ({"shapes": [shape("dog", "star", (1, 1), (2, 2))]}, "an unknown kind, or `points` that are not pairs of numbers"),
         ({"shapes": [{"label": "dog", "points": [[1, 2, 3]]}]}, "no pairs of numbers"),
-        ({"shapes": [shape("dog", "circle", (1, 1))]}, "a centre and a point on it"),
+        ({"shapes": [shape("dog", "circle", (1, 1))]}, "with 1 points; it needs its centre and a point on it"),
         ({"imagePath": "y.png"}, "and so does"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_split_may_be_called_parts() -> None:
         ({}, "names no split"),
         ({"train": {"image_folder": {"path": "a"}}, "test": {"image_folder": {"path": "b", "labels": "none"}}}, "`test` has none"),
         ({"train": {"by_split": {"train": {"image_folder": {"path": "a"}}}}}, "holds a `by_split` again"),
-        ({"train": {"folder": {"path": "a"}}}, "there is no source 'folder'"),
+        ({"train": {"folder": {"path": "a"}}}, "unknown source 'folder'"),
         ({"train": "image_folder"}, "each split needs a source"),
         ({"a b": {"image_folder": {"path": "a"}}}, "String should match"),
     ],

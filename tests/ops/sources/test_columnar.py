@@ -162,7 +162,7 @@ def test_each_split_has_a_table_of_its_own(folder: Path) -> None:
     frame = pd.DataFrame(COLUMNS)
     found = source.list(folder, data={"train": frame, "test": frame.head(1)})
     assert found.keys == ("train/a.jpg", "train/b.jpg", "train/a.jpg#2", "test/a.jpg")
-    with pytest.raises(OpError, match="what this split reads is not in `data`"):
+    with pytest.raises(OpError, match="`data` has nothing for this split"):
         source.list(folder, data={"training": frame})
 
 

@@ -79,7 +79,7 @@ def test_a_table_without_a_header_has_numbers(folder: Path) -> None:
     features = {"image": {"kind": "image", "column": 1}, "label": {"kind": "label", "column": 0}}
     listing = listed(folder, "2,a.jpg\n0,sub/b.png\n1,c.jpg\n", header=False, features=features)
     assert (tuple(listing.labels), listing.class_names) == ((2, 0, 1), ("0", "1", "2"))
-    with pytest.raises(ValidationError, match=r"give `features\.image` a `column`, from 0"):
+    with pytest.raises(ValidationError, match=r"give `features\.image` a `column` with numbers from 0"):
         Csv(path="x", header=False, features={"image": {"kind": "image"}})
 
 

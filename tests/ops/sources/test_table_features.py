@@ -104,7 +104,7 @@ def test_what_a_feature_may_not_say(feature: dict[str, Any], says: str) -> None:
 
 
 def test_without_a_header_columns_are_numbers() -> None:
-    with pytest.raises(ValidationError, match=r"give `features.n` a `columns`, from 0"):
+    with pytest.raises(ValidationError, match=r"give `features.n` a `columns` with numbers from 0"):
         Csv(path="t.csv", header=False, features={"n": {"kind": "tensor", "columns": ["a"]}})
     Csv(path="t.csv", header=False, features={"n": {"kind": "tensor", "columns": [1, 0]}})
 
@@ -134,7 +134,7 @@ def test_splits_from_two_tables_count_their_labels_alike(tmp_path: Path) -> None
 def test_a_feature_is_of_one_kind_in_every_split(train: dict[str, Any], test: dict[str, Any]) -> None:
     label = {"kind": "label", "column": "breed"}
     tables = {"train": {"v": train, "label": label}, "test": {"v": test, "label": label}}
-    with pytest.raises(ValidationError, match="`v` of `test` is something else than `v` of `train`"):
+    with pytest.raises(ValidationError, match="`v` of `test` has another type than `v` of `train`"):
         BySplit.from_yaml({split: {"csv": {"path": "t.csv", "features": features}} for split, features in tables.items()})
 
 

@@ -238,7 +238,7 @@ def test_a_set_that_was_filtered_before_it_was_saved_is_no_damage(tmp_path: Path
     write_arrow(tmp_path / name, RECORDS)
     source = Huggingface(path=str(tmp_path))
     (note,) = (note for note in source.list(tmp_path).notes if note.code == "PG430")
-    assert (note.severity, "holds 40 records, and its metadata says 50" in note.message) == ("warning", True)
+    assert (note.severity, "has 40 records, but its metadata says 50" in note.message) == ("warning", True)
     (tmp_path / "state.json").write_text(
         json.dumps({"_data_files": [{"filename": name}], "_indices_data_files": [{"filename": "i.arrow"}]})
     )

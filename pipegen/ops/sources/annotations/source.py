@@ -19,7 +19,7 @@ from pipegen.ops.sources.annotations.found import Found, chosen, on_image
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
 from pipegen.ops.sources.features.items import KeepsBoxes
-from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts, Source
+from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Note, Parts, Source
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count
@@ -217,3 +217,10 @@ def gathered(
     edges = np.array([edge for _, edge, _ in boxes], np.float64).reshape(-1, 4)
     classes = np.array([number[name] for _, _, name in boxes], np.int64)
     return Found(keys, sides, records, edges, classes, names, places, items, tuple(notes), relative, missing=tuple(missing))
+
+
+def without_masks(left: int, total: int, reason: str) -> list[Note]:
+    """Notes the images that `masks` leaves out, if any."""
+    message = f"{count(left, 'image')} of {total:,} left out: {reason}"
+    gone = (LeftOut(left, "image without a mask", "images without a mask"),)
+    return [Note("PG476", message, "remove `masks` to keep all images", "masks", "info", gone)] if left else []
