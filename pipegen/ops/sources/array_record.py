@@ -59,7 +59,7 @@ class ArrayRecord(StoreSource):
 
         from pipegen.ops.sources.stores.base import StoreError
 
-        shard = int((index.rows > 0).argmax())
+        shard = index.first_filled
         try:
             (record,) = self.first(shards, index).read(("",), np.zeros(1, np.int64))[0]
         except StoreError as error:

@@ -19,7 +19,6 @@ class Arrow(StoreSource):
     """
 
     op: ClassVar[str] = "arrow"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather")
     called: ClassVar[str] = "Arrow"
 

@@ -20,7 +20,6 @@ class Hdf5(ArrayStoreSource):
 
     op: ClassVar[str] = "hdf5"
     checksums: ClassVar[str] = "those of chunks that were written with `fletcher32`"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5", ".hdf")
     called: ClassVar[str] = "HDF5"
     unit: ClassVar[str] = "chunks"

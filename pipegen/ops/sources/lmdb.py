@@ -43,7 +43,6 @@ class Lmdb(RecordSource):
     """
 
     op: ClassVar[str] = "lmdb"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".mdb", ".lmdb")
 
     @field_validator("features")
@@ -94,14 +93,16 @@ class Lmdb(RecordSource):
             if not own and keys:
                 shown = quoted([key.decode("utf-8", "backslashreplace") for key in keys])
                 message = f"no key of {path!r} matches {self.key_of(name)!r}"
-                raise OpError("PG442", message, field=_field(self, name), help=f"its keys are {shown}")
+                raise OpError("PG442", message, field=self.features[name].key_field(name), help=f"its keys are {shown}")
         every = sorted(set().union(*found.values()))
         for name, own in found.items():
             lacking = [record for record in every if record not in own]
             if lacking:
                 key = self.key_of(name).replace(ANY, lacking[0].decode("utf-8", "backslashreplace"))
                 message = f"{path!r} has no `{name}` for {count(len(lacking), 'record')} of {len(every):,}, such as {key!r}"
-                raise OpError("PG442", message, field=_field(self, name), help="each record needs a value of every feature")
+                raise OpError(
+                    "PG442", message, field=self.features[name].key_field(name), help="each record needs a value of every feature"
+                )
         return [[own[record] for own in found.values()] for record in every]
 
     def _own(self, name: str, keys: Sequence[bytes]) -> dict[bytes, int]:
@@ -121,14 +122,14 @@ class Lmdb(RecordSource):
         """Finds how each feature is stored from the first record; `PG431` if it does not fit."""
         from pipegen.ops.sources.stores.base import Extents
 
-        shard = int((index.rows > 0).argmax())
+        shard = index.first_filled
         offsets, lengths = index.of(shard)
         file, found = Extents(shards[shard].path), {}
         for (name, feature), offset, length in zip(self.features.items(), offsets[0].tolist(), lengths[0].tolist(), strict=True):
             content = file.read(offset, length)
             if kind_of(feature).pictured:
                 check_pickled(name, content)
-            found[name] = how_stored(name, feature, content, _field(self, name))
+            found[name] = how_stored(name, feature, content, feature.key_field(name))
         return found
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[bytes]:
@@ -140,7 +141,3 @@ class Lmdb(RecordSource):
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         return StoredReader(self.features, self._stored(shards, index), shards, index, self.parts(), labels)
-
-
-def _field(source: Lmdb, name: str) -> str:
-    return f"features.{name}.key" if source.features[name].key is not None else f"features.{name}"

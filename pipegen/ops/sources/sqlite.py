@@ -22,7 +22,6 @@ class Sqlite(StoreSource):
     """
 
     op: ClassVar[str] = "sqlite"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
     called: ClassVar[str] = "SQLite"
 

@@ -25,7 +25,6 @@ class WebDataset(GroupedSource):
 
     op: ClassVar[str] = "webdataset"
     suffixes: ClassVar[tuple[str, ...]] = (".tar",)
-    indexed_from: ClassVar[int] = 2
     checked: ClassVar[bool] = False
     checksums: ClassVar[str] = "those of headers, since the format has no others"
 

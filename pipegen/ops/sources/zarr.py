@@ -22,7 +22,6 @@ class Zarr(ArrayStoreSource):
 
     op: ClassVar[str] = "zarr"
     checksums: ClassVar[str] = "those of chunks, where a codec such as `crc32c` writes them"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".zarr",)
     marks: ClassVar[tuple[str, ...]] = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
     called: ClassVar[str] = "Zarr"

@@ -28,7 +28,6 @@ class Zip(GroupedSource):
 
     op: ClassVar[str] = "zip"
     suffixes: ClassVar[tuple[str, ...]] = (".zip",)
-    indexed_from: ClassVar[int] = 3
     checksums: ClassVar[str] = "those of each member"
 
     verify: bool = False

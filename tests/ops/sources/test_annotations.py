@@ -134,17 +134,17 @@ def test_images_and_annotations_without_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"images": None}, "a list each"),
-        ({"images": [{"id": 1}]}, "`images[0]` has no `id` or no `file_name`"),
+        ({"images": None}, "needs the lists `images`, `annotations` and `categories`"),
+        ({"images": [{"id": 1}]}, "`images[0]` lacks a valid `id` or `file_name`"),
         ({"images": [{"id": 1, "file_name": "../x.png"}]}, "lies outside the folder"),
-        ({"images": [{"id": 1, "file_name": "0.png"}, {"id": 2, "file_name": "./0.png"}]}, "has the `id` or the `file_name` of another"),
-        ({"categories": [{"id": 3, "name": "a"}, {"id": 3, "name": "b"}]}, "`categories[1]` has the `id` 3 of another"),
-        ({"categories": [{"id": True, "name": "a"}]}, "`categories[0]` has no `id`"),
-        ({"annotations": [{"image_id": 10}]}, "`annotations[0]` has no `image_id`"),
-        ({"annotations": [a(0, 4, 0, 0, 1, 1)]}, "has the `category_id` 4, and the 3 categories have '3', '7', '90'"),
-        ({"annotations": [a(0, 3, 0, 0, 1)]}, "has a `bbox` that is not four numbers"),
-        ({"annotations": [a(0, 3, 0, 0, 1, True)]}, "has a `bbox` that is not four numbers"),
-        ({"annotations": [{**a(0, 3, 0, 0, 1, 1), "category_id": []}]}, "has the `category_id` None"),
+        ({"images": [{"id": 1, "file_name": "0.png"}, {"id": 2, "file_name": "./0.png"}]}, "repeats the `id` 2 or the `file_name` '0.png'"),
+        ({"categories": [{"id": 3, "name": "a"}, {"id": 3, "name": "b"}]}, "`categories[1]` repeats the `id` 3"),
+        ({"categories": [{"id": True, "name": "a"}]}, "`categories[0]` lacks a valid `id`"),
+        ({"annotations": [{"image_id": 10}]}, "`annotations[0]` lacks an `image_id`"),
+        ({"annotations": [a(0, 4, 0, 0, 1, 1)]}, "has the unknown `category_id` 4; the file has '3', '7', '90'"),
+        ({"annotations": [a(0, 3, 0, 0, 1)]}, "needs a `bbox` of four numbers"),
+        ({"annotations": [a(0, 3, 0, 0, 1, True)]}, "needs a `bbox` of four numbers"),
+        ({"annotations": [{**a(0, 3, 0, 0, 1, 1), "category_id": []}]}, "has the unknown `category_id` None"),
         ({"annotations": [{**a(0, 3, 0, 0, 1, 1), "image_id": {}}]}, "`annotations[0]`"),
     ],
 )
@@ -163,7 +163,7 @@ def test_a_file_of_coco_that_is_wrong_is_an_error_with_its_place(changes: dict[s
         ('{"a": ' + "9" * 5000 + "}", "is no"),
         (b"\xff{}", "is no text in UTF-8"),
         ("", ":1:1 is no JSON"),
-        ("[]", "is no annotation file of COCO"),
+        ("[]", "is not a COCO annotation file"),
     ],
 )
 def test_what_is_no_json_is_an_error_with_its_place(text: str | bytes, said: str, tmp_path: Path) -> None:
@@ -264,8 +264,8 @@ def test_files_beside_images_are_found(tmp_path: Path) -> None:
         ('<?xml version="1.0" encoding="utf-99"?><a/>', "is no XML"),
         ("", "is no XML"),
         ("<annotation><object><bndbox/></object></annotation>", "object 1 has no `name`"),
-        (VOC.format(thing("dog", 1, 1, 9, 9).replace("<xmax>9", "<xmax>nan")), "object 1 has no `bndbox`"),
-        (VOC.format("<object><name>dog</name></object>"), "object 1 has no `bndbox`"),
+        (VOC.format(thing("dog", 1, 1, 9, 9).replace("<xmax>9", "<xmax>nan")), "object 1 needs a `bndbox`"),
+        (VOC.format("<object><name>dog</name></object>"), "object 1 needs a `bndbox`"),
     ],
 )
 def test_xml_that_is_wrong_is_an_error_with_its_place(text: str, said: str, tmp_path: Path) -> None:
@@ -436,9 +436,9 @@ def test_labelme_draws_boxes_around_shapes(tmp_path: Path) -> None:
         ({"shapes": 3}, "it has no list of `shapes`"),
         ({"shapes": [3]}, "`shapes[0]` has no `label`"),
         ({"shapes": [shape("dog", "star", (1, 1), (2, 2))]}, "an unknown kind, or `points` that are not pairs of numbers"),
-        ({"shapes": [{"label": "dog", "points": [[1, 2, 3]]}]}, "no pairs of numbers"),
+        ({"shapes": [{"label": "dog", "points": [[1, 2, 3]]}]}, "`points` that are not pairs of numbers"),
         ({"shapes": [shape("dog", "circle", (1, 1))]}, "with 1 points; it needs its centre and a point on it"),
-        ({"imagePath": "y.png"}, "and so does"),
+        ({"imagePath": "y.png"}, "as does"),
     ],
 )
 def test_a_file_of_labelme_that_is_wrong_is_an_error(changes: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_before_the_data_is_there_the_arguments_say_what_they_can() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"features": {"label": {"kind": "label"}}}, "names no image"),
+        ({"features": {"label": {"kind": "label"}}}, "`features` has no image"),
         ({"features": {"image": {"kind": "image", "classes": 3}}}, "`classes` belongs to labels"),
         ({"features": {"image": {"kind": "image"}, "label": {"kind": "label", "bits": 8}}}, "`bits` belongs to images"),
         ({"features": {"image": {"kind": "image", "range": [1, 0]}}}, "the lowest and the highest"),

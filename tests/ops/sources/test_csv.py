@@ -159,7 +159,7 @@ def test_the_method_keras_takes_the_first_rows(folder: Path) -> None:
         ('file,breed\n"a.jpg,x\n', {}, "PG421", "path", "cannot be read as a table"),
         (ROWS, {"path": "nowhere.csv"}, "PG401", "path", "does not exist"),
         (ROWS, {"path": "sub"}, "PG401", "path", "is a folder and no table"),
-        (ROWS, {"features": {"image": {"kind": "image", "column": 0, "root": "x"}}}, "PG401", "features.image.root", "there is no folder"),
+        (ROWS, {"features": {"image": {"kind": "image", "column": 0, "root": "x"}}}, "PG401", "features.image.root", "does not exist"),
         (ROWS, {"features": FEATURES | {"label": FEATURES["label"] | {"classes": ["pug"]}}}, "PG420", "features.label.classes", "'chow'"),
     ],
 )  # fmt: skip

@@ -149,7 +149,7 @@ def test_a_missing_path_shows_the_nearest_folder_and_close_names(tree: Tree) -> 
     root = tree("cat/a.jpg")
     error = refusal(root.parent / "dta")
     assert (error.code, error.field) == ("PG401", "path")
-    assert error.help == f"{str(root.parent)!r} holds 'data': is that the one?"
+    assert error.help == f"{str(root.parent)!r} holds 'data'; is it meant?"
     error = refusal(root / "no" / "such" / "place")
     assert error.help is not None
     assert f"{str(root)!r} exists and holds the folders 'cat', but not 'no'" in error.help
@@ -157,7 +157,7 @@ def test_a_missing_path_shows_the_nearest_folder_and_close_names(tree: Tree) -> 
 
 def test_a_file_or_an_address_in_place_of_a_folder(tree: Tree) -> None:
     root = tree("cat/a.jpg")
-    assert "is a file and not a folder" in refusal(root / "cat/a.jpg").message
+    assert "is a file, not a folder" in refusal(root / "cat/a.jpg").message
     error = ImageFolder(path="gs://bucket/photos")
     with pytest.raises(OpError, match="is an address"):
         error.list(root)

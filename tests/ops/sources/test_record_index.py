@@ -37,9 +37,9 @@ def test_braces_stand_for_numbers_and_choices() -> None:
 def test_paths_that_lead_nowhere_are_told_with_what_is_there(tmp_path: Path) -> None:
     write_tfrecord(tmp_path / "data" / "train-0.tfrecord", [b"x"])
     for path, code, said in (
-        ("data/train-1.tfrecord", "PG401", "there is no file"),
+        ("data/train-1.tfrecord", "PG401", "does not exist"),
         ("data/valid-*", "PG402", "no file matches"),
-        ("dat", "PG401", "there is no file"),
+        ("dat", "PG401", "does not exist"),
         ("s3://bucket/a", "PG401", "is an address"),
     ):
         with pytest.raises(OpError, match=said) as error:
@@ -162,7 +162,7 @@ def test_a_source_lists_its_shards_and_what_is_damaged(tmp_path: Path) -> None:
     assert "it is not a TFRecord file" in source.list(tmp_path).notes[0].message
     (tmp_path / "1.tfrecord").write_bytes(b"")
     os.utime(tmp_path / "1.tfrecord", ns=(empty, empty))
-    with pytest.raises(DataError, match=r"2\.tfrecord has .* bytes and had"):
+    with pytest.raises(DataError, match=r"2\.tfrecord has .* bytes, but had"):
         listing.reader().check()
     (tmp_path / "2.tfrecord").write_bytes(whole)
     os.utime(tmp_path / "0.tfrecord", ns=(1, 1))

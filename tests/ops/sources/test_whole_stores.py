@@ -182,7 +182,7 @@ def test_an_index_of_an_earlier_version_hides_no_loss(whole: Any, tmp_path: Path
     source = sources()[op](path=str(path), features=FEATURES)
     source.keep_index_in(tmp_path / "kept")
     with monkeypatch.context() as before:
-        before.setattr(type(source), "indexed_from", 1)
+        before.setattr(type(source), "indexed_from", 0)
         before.setattr(type(source), "index_shard", lambda self, path, size: counted(40))
         assert source._indexed(tmp_path, None).index.rows.tolist() == [40]  # as it was counted then
     with pytest.raises(OpError, match="a second file") as error:
@@ -395,7 +395,7 @@ def test_a_missing_chunk_is_a_warning(tmp_path: Path, form: int) -> None:
     chunk.unlink()
     (note,) = source.list(tmp_path).notes
     assert (note.code, note.severity) == ("PG430", "warning")
-    assert note.message.startswith("4 records hold the fill value, since a chunk of them does not exist: such as 'image/")
+    assert note.message.startswith("4 records hold the fill value, since their chunks are missing: such as 'image/")
     for one in [path for path in (folder / "image").rglob("*") if path.is_file() and not path.name.startswith((".z", "zarr"))]:
         one.unlink()
     (note,) = source.list(tmp_path).notes
@@ -506,7 +506,7 @@ def test_keys_of_an_lmdb_file_that_no_feature_matches_are_counted(tmp_path: Path
     write_lmdb(tmp_path / "a.lmdb", RECORDS)
     (note,) = sources()["lmdb"](path=str(tmp_path / "a.lmdb"), features=FEATURES).list(tmp_path).notes
     assert (note.code, note.severity) == ("PG411", "info")
-    assert note.message.startswith("1 key matches the `key` of no feature and is ignored: 'num-samples'")
+    assert note.message.startswith("1 key matches no feature and is ignored: 'num-samples'")
 
 
 # Tables
