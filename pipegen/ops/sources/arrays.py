@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import ArrayFeature, FeatureName
-from pipegen.ops.sources.features.pictures import lives_on
+from pipegen.ops.sources.features.pictures import aligned_images
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.types import ElementType
 
@@ -39,7 +39,7 @@ class Arrays(Source):
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
         if not any(kind_of(feature).levels for feature in features.values()):
             raise ValueError("`features` has no image; add one such as `image: {kind: image}`")
-        lives_on(features)
+        aligned_images(features)
         return features
 
     @model_validator(mode="after")
@@ -58,7 +58,7 @@ class Arrays(Source):
 
     def possible(self) -> tuple[ElementType, ...]:
         """Lists every type that the features allow."""
-        names, of = tuple(self.features), lives_on(self.features)
+        names, of = tuple(self.features), aligned_images(self.features)
         choices = product(*([t.with_(of=of.get(n)) for t in feature.possible()] for n, feature in self.features.items()))
         return tuple(with_numbers(ElementType(tuple(zip(names, chosen, strict=True)))) for chosen in choices)
 

@@ -14,7 +14,7 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
-from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.features.pictures import aligned_images, decoders
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan
@@ -90,7 +90,7 @@ class Files(Source):
     @field_validator("features")
     @classmethod
     def _live_on_images(cls, features: dict[str, FilesFeature]) -> dict[str, FilesFeature]:
-        lives_on(features)
+        aligned_images(features)
         return features
 
     @field_validator("key")
@@ -123,7 +123,7 @@ class Files(Source):
         return decoders(self.features)
 
     def infer(self) -> ElementType:
-        of = lives_on(self.features)
+        of = aligned_images(self.features)
         return ElementType(tuple((name, kind_of(f).stored_type(f, of.get(name), f.classes)) for name, f in self.features.items()))
 
     def has_folders(self) -> bool:

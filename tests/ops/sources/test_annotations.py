@@ -161,7 +161,7 @@ def test_a_file_of_coco_that_is_wrong_is_an_error_with_its_place(changes: dict[s
         ("[" * 200_000, "nested too deep"),
         ('{"a": NaN}', "NaN is no number of JSON"),
         ('{"a": ' + "9" * 5000 + "}", "is no"),
-        (b"\xff{}", "is no text in UTF-8"),
+        (b"\xff{}", "is not UTF-8"),
         ("", ":1:1 is no JSON"),
         ("[]", "is not a COCO annotation file"),
     ],

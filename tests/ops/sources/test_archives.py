@@ -93,7 +93,7 @@ def test_what_is_wrong_with_a_path_into_an_archive_is_said(data: Path) -> None:
     whole = (data / "train.tar").read_bytes()
     (data / "cut.tar").write_bytes(whole[: len(whole) // 2])
     assert [note.code for note in listed(data, "cut.tar/train").notes if note.severity == "error"] == ["PG430"]
-    with pytest.raises(OpError, match="the folder .* does not exist"):
+    with pytest.raises(OpError, match=r"the folder .* does not exist"):
         listed(data, "train.tar.gz/train")
 
 

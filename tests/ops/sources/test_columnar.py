@@ -101,7 +101,7 @@ def test_what_is_missing_is_no_text(value: Any) -> None:
     ("data", "code", "says"),
     [
         (None, "PG418", "none was passed"),
-        ([1, 2], "PG418", "`data` is no table, and of type list"),
+        ([1, 2], "PG418", "`data` is not a table but a list"),
         (COLUMNS | {"grade": [1]}, "PG418", "differ in length"),
         (COLUMNS | {"size": 5}, "PG418", "the column 'size' of `data` is of type int"),
         (COLUMNS | {"size": (i for i in range(3))}, "PG418", "the column 'size' of `data` is of type generator"),

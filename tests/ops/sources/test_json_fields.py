@@ -211,7 +211,7 @@ def test_the_longest_column_counts(key: str, columns: list[str], column: str, pa
     ("about.n", None),
     ("about.m", "the JSON in the column 'about', row 0 of `data`: it has no 'm', but 'n', 'at'"),
     ("about.at", "'at' of the JSON in 'about', row 0 of `data`, is an object"),
-    ("file.n", "no column is named 'file.n', and 'file' in row 0 of `data` holds no field: it is not JSON"),
+    ("file.n", "no column is named 'file.n', and 'file' in row 0 of `data` has no fields: it is not JSON"),
     ("abuot.n", "`data` has no column 'abuot.n'"),
 ])  # fmt: skip
 def test_a_field_of_a_column_is_a_column(tmp_path: Path, wanted: str, says: str | None) -> None:

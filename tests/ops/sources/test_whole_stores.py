@@ -576,14 +576,14 @@ def test_tables_that_would_lose_rows_are_refused(tmp_path: Path, text: str | byt
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"file": "a"}\n{"file": ', ":2:.* is no JSON"),
-        ('{"file": "a"} {"file": "b"}\n', "is no JSON: Extra data"),
-        ('{"file": "a"}{"file": "b"}\n', "is no JSON: Extra data"),
-        ('[{"file": "a"}, {"file": "b"}]\n', "holds list and no object"),
+        ('{"file": "a"}\n{"file": ', ":2:.* is not JSON"),
+        ('{"file": "a"} {"file": "b"}\n', "is not JSON: Extra data"),
+        ('{"file": "a"}{"file": "b"}\n', "is not JSON: Extra data"),
+        ('[{"file": "a"}, {"file": "b"}]\n', "holds a list, not an object"),
         ('{"file": "a", "label": 1, "file": "b"}\n', "has two values for the key 'file'"),
         ('{"meta": {"a": 1, "a": 2}}\n', "has two values for the key 'a'"),
-        ('{"file": "a"}\n\0\0\0\0\n{"file": "b"}\n', ":2:1 is no JSON"),
-        ('{"file": "a"}\n\ufeff{"file": "b"}\n', ":2:1 is no JSON"),
+        ('{"file": "a"}\n\0\0\0\0\n{"file": "b"}\n', ":2:1 is not JSON"),
+        ('{"file": "a"}\n\ufeff{"file": "b"}\n', ":2:1 is not JSON"),
     ],
 )
 def test_json_lines_that_would_lose_rows_are_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -614,7 +614,7 @@ def test_other_sheets_with_rows_are_named(tmp_path: Path) -> None:
     found = excel(tmp_path)
     (note,) = found.notes()
     assert (found.num_rows, note.code, note.severity) == (6, "PG411", "warning")
-    assert "1 other sheet with rows, 'two', and the first alone is read, 'one'" in note.message
+    assert "1 other sheet with rows, 'two'; only the first, 'one', is read" in note.message
     assert (excel(tmp_path, sheet="two").notes(), excel(tmp_path, sheet=0).notes()) == ((), ())
 
 
@@ -671,5 +671,5 @@ def test_a_list_that_an_annotation_file_has_twice_is_told(tmp_path: Path) -> Non
     with pytest.raises(OpError, match="an object has the key 'annotations' twice"):
         source.list(tmp_path)
     (tmp_path / "a.json").write_text('{"images": [], "annotations": [{"id": 1}, ')
-    with pytest.raises(OpError, match="is no JSON"):
+    with pytest.raises(OpError, match="is not JSON"):
         source.list(tmp_path)

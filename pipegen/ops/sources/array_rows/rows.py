@@ -13,7 +13,7 @@ from pipegen.ops.kinds.numbering import counted_up, with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_rows.masks import sizes_apart, unknown_instances
 from pipegen.ops.sources.features.numbers import as_numbers
-from pipegen.ops.sources.features.pictures import lives_on
+from pipegen.ops.sources.features.pictures import aligned_images
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.strings import Strings
@@ -191,7 +191,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
 
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
-    of = lives_on(features)
+    of = aligned_images(features)
     type_ = with_numbers(ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
     columns |= {name: counted_up(columns[t.beside or ""].lengths) for name, t in type_.items() if kind_of(t).numbers_items}
     notes = sizes_apart(type_)

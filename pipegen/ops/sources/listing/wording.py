@@ -72,3 +72,8 @@ def quoted(names: Sequence[str]) -> str:
 def count(n: int, noun: str, plural: str | None = None) -> str:
     """Formats a count with its noun: `1 file`, `3 files`."""
     return f"{n} {noun if n == 1 else plural or noun + 's'}"
+
+
+def is_are(n: int) -> str:
+    """Returns the verb for `n` things."""
+    return "is" if n == 1 else "are"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import PrivateAttr, field_validator
 
-from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.features.pictures import aligned_images, decoders
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.types import ElementType
@@ -31,11 +31,11 @@ class DescribedRecords(Source):
     @field_validator("features", check_fields=False)
     @classmethod
     def _live_on_images(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
-        lives_on(features)
+        aligned_images(features)
         return features
 
     def infer(self) -> ElementType:
-        of = lives_on(self.features)
+        of = aligned_images(self.features)
         return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
 
     def decoders(self) -> Mapping[str, Transform]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.listing.wording import is_are, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -103,8 +103,7 @@ def check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> It
     missing = [name for name in known if name not in own and not os.path.exists(os.path.join(folder, name))]
     if missing and not all(shard.named for shard in shards):
         packed = any(known[name].packed for name in missing)
-        verb = "is" if len(missing) == 1 else "are"
-        message = f"{len(missing):,} of {len(listed):,} shards listed in {path!r} {verb} missing: {quoted(missing)}"
+        message = f"{len(missing):,} of {len(listed):,} shards listed in {path!r} {is_are(len(missing))} missing: {quoted(missing)}"
         others = "or list the others in `path`"
         unpack = "they were written with `compression`; unpack them, or write them uncompressed"
         raise OpError("PG401", message, field="path", help=(unpack if packed else "copy or download the missing ones", others))
@@ -117,8 +116,7 @@ def check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> It
                 yield _differs(shard, f"it has {count:,} records, but {path!r} lists {samples:,}")
     beside = sorted(name for name in own if name not in known)
     if beside:
-        verb = "is" if len(beside) == 1 else "are"
-        message = f"{len(beside):,} of {len(own):,} shards {verb} read but not listed in {path!r}: {quoted(beside)}"
+        message = f"{len(beside):,} of {len(own):,} shards {is_are(len(beside))} read but not listed in {path!r}: {quoted(beside)}"
         yield Note("PG411", message, "remove shards of an earlier run, or write the index again", "path", "warning")
 
 

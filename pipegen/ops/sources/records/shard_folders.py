@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.listing.wording import count, is_are, quoted
 from pipegen.ops.sources.records.findings import finding_notes, unpacked_name, unpacking_help
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ class _Seen:
         if passed:
             yield Note("PG411", f"ignored: {', '.join(passed)}", field=field)
         if self.linked:
-            verb = "is" if len(self.linked) == 1 else "are"
-            message = f"{count(len(self.linked), 'linked folder')} below {folder!r} {verb} not entered: {quoted(self.linked)}"
+            message = (
+                f"{count(len(self.linked), 'linked folder')} below {folder!r} {is_are(len(self.linked))} not entered: {quoted(self.linked)}"
+            )
             yield Note("PG411", message, "list such folders in `path`", field, "warning")
 
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.listing.wording import is_are, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,8 +63,7 @@ def check_sets(paths: Iterable[str], matched: Mapping[str, str]) -> None:
             raise OpError("PG663", message, field="path", help="remove it, or list the files to read in `path`")
         if lost:
             number = len(missing) if len(lost) == _NAMED else len(lost)
-            verb = "is" if number == 1 else "are"
-            message = f"{number:,} of {total:,} shards {verb} missing in {os.path.dirname(found[0])!r}: {quoted(lost)}"
+            message = f"{number:,} of {total:,} shards {is_are(number)} missing in {os.path.dirname(found[0])!r}: {quoted(lost)}"
             others = "or list the others in `path`, or use a range such as `{00000..00003}`"
             help_ = "copy or download the missing ones", others
             raise OpError("PG401", message, field="path", help=help_)

@@ -15,7 +15,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.features.file_formats import unread_formats
-from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.features.pictures import aligned_images, decoders
 from pipegen.ops.sources.listing.base import Files, Listing, Note, Source
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.reader import FileReader, Reader
@@ -61,7 +61,7 @@ class TableSource(Source):
     @field_validator("features")
     @classmethod
     def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
-        lives_on(features)
+        aligned_images(features)
         return features
 
     @model_serializer(mode="wrap")
@@ -85,7 +85,7 @@ class TableSource(Source):
         return decoders(self.features)
 
     def infer(self) -> ElementType:
-        of = lives_on(self.features)
+        of = aligned_images(self.features)
         return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
 
     def has_columns(self) -> bool:
