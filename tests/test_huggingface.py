@@ -82,7 +82,7 @@ def test_a_prepared_data_set_is_read_by_the_names_of_its_files(tmp_path: Path) -
 
 def test_what_is_no_data_set_is_told(tmp_path: Path) -> None:
     with_splits(tmp_path / "sets" / "pets")
-    with pytest.raises(OpError, match="no data set that `save_to_disk` wrote") as error:
+    with pytest.raises(OpError, match="not a dataset written by `save_to_disk`") as error:
         listed(path=str(tmp_path / "sets"))
     assert error.value.help == "'pets' in it is one"
     with pytest.raises(OpError, match="has no split 'tests'") as error:

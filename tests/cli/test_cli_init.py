@@ -167,7 +167,7 @@ def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("x.npz", "is no `.npz` file"),
+        ("x.npz", "is not a `.npz` file"),
         ("x.npy", "cannot be read: "),
         ("x.parquet", "cannot be read as Parquet"),
         ("x.csv", "no column of x.csv names image files"),

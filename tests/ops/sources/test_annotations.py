@@ -110,7 +110,7 @@ def test_boxes_without_an_area_and_beside_their_image_are_told_of(tmp_path: Path
     assert boxes_of(found)["0.png"] == [([30, 20, 40, 30], 0), ([39.5, 29.5, 40, 30], 1)]
     assert codes(found) == ["PG477"] * 3
     flat, beside, over = (note.message for note in found.notes)
-    assert f"the annotation 0 of {tmp_path}/instances.json has no area: its edges are 5, 5, 5, 9, and the image has 40×30" in flat
+    assert f"the annotation 0 of {tmp_path}/instances.json has no area: its edges are 5, 5, 5, 9; the image has 40×30" in flat
     assert flat.endswith("2 such boxes of 5 are left out")
     assert "the annotation 2" in beside
     assert over.endswith("1 such box of 5 is clipped to it")
@@ -159,7 +159,7 @@ def test_a_file_of_coco_that_is_wrong_is_an_error_with_its_place(changes: dict[s
     [
         ('{"images": [\n  }', ":2:3 is no JSON"),
         ("[" * 200_000, "nested too deep"),
-        ('{"a": NaN}', "NaN is no number of JSON"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": ' + "9" * 5000 + "}", "is no"),
         (b"\xff{}", "is not UTF-8"),
         ("", ":1:1 is no JSON"),
@@ -258,11 +258,11 @@ def test_files_beside_images_are_found(tmp_path: Path) -> None:
     [
         ('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>', ":1 declares a document type"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><annotation/>', ":1 declares a document type"),
-        ("<annotation>\n<object></annotation>", ":2:11 is no XML: mismatched tag"),
+        ("<annotation>\n<object></annotation>", ":2:11 is not XML: mismatched tag"),
         ("<a>" * 5000, "is nested too deep"),
-        ("<annotation>&b;</annotation>", "is no XML: undefined entity"),
-        ('<?xml version="1.0" encoding="utf-99"?><a/>', "is no XML"),
-        ("", "is no XML"),
+        ("<annotation>&b;</annotation>", "is not XML: undefined entity"),
+        ('<?xml version="1.0" encoding="utf-99"?><a/>', "is not XML"),
+        ("", "is not XML"),
         ("<annotation><object><bndbox/></object></annotation>", "object 1 has no `name`"),
         (VOC.format(thing("dog", 1, 1, 9, 9).replace("<xmax>9", "<xmax>nan")), "object 1 needs a `bndbox`"),
         (VOC.format("<object><name>dog</name></object>"), "object 1 needs a `bndbox`"),
@@ -370,10 +370,10 @@ def test_lines_of_yolo_that_are_wrong_are_errors_with_their_place(text: str, sai
     ("text", "said"),
     [
         ("names: [a\n", "is no YAML"),
-        ("- a", "a map with `names` is due"),
+        ("- a", "it needs a map with `names`"),
         ("names: {0: a, 2: b}", "are not the numbers 0 to 1"),
-        ("names: 3", "is no list of names"),
-        ("names: [a, a]", "names two classes 'a'"),
+        ("names: 3", "must be a list of names"),
+        ("names: [a, a]", "has the class 'a' twice"),
         ("names: !!python/object/apply:os.getcwd []", "is no YAML"),
     ],
 )

@@ -117,7 +117,7 @@ def test_a_declared_range_stands() -> None:
     ("x", "image", "code", "said"),
     [
         (IMAGES.astype("int64"), {}, "PG419", 'pass `x.astype("uint8")`'),
-        (IMAGES.astype("int32") * 4 - 1, {}, "PG419", "-1..1019; images are uint8, uint16 or floats"),
+        (IMAGES.astype("int32") * 4 - 1, {}, "PG419", "-1..1019; images must be uint8, uint16 or floats"),
         (IMAGES > 9, {}, "PG419", "are bool"),
         (IMAGES.astype("complex64"), {}, "PG419", "are complex64"),
         (IMAGES.reshape(12, -1), {}, "PG204", "(12, 90)"),
@@ -148,7 +148,7 @@ def test_what_is_no_number_is_found_with_its_row() -> None:
     for value in (np.nan, np.inf):
         x[4, 1, 1, 1] = value
         note = wrong(x)
-        assert (note.code, note.message) == ("PG419", "row 4 of `image` holds values that are no numbers")
+        assert (note.code, note.message) == ("PG419", "row 4 of `image` holds values that are not finite numbers")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_labels(y: Any, label: dict[str, Any], indices: Any, names: tuple[str, .
         (LABELS + 0.5, {}, "row 0 of `label` is 0.5, and 12 labels of 12"),
         (np.where(LABELS == 1, np.nan, 0), {}, "row 1 of `label` has no label, and 4 labels of 12 are empty"),
         (LABELS + 1j, {}, "complex128"),
-        (LABELS * 10**6, {}, "say how many `classes`"),
+        (LABELS * 10**6, {}, "set the number of `classes`"),
         (np.array(["rose", "dasy"] * 6), {"classes": ["rose", "daisy"]}, "is 'daisy' meant?"),
         (np.array(["rose", "daisy"] * 6), {"classes": 2}, "list the names"),
         (np.array([None, "daisy"] * 6), {}, "row 0 of `label` has no label"),

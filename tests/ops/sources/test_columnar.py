@@ -105,7 +105,7 @@ def test_what_is_missing_is_no_text(value: Any) -> None:
         (COLUMNS | {"grade": [1]}, "PG418", "differ in length"),
         (COLUMNS | {"size": 5}, "PG418", "the column 'size' of `data` is of type int"),
         (COLUMNS | {"size": (i for i in range(3))}, "PG418", "the column 'size' of `data` is of type generator"),
-        (COLUMNS | {"size": [[1], [2], [3]]}, "PG423", "row 0 of `data` holds a list, where one number is due"),
+        (COLUMNS | {"size": [[1], [2], [3]]}, "PG423", "row 0 of `data` holds a list; it needs one number"),
         (COLUMNS | {"size": [1, None, 2]}, "PG423", "row 1 of `data` has an empty cell"),
         (COLUMNS | {"breed": [["cat"], ["dog"], ["cat"]]}, "PG420", "row 0 of `data` holds a list"),
         (pd.DataFrame(COLUMNS).rename(columns={"size": "sizes"}), "PG421", "the DataFrame has no column 'size'"),

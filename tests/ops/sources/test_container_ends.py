@@ -581,7 +581,7 @@ def test_shards_of_mds_are_those_that_their_index_lists(tmp_path: Path) -> None:
     index.write_text(json.dumps({"version": 2, "shards": shards}))
     (tmp_path / "shard.00002.mds").unlink()
     for path in (".", "*.mds"):
-        with pytest.raises(OpError, match=r"1 of 4 shards that .*index\.json' lists is not there: 'shard\.00002\.mds'") as error:
+        with pytest.raises(OpError, match=r"1 of 4 shards listed in .*index\.json' is missing: 'shard\.00002\.mds'") as error:
             notes(path)
         assert error.value.code == "PG401"
     assert notes("shard.{00000..00001}.mds") == []

@@ -186,7 +186,7 @@ def test_rows_without_a_file_are_for_the_spec_to_decide_on(folder: Path, text: s
     ("arguments", "says"),
     [
         ({"features": {"a": {"kind": "image"}, "b": {"kind": "image"}, "m": {"kind": "mask"}}}, "`m` needs `of`"),
-        ({"features": {"a": {"kind": "image"}, "m": {"kind": "mask", "of": "b"}}}, "is no image of `features`"),
+        ({"features": {"a": {"kind": "image"}, "m": {"kind": "mask", "of": "b"}}}, "is not an image of `features`"),
         ({"features": {"a": {"kind": "image", "of": "a"}}}, "which is itself"),
         (
             {"features": {"a": {"kind": "image"}, "b": {"kind": "image", "of": "a"}, "c": {"kind": "image", "of": "b"}}},

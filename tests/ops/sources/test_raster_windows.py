@@ -110,7 +110,7 @@ def test_what_is_wrong_with_a_window_is_said(table: list[tuple[str, int, int]], 
     with pytest.raises(OpErrors, match="no column 'height'"):
         sources()["csv"].model_validate(spec(["top", "left", "height", 8])["source"]["csv"]).list(tmp_path)
     feature = {**spec()["source"]["csv"]["features"]["image"], "path": "*.tif"}
-    with pytest.raises(ValidationError, match="this is no table"):
+    with pytest.raises(ValidationError, match="needs a table"):
         sources()["files"].model_validate({"features": {"image": feature}})
 
 

@@ -281,4 +281,4 @@ transforms: [{{resize: {{size: 8}}}}]
         collect_data(load(tmp_path / "a.yaml"))
     (found,) = error.value.diagnostics
     assert (found.code, found.primary.path) == ("PG420", "source.tfrecord.features.label.classes")
-    assert found.help == ("`offset: 0` counts classes from 0",)
+    assert found.help == ("use `offset: 0` for classes from 0",)

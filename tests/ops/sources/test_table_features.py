@@ -69,7 +69,7 @@ def test_of_several_features_of_one_class_the_one_called_label_gives_the_classes
     ("text", "feature", "code", "says"),
     [
         ("n\n1\n\n2\nx\n", {"kind": "tensor"}, "PG423", "t.csv:5 has 'x', which is no number"),
-        ("n,m\n1,1\n,2\n", {"kind": "tensor"}, "PG423", "t.csv:3 has an empty cell, where a number is due"),
+        ("n,m\n1,1\n,2\n", {"kind": "tensor"}, "PG423", "t.csv:3 has an empty cell; it needs a number"),
         ("n\nnan\n", {"kind": "tensor"}, "PG423", "'nan', which is no number"),
         ("n\n1e300\n", {"kind": "tensor"}, "PG423", "'1e300', which is no number"),
         ("n\n1_000\n", {"kind": "tensor"}, "PG423", "'1_000', which is no number"),

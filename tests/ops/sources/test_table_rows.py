@@ -141,7 +141,7 @@ def test_names_that_no_row_has_are_told(folder: Path) -> None:
     ("label", "says"),
     [
         ({"map": {"pug": "dgo"}, "classes": ["dog", "cat"]}, "`map` makes 'pug' the class 'dgo', which `classes` does not list"),
-        ({"map": {"pug": "dog"}, "ignore": ["pug"]}, "`ignore` leaves out 'pug', which `map` makes 'dog'"),
+        ({"map": {"pug": "dog"}, "ignore": ["pug"]}, "`ignore` leaves out 'pug', which `map` renames to 'dog'"),
         ({"ignore": ["pug"], "classes": ["pug", "chow"]}, "`ignore` leaves out 'pug', which `classes` lists"),
         ({"ignore": 3}, "a list of classes"),
         ({"map": {}}, "at least 1"),

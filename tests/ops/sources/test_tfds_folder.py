@@ -109,7 +109,7 @@ def test_the_newest_version_and_the_only_configuration_are_taken(tmp_path: Path)
     assert find_prepared("", str(tmp_path / "b"), "pets/small").folder.endswith("pets/small/1.2.0")
     with pytest.raises(OpError, match="several configurations") as error:
         find_prepared("", str(tmp_path / "b"), "pets")
-    assert error.value.help == "name one of 'pets/large', 'pets/small'"
+    assert error.value.help == "use one of 'pets/large', 'pets/small'"
 
 
 TEMPLATE = '{"splits": [{"name": "train", "shardLengths": ["3"], "filepathTemplate": "{DATASET}-{SPNIT}"}]}'

@@ -134,7 +134,7 @@ class FileFeature(StoredPicture):
         takes = {name for source in ("files", "table") for name in kind_of(self).arguments.get(source, ())}
         for name, of, example in (("format", "images and arrays", "npy"), ("shape", "arrays and tensors", "[64, 64]")):
             if getattr(self, name) is not None and name not in takes:
-                raise PartError(f"`{name}` is for {of}, but this is `kind: {self.kind}`", name)
+                raise PartError(f"`{name}` belongs to {of}, but this is `kind: {self.kind}`", name)
             if getattr(self, name) is None and "shape" in takes and kind_of(self).storage == "encoded":
                 raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
         if self.windows() is not None and not self.in_rows:

@@ -101,7 +101,7 @@ def aligned_images(features: Mapping[str, Picture]) -> dict[str, str | None]:
         if not kind.aligns:
             for argument in ("of", "ignore", "values"):
                 if getattr(feature, argument, None) not in (None, 0) and not kind.takes("table", argument):
-                    raise PartError(f"`{argument}` is for images and masks, but `{name}` is `kind: {kind.name}`", name, argument)
+                    raise PartError(f"`{argument}` belongs to images and masks, but `{name}` is `kind: {kind.name}`", name, argument)
             continue
         _check_kind(name, feature, kind)
         if feature.of is not None and feature.of not in images:
@@ -147,7 +147,7 @@ def _check_kind(name: str, feature: Picture, kind: FeatureKind) -> None:
     for other in named_kinds():
         for argument in other.picture_arguments:
             if argument not in kind.picture_arguments and getattr(feature, argument, None) not in (None, 0):
-                raise PartError(f"`{argument}` is for {other.plural}, but `{name}` is `kind: {kind.name}`", name, argument)
+                raise PartError(f"`{argument}` belongs to {other.plural}, but `{name}` is `kind: {kind.name}`", name, argument)
 
 
 def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequence[str]) -> PartError:
