@@ -157,12 +157,12 @@ def test_a_file_of_coco_that_is_wrong_is_an_error_with_its_place(changes: dict[s
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"images": [\n  }', ":2:3 is no JSON"),
+        ('{"images": [\n  }', ":2:3 is not JSON"),
         ("[" * 200_000, "nested too deep"),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": ' + "9" * 5000 + "}", "is no"),
         (b"\xff{}", "is not UTF-8"),
-        ("", ":1:1 is no JSON"),
+        ("", ":1:1 is not JSON"),
         ("[]", "is not a COCO annotation file"),
     ],
 )
@@ -369,12 +369,12 @@ def test_lines_of_yolo_that_are_wrong_are_errors_with_their_place(text: str, sai
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("names: [a\n", "is no YAML"),
+        ("names: [a\n", "is not YAML"),
         ("- a", "it needs a map with `names`"),
         ("names: {0: a, 2: b}", "are not the numbers 0 to 1"),
         ("names: 3", "must be a list of names"),
         ("names: [a, a]", "has the class 'a' twice"),
-        ("names: !!python/object/apply:os.getcwd []", "is no YAML"),
+        ("names: !!python/object/apply:os.getcwd []", "is not YAML"),
     ],
 )
 def test_a_yaml_that_is_wrong_is_an_error(text: str, said: str, tmp_path: Path) -> None:

@@ -177,11 +177,11 @@ def test_labels(y: Any, label: dict[str, Any], indices: Any, names: tuple[str, .
     ("y", "label", "said"),
     [
         (np.eye(3)[LABELS], {}, "y.argmax(axis=1)"),
-        (LABELS, {"classes": 2}, "row 2 of `label` is 2, and 2 classes are 0 to 1"),
+        (LABELS, {"classes": 2}, "row 2 of `label` is 2, but 2 classes are 0 to 1"),
         (LABELS + 1, {"classes": 3}, "`offset: 1`"),
         (LABELS - 1, {}, "row 0 of `label` is -1"),
-        (LABELS + 0.5, {}, "row 0 of `label` is 0.5, and 12 labels of 12"),
-        (np.where(LABELS == 1, np.nan, 0), {}, "row 1 of `label` has no label, and 4 labels of 12 are empty"),
+        (LABELS + 0.5, {}, "row 0 of `label` is 0.5; 12 labels of 12"),
+        (np.where(LABELS == 1, np.nan, 0), {}, "row 1 of `label` has no label; 4 labels of 12 are empty"),
         (LABELS + 1j, {}, "complex128"),
         (LABELS * 10**6, {}, "set the number of `classes`"),
         (np.array(["rose", "dasy"] * 6), {"classes": ["rose", "daisy"]}, "is 'daisy' meant?"),
@@ -205,8 +205,8 @@ def test_every_array_is_judged_in_one_go() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (None, 'none were given; pass them: `pipegen.build(spec, data={"image": …, "label": …})`'),
-        ((IMAGES, LABELS), "got tuple"),
+        (None, 'none were passed; pass them: `pipegen.build(spec, data={"image": …, "label": …})`'),
+        ((IMAGES, LABELS), "not a tuple"),
         ({"image": IMAGES}, "no array 'label'"),
         ({"image": IMAGES, "labels": LABELS}, "is `labels` meant?"),
         ({}, "`data` is empty"),

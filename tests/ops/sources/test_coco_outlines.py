@@ -171,7 +171,7 @@ def test_masks_show_the_boxes_that_are_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("segmentation", "said"), [
-    ([[1, 2, 3, 4]], "`segmentation[0]` has 4 numbers; polygons are due"),
+    ([[1, 2, 3, 4]], "`segmentation[0]` has 4 numbers; use polygons"),
     ([[1, 2, 3, 4, 5, 6, 7]], "`segmentation[0]` has 7 numbers"),
     ([[1, 2, 3, 4, 5, 6], [1, "2", 3, 4, 5, 6]], "`segmentation[1]` holds values that are not numbers"),
     ([1, 2, 3, 4, 5, 6], "has an invalid `segmentation`: use polygons, lists [x, y, x, y, …]"),

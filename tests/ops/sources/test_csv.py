@@ -193,7 +193,7 @@ def test_rows_without_a_file_are_for_the_spec_to_decide_on(folder: Path, text: s
             "is aligned with another image",
         ),
         ({"features": {"a": {"kind": "image", "values": {0: 1}}}}, "`values` belongs to masks"),
-        ({"features": {"a": {"kind": "label", "ignore": 1}}}, "`ignore` of `kind: label` is a list of classes"),
+        ({"features": {"a": {"kind": "label", "ignore": 1}}}, "`ignore` of `kind: label` must be a list of classes"),
         ({"features": {"a": {"kind": "mask", "values": {0: 256}}}}, "less than or equal to 255"),
         ({"features": {"image": {"kind": "image", "classes": 3}}}, "belongs to labels"),
         ({"features": FEATURES | {"label": {"kind": "label", "root": "x"}}}, "belongs to files"),

@@ -174,7 +174,7 @@ def test_damaged_bytes_are_errors_or_values_and_never_more(format: str) -> None:
     ("feature", "says"),
     [
         ({"format": {"npy": {"channels": 0}}}, "greater than or equal to 1"),
-        ({"format": {"nifti": {}}}, "all of its `slices`"),
+        ({"format": {"nifti": {}}}, "number of `slices`"),
         ({"format": {}}, "a format needs exactly one of"),
         ({"format": {"npy": {}, "dicom": "stored"}}, "a format needs exactly one of"),
         ({"format": {"dicom": "as it is"}}, "'stored' or 'rescaled'"),

@@ -259,7 +259,7 @@ def test_bytes_are_a_feature_themselves(tmp_path: Path) -> None:
     write_tfrecord(tmp_path / "a.tfrecord", [b"one", b"two"])
     listing = sources()["tfrecord"](path="a.tfrecord", content="bytes", features={"image": {"kind": "image"}}).list(tmp_path)
     assert listing.shards.rows.tolist() == [2]
-    with pytest.raises(OpError, match=r"record 0 of '.*' is no `tf.Example`"):
+    with pytest.raises(OpError, match=r"record 0 of '.*' is not a `tf.Example`"):
         source("tfrecord", "a.tfrecord").list(tmp_path)
 
 

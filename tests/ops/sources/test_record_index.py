@@ -174,10 +174,10 @@ def test_a_source_lists_its_shards_and_what_is_damaged(tmp_path: Path) -> None:
     ("feature", "said"),
     [
         ({"image": {"kind": "image", "key": "picture"}}, "has no key 'picture'"),
-        ({"image": {"kind": "image", "key": "label"}}, "'label' of the first record holds 1 item of type int, and `image` is the bytes"),
-        ({"label": {"kind": "label", "key": "point"}}, "holds 2 items of type float, and `label` is one class index"),
-        ({"point": {"kind": "tensor"}}, "holds 2 items of type float, and `point` is 1 number"),
-        ({"point": {"kind": "weight"}}, "`point` is 1 number"),
+        ({"image": {"kind": "image", "key": "label"}}, "'label' of the first record holds 1 item of type int, but `image` needs the bytes"),
+        ({"label": {"kind": "label", "key": "point"}}, "holds 2 items of type float, but `label` needs one class index"),
+        ({"point": {"kind": "tensor"}}, "holds 2 items of type float, but `point` needs 1 number"),
+        ({"point": {"kind": "weight"}}, "`point` needs 1 number"),
     ],
 )
 def test_a_feature_that_the_records_do_not_have_is_told(tmp_path: Path, feature: dict[str, Any], said: str) -> None:
@@ -199,5 +199,5 @@ def test_classes_come_from_all_labels_where_none_are_given(tmp_path: Path) -> No
             assert listing.reader().labels(np.array([0, 1])).tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]  # type: ignore[union-attr]
             assert [note.code for note in listing.notes if note.code != "PG411"] == ["PG432"]
     few = TFRecord(path=".", features={"image": {"kind": "image"}, "label": {"kind": "label", "classes": 3}}).list(tmp_path).reader()
-    with pytest.raises(OpError, match=r"the label of .*/0\.tfrecord#3 is 3, and 3 classes are 0 to 2"):
+    with pytest.raises(OpError, match=r"the label of .*/0\.tfrecord#3 is 3, but 3 classes are 0 to 2"):
         few.labels(np.array([0]))

@@ -68,11 +68,11 @@ def test_of_several_features_of_one_class_the_one_called_label_gives_the_classes
 @pytest.mark.parametrize(
     ("text", "feature", "code", "says"),
     [
-        ("n\n1\n\n2\nx\n", {"kind": "tensor"}, "PG423", "t.csv:5 has 'x', which is no number"),
+        ("n\n1\n\n2\nx\n", {"kind": "tensor"}, "PG423", "t.csv:5 has 'x', which is not a number"),
         ("n,m\n1,1\n,2\n", {"kind": "tensor"}, "PG423", "t.csv:3 has an empty cell; it needs a number"),
-        ("n\nnan\n", {"kind": "tensor"}, "PG423", "'nan', which is no number"),
-        ("n\n1e300\n", {"kind": "tensor"}, "PG423", "'1e300', which is no number"),
-        ("n\n1_000\n", {"kind": "tensor"}, "PG423", "'1_000', which is no number"),
+        ("n\nnan\n", {"kind": "tensor"}, "PG423", "'nan', which is not a number"),
+        ("n\n1e300\n", {"kind": "tensor"}, "PG423", "'1e300', which is not a number"),
+        ("n\n1_000\n", {"kind": "tensor"}, "PG423", "'1_000', which is not a number"),
         ("n\n-1\n", {"kind": "weight"}, "PG423", "has the weight -1"),
         ("n\n1\n", {"kind": "tensor", "columns": ["n", "o"]}, "PG421", "no column 'o'"),
         ("n,m\n,1\n,2\n", {"kind": "label", "separator": ";"}, "PG420", "no row has a label"),

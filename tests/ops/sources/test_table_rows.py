@@ -93,7 +93,7 @@ def test_what_is_wrong_with_a_predicate(folder: Path) -> None:
     ((code, field, says),) = refusals(folder, where="breed == 'pugg'")
     assert (code, field) == ("PG402", "where")
     assert "the column `breed` holds 'chow', 'pug', 'tabby', 'unknown'" in says
-    with pytest.raises(ValidationError, match="writes `==`"):
+    with pytest.raises(ValidationError, match="needs `==`"):
         Csv(path="t.csv", features={"image": IMAGE}, where="age = 3")
 
 
@@ -140,13 +140,13 @@ def test_names_that_no_row_has_are_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("label", "says"),
     [
-        ({"map": {"pug": "dgo"}, "classes": ["dog", "cat"]}, "`map` makes 'pug' the class 'dgo', which `classes` does not list"),
+        ({"map": {"pug": "dgo"}, "classes": ["dog", "cat"]}, "`map` renames 'pug' to 'dgo', which `classes` does not list"),
         ({"map": {"pug": "dog"}, "ignore": ["pug"]}, "`ignore` leaves out 'pug', which `map` renames to 'dog'"),
         ({"ignore": ["pug"], "classes": ["pug", "chow"]}, "`ignore` leaves out 'pug', which `classes` lists"),
         ({"ignore": 3}, "a list of classes"),
         ({"map": {}}, "at least 1"),
         ({"kind": "tensor", "map": {1: 2}}, "`map` belongs to labels"),
-        ({"kind": "mask", "ignore": ["pug"]}, "`ignore` of `kind: mask` is one class index"),
+        ({"kind": "mask", "ignore": ["pug"]}, "`ignore` of `kind: mask` must be one class index"),
     ],
 )
 def test_what_the_spec_may_not_say_of_classes(label: dict[str, Any], says: str) -> None:

@@ -58,7 +58,7 @@ def parse_predicate(text: str) -> Predicate:
         ValueError: It is invalid; the message names the character and what to write.
     """
     if len(text) > _LONGEST:
-        raise ValueError(f"a predicate can have {_LONGEST:,} characters; this one has {len(text):,}")
+        raise ValueError(f"a predicate can have at most {_LONGEST:,} characters; this one has {len(text):,}")
     return _Parser(text).whole()
 
 
@@ -102,7 +102,7 @@ class _Parser:
     def _negation(self) -> Predicate:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise ValueError(f"a predicate can be nested {_DEEPEST} deep")
+            raise ValueError(f"a predicate can be nested at most {_DEEPEST} deep")
         try:
             if self._take("word", "not"):
                 return Not(self._negation())
@@ -188,7 +188,7 @@ class _Parser:
     def _refuse(self, token: _Token, due: str) -> NoReturn:
         instead = _INSTEAD.get(token.text) if token.kind == "symbol" else None
         if instead is not None:
-            raise ValueError(f"write `{instead}` instead of `{token.text}` at character {token.at + 1} of a predicate")
+            raise ValueError(f"a predicate needs `{instead}` instead of `{token.text}` at character {token.at + 1}")
         here = f"got {token.text!r} at character {token.at + 1}" if token.kind != "end" else "it ends here"
         raise ValueError(f"a predicate {due}; {here}")
 

@@ -29,7 +29,7 @@ def refuse_writing(query: str) -> None:
         raise ValueError("a query cannot have a backslash before a quote; double quotes in a text: ''")
     bare = _SKIPPED.sub(lambda match: " " if match["comment"] else " x ", query)
     if "/*" in bare or "'" in bare or '"' in bare:
-        raise ValueError("unterminated string or comment in a query, or a MySQL-only comment `/*! */`")
+        raise ValueError("a query has an unterminated string or comment, or a MySQL-only comment `/*! */`")
     statement, _, rest = bare.partition(";")
     if rest.strip():
         raise ValueError("a query must be one statement; this one continues after `;`")
