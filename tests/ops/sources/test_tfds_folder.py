@@ -139,13 +139,13 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     assert refusal("a b")[0] == "PG447"
     with pytest.raises(OpError, match="has no split 'tain'"):
         list(find_prepared("", str(tmp_path), "pets").pieces(parse_split("tain")))
-    with pytest.raises(OpError, match="has 103 records, and 200 are asked for"):
+    with pytest.raises(OpError, match="has 103 records, but 200 are requested"):
         list(find_prepared("", str(tmp_path), "pets").pieces(parse_split("train[:200]")))
     for damaged in ("[1]", "{", '{"splits": [{"name": "train", "shardLengths": ["x"]}]}', '{"splits": 5}', TEMPLATE):
         (folder / "dataset_info.json").write_text(damaged)
         assert refusal()[0] == "PG447"
     (folder / "dataset_info.json").unlink()
-    assert "there is no" in refusal()[1]
+    assert "is missing" in refusal()[1]
 
 
 @pytest.mark.parametrize(
