@@ -160,7 +160,7 @@ def test_splits_and_parts_of_a_mix_have_masks_of_the_same_classes(tmp_path: Path
     content = json.loads((tmp_path / "b/boxes.json").read_text())
     content["categories"].append({"id": 1, "name": "ant"})
     (tmp_path / "b/boxes.json").write_text(json.dumps(content))
-    with pytest.raises(SpecError, match="other classes than `train`, by which the pixels of `mask` count"):
+    with pytest.raises(SpecError, match="have different classes, which number the pixels of `mask`"):
         pipegen.build(given)
     mix = spec({}) | {
         "source": {

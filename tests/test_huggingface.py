@@ -76,13 +76,13 @@ def test_a_prepared_data_set_is_read_by_the_names_of_its_files(tmp_path: Path) -
     assert listed(path=str(tmp_path), split="test").shards.rows.tolist() == [2]
     counts["train"]["num_examples"] = 8
     (tmp_path / "dataset_info.json").write_text(json.dumps({"features": FEATURES, "splits": counts}))
-    with pytest.raises(OpError, match=r"the split 'train' of .* holds 7 records, and its metadata says 8"):
+    with pytest.raises(OpError, match=r"the split 'train' of .* has 7 records, but its metadata says 8"):
         listed(path=str(tmp_path))
 
 
 def test_what_is_no_data_set_is_told(tmp_path: Path) -> None:
     with_splits(tmp_path / "sets" / "pets")
-    with pytest.raises(OpError, match="no data set that `save_to_disk` wrote") as error:
+    with pytest.raises(OpError, match="not a dataset written by `save_to_disk`") as error:
         listed(path=str(tmp_path / "sets"))
     assert error.value.help == "'pets' in it is one"
     with pytest.raises(OpError, match="has no split 'tests'") as error:

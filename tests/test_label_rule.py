@@ -573,7 +573,7 @@ def test_integers_that_pandas_wrote_beside_an_empty_cell_are_indices(tmp_path: P
 def test_lists_that_were_written_as_text_are_not_split(cell: str, tmp_path: Path) -> None:
     other = cell[0] + cell[1:-1].partition(", ")[0] + cell[-1]
     features = {"tags": {"kind": "label", "separator": ","}}
-    with pytest.raises(OpErrors, match="a list that was written as text"):
+    with pytest.raises(OpErrors, match="a list written as text"):
         sources()["dataframe"](features=features).list(tmp_path, None, {"tags": [cell, other, ""]})
     found = sources()["dataframe"](features=features).list(tmp_path, None, {"tags": [["cat", "dog"], ["dog"], []]})
     assert found.class_names == ("cat", "dog")
@@ -586,7 +586,7 @@ def test_of_json_a_field_is_the_label(tmp_path: Path) -> None:
     def listed(column: str) -> Any:
         return sources()["dataframe"](features={"label": {"kind": "label", "column": column}}).list(tmp_path, None, data)
 
-    with pytest.raises(OpErrors, match="an object that was written as text") as raised:
+    with pytest.raises(OpErrors, match="an object written as text") as raised:
         listed("about")
     assert "`about.label`" in str(raised.value.every[0].help)
     assert listed("about.label").class_names == ("cat", "dog")

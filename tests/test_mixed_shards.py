@@ -174,7 +174,7 @@ def test_shards_beside_shards_with_what_one_lacks(tmp_path: Path) -> None:
         "zipped": {"weight": 1, "source": first, "fill": {"label": "other", "weight": 0.5}},
         "plain": {"weight": 2, "source": second, "features": {"weight": "w"}},
     }
-    with pytest.raises(SpecError, match="there is no class 'other'"):
+    with pytest.raises(SpecError, match="invalid class 'other'"):
         build(parts)
     parts["zipped"]["fill"]["label"] = "c1"
     own = {"output": {"x": {"image": "image", "part": "part"}, "sample_weight": "weight", "encode": {"label": "one_hot"}, "dtype": "uint8"}}

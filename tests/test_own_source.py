@@ -145,7 +145,7 @@ def test_each_split_has_its_own(tmp_path: Path) -> None:
     assert sorted(seen(pipe["validation"])) == [(f, r, (f + r) % 4) for f, n in enumerate((2, 0, 5)) for r in range(n)]
     assert pipe.files("validation")[6] == f"{b}/2.pack#4"
     assert pipe.labels("validation").tolist() == [0, 1, 2, 3, 0, 1, 2]  # type: ignore[union-attr]
-    with pytest.raises(SpecError, match="`validation` has other classes than `train`"):
+    with pytest.raises(SpecError, match="`validation` and `train` have different classes"):
         build({"by_split": {"train": {"packs": {"path": a}}, "validation": {"packs": {"path": b, "classes": 5}}}})
 
 

@@ -120,7 +120,7 @@ def test_a_file_that_changes_is_an_error(tmp_path: Path, kind: str) -> None:
     seen(pipe["train"])
     with (tmp_path / "a" / name).open("ab") as file:
         file.write(b"more")
-    with pytest.raises(DataError, match=rf"{name} has .* bytes and had"):
+    with pytest.raises(DataError, match=rf"{name} has .* bytes, but had"):
         seen(pipe["train"])
 
 

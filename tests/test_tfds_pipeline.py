@@ -99,10 +99,10 @@ def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
     assert codes("train[")[0][0].startswith("PG1")
     picture = {"features": {"picture": {"kind": "image"}}}
     assert codes(**picture)[0][0] == "PG431"
-    assert codes(features={"name": {"kind": "image"}})[0][1] == "'name' of 'pets' is Text, and `name` is the bytes of an image file"
+    assert codes(features={"name": {"kind": "image"}})[0][1] == "'name' of 'pets' is Text, but `name` needs the bytes of an image file"
     about = json.loads((folder / "dataset_info.json").read_text())
     about["splits"][0]["shardLengths"] = ["9", "6", "7"]
     (folder / "dataset_info.json").write_text(json.dumps(about))
-    assert "holds 5 records, and its metadata says 6" in codes()[0][1]
+    assert "has 5 records, but its metadata says 6" in codes()[0][1]
     written(tmp_path / "b", file_format="parquet")
     assert "was prepared as parquet" in codes(root=tmp_path / "b")[0][1]

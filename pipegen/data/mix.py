@@ -24,7 +24,7 @@ from pipegen.ops.kinds.packed import counts_classes
 from pipegen.ops.sources.listing.base import Files, Listing
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.parts.adapted import filled, united
+from pipegen.ops.sources.parts.adapted import filled, merge_classes
 from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
 
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
             message = f"the part `{name}` has other classes than the mix, by which the pixels of its mask count"
             diagnostics.add(make("PG462", message, locate(part_path(name)), help="name them in each part: `classes: […]`"))
             continue
-        made = united(listing, classes, columns, source.class_feature())
+        made = merge_classes(listing, classes, columns, source.class_feature())
         if isinstance(source, PartSource):
             try:
                 made = filled(made, source.adapting, columns)

@@ -167,12 +167,12 @@ def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("x.npz", "is no `.npz` file"),
+        ("x.npz", "is not a `.npz` file"),
         ("x.npy", "cannot be read: "),
         ("x.parquet", "cannot be read as Parquet"),
         ("x.csv", "no column of x.csv names image files"),
         ("x.txt", "is no folder"),
-        ("nowhere", "there is no folder"),
+        ("nowhere", "does not exist"),
     ],
 )
 def test_what_it_cannot_look_at(cli: Cli, tmp_path: Path, name: str, says: str) -> None:

@@ -375,7 +375,7 @@ def test_nothing_left_is_an_error_whatever_the_spec_says(tmp_path: Path) -> None
     (finding,) = listed.diagnostics
     assert finding.severity is Severity.ERROR
     assert "leaving them out, as `errors.missing` asks, would leave no record" in finding.message
-    assert finding.help == ("`root` is the folder that the paths are relative to",)
+    assert finding.help == ("the paths must be relative to `root`",)
 
 
 def test_a_split_of_which_nothing_is_left_is_an_error_that_says_so(tmp_path: Path) -> None:

@@ -265,4 +265,4 @@ def test_an_explanation_says_what_python_is_called_for() -> None:
     (plans,) = physical_plans(found.spec.model, found.spec.compiled, 2, every=False).values()
     text = render_physical(plans[0])
     assert "steps whose records are being fetched" in text
-    assert "Python: files of other machines" in text
+    assert "Python: remote files" in text

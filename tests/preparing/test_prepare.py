@@ -216,7 +216,7 @@ def test_damage_is_found(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=rf"PG570[^\n]*label\.npy' is damaged: its CRC-32 is {zlib.crc32(label.read_bytes()):08x}"):
         pipegen.build(done.spec)
     label.unlink()
-    with pytest.raises(SpecError, match=r"PG570[^\n]*label\.npy' is damaged: it is not there"):
+    with pytest.raises(SpecError, match=r"PG570[^\n]*label\.npy' is damaged: it is missing"):
         pipegen.build(done.spec)
     label.write_bytes(whole)
     # Zlib by itself says what `validate --data=all` compares.

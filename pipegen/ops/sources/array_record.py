@@ -1,4 +1,4 @@
-"""`array_record`: records of ArrayRecord files, read by their numbers."""
+"""`array_record`: records of ArrayRecord files, read by number."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class ArrayRecord(StoreSource):
-    """ArrayRecord files: each record is a `tf.Example`, whose keys hold the features, or with `content: bytes` the one feature itself. The
-    library of the same name reads them: `pip install 'pipegen[array-record]'`. A key may lead into text that is JSON: `about.label`.
+    """ArrayRecord files. Each record is a `tf.Example` whose keys hold the features, or, with `content: bytes`, the only feature itself.
+    Needs the library `array-record`: `pip install 'pipegen[array-record]'`. A key may name a field of JSON text: `about.label`.
 
-    The format finds a record by its number, and compares a checksum for each that it reads. A file that was written with a `group_size`
-    above 1 unpacks so many records to get at one.
+    The format finds a record by its number and checks a checksum for each record read. In a file written with a `group_size` above 1,
+    reading one record unpacks its whole group.
     """
 
     op: ClassVar[str] = "array_record"
@@ -37,7 +37,7 @@ class ArrayRecord(StoreSource):
     called: ClassVar[str] = "ArrayRecord"
 
     content: Literal["example", "bytes"] = "example"
-    """What a record is: a `tf.Example`, or the `bytes` of the one feature, such as a JPEG file."""
+    """Content of a record: a `tf.Example`, or the `bytes` of the only feature, such as a JPEG file."""
 
     @model_validator(mode="after")
     def _one_of_bytes(self) -> ArrayRecord:
@@ -45,23 +45,21 @@ class ArrayRecord(StoreSource):
         return self
 
     def store(self) -> type[Store]:
-        """Return what reads a file."""
         from pipegen.ops.sources.stores.array_records import ArrayRecords
 
         return ArrayRecords
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        """Look into the first record for the keys of the features."""
         if self.content == "example":
             check_keys(self.features, first_keys(*self._first(shards, index)))
 
     def _first(self, shards: Sequence[Found], index: RecordIndex) -> tuple[bytes, str]:
-        """Reads the first record, and says which file it is from."""
+        """Reads the first record and the path of its file."""
         import numpy as np
 
         from pipegen.ops.sources.stores.base import StoreError
 
-        shard = int((index.rows > 0).argmax())
+        shard = index.first_filled
         try:
             (record,) = self.first(shards, index).read(("",), np.zeros(1, np.int64))[0]
         except StoreError as error:
@@ -69,34 +67,29 @@ class ArrayRecord(StoreSource):
         return record, shards[shard].path
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Read the key of the label of each record."""
         key = self.key_of(name)
         return [label_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
-        """Read the key of the label of the first record."""
         return label_in(self._first(shards, index)[0], self.key_of(name), "the first record")
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        """Return what calls the library, and parses messages in the graph."""
         layout = layout_of(self.features, first_keys(*self._first(shards, index)) if self.content == "example" else {})
         return _Messages(self, layout, self.first(shards, index).at_once, shards, labels)
 
 
 class _Messages(StoreReader):
-    """Reads messages by the library, and parses them in the graph."""
+    """Messages read by the library and parsed in the graph."""
 
     def __init__(self, source: ArrayRecord, layout: Layout, *about: Any) -> None:
         super().__init__(source, source.infer(), *about)
         self.layout, self.content = layout, source.content
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        """Return what the messages hold."""
         messages = self.values(("",), *place)[0].tolist()
         return messages if self.content == "bytes" else [bytes_in(message, self.source.key_of(feature)) for message in messages]
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Return one call for the messages, and the parsing."""
         from pipegen.ops.lowering.python_records import parsed, together
         from pipegen.ops.lowering.record_values import parse_example
 

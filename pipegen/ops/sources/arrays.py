@@ -1,4 +1,4 @@
-"""`arrays`: records that are rows of arrays, handed to `build(data=)` or read from `.npz` and `.npy` files."""
+"""`arrays`: rows of arrays, passed to `build(data=)` or read from `.npz` and `.npy` files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import ArrayFeature, FeatureName
-from pipegen.ops.sources.features.pictures import lives_on
+from pipegen.ops.sources.features.pictures import aligned_images
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.types import ElementType
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 class Arrays(Source):
     """Rows of arrays: images and labels from `pipegen.build(spec, data={"image": x, "label": y})`, or from files by `path`.
 
-    Row number i of each array is one example, known as `i`. All arrays have as many rows. Small images never pass through a
-    function of single examples: a batch is one gather of rows.
+    Row i of each array is one example, identified by `i`. All arrays have the same number of rows. A batch of small images is one gather
+    of rows; no function runs per example.
     """
 
     op: ClassVar[str] = "arrays"
 
     features: Annotated[dict[FeatureName, ArrayFeature], Field(min_length=1)]
-    """What each array holds, by the name of the feature: `{image: {kind: image}, label: {kind: label, classes: 10}}`."""
+    """Kind and arguments of each array, by feature name: `{image: {kind: image}, label: {kind: label, classes: 10}}`."""
     path: Annotated[str, Field(min_length=1)] | None = None
-    """A `.npz` file that holds the arrays, relative to the spec's file. Without it they come from `build(data=)`."""
+    """Path of a `.npz` file with the arrays, relative to the spec's file. By default the arrays come from `build(data=)`."""
 
     @field_validator("features")
     @classmethod
     def _one_image(cls, features: dict[str, ArrayFeature]) -> dict[str, ArrayFeature]:
         if not any(kind_of(feature).levels for feature in features.values()):
-            raise ValueError("`features` names no image; such as `image: {kind: image}`")
-        lives_on(features)
+            raise ValueError("`features` has no image; add one such as `image: {kind: image}`")
+        aligned_images(features)
         return features
 
     @model_validator(mode="after")
@@ -53,27 +53,25 @@ class Arrays(Source):
         return self
 
     def infer(self) -> ElementType:
-        """Infers the type of a row before the data is there: 8-bit RGB images of one size, unless more is said."""
+        """Infers the type of a row before the data is known: 8-bit RGB images of one size, unless the features say more."""
         return self.possible()[0]
 
     def possible(self) -> tuple[ElementType, ...]:
-        """Every type that the features leave open."""
-        names, of = tuple(self.features), lives_on(self.features)
+        """Lists every type that the features allow."""
+        names, of = tuple(self.features), aligned_images(self.features)
         choices = product(*([t.with_(of=of.get(n)) for t in feature.possible()] for n, feature in self.features.items()))
         return tuple(with_numbers(ElementType(tuple(zip(names, chosen, strict=True)))) for chosen in choices)
 
     def needs_data(self) -> bool:
-        """Returns whether no file is named."""
         return self.path is None and all(feature.path is None for feature in self.features.values())
 
     def unpacked(self, base: Path) -> int:
-        """Sums the bytes that the compressed arrays of a `.npz` file take."""
         from pipegen.ops.sources.array_rows.npz import packed_bytes
 
         return packed_bytes(self.features, self.path, str(base)) if self.path is not None else 0
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Look at the arrays; see `Source.list`. Every value of images of floats is read once."""
+        """Inspect the arrays; see `Source.list`. Images of floats are read in full."""
         from pipegen.ops.sources.array_rows.npz import read_files
         from pipegen.ops.sources.array_rows.rows import given_arrays, list_rows
 

@@ -1,4 +1,4 @@
-"""`arrow`: the rows of Arrow files, read where they lie."""
+"""`arrow`: the rows of Arrow files, read in place."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ if TYPE_CHECKING:
 
 
 class Arrow(StoreSource):
-    """Arrow files, such as those in a folder that Hugging Face's `save_to_disk` wrote: each row is an example. PyArrow opens them:
+    """Arrow files, such as those of a folder written by Hugging Face's `save_to_disk`. Each row is an example. Needs PyArrow:
     `pip install 'pipegen[arrow]'`.
 
-    The key of a feature is a column; a field of a struct is `outer.inner`, and an image that Hugging Face stored is known by the name of
-    its column alone. Files are mapped into memory and must not be compressed. Lists of numbers are tensors where all have one shape.
+    The key of a feature is a column, or a field of a struct: `outer.inner`. For an image that Hugging Face stored, the column's name is
+    enough. Files are mapped into memory and must be uncompressed. Lists of numbers become tensors if all have the same shape.
     """
 
     op: ClassVar[str] = "arrow"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather")
     called: ClassVar[str] = "Arrow"
 
     def store(self) -> type[Store]:
-        """Return what reads a file."""
         from pipegen.ops.sources.stores.arrow_tables import ArrowTables
 
         return ArrowTables

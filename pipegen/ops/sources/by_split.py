@@ -1,4 +1,4 @@
-"""`by_split`: every split comes from a place of its own."""
+"""`by_split`: a source of its own for each split."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 class BySplit(Source):
     """A source for each split, written as in `source`: `{train: {image_folder: {path: a/}}, test: {image_folder: {path: b/}}}`.
 
-    The classes are those of `train`; a class that `train` does not have is an error, one that another split lacks a
-    warning. Records are known as `SPLIT/` and their path, so the same name may occur in several places.
+    The classes are those of `train`. An additional class in another split is an error, a missing one a warning. The key of a record is
+    `SPLIT/` and its path, so names may repeat across splits.
     """
 
     op: ClassVar[str] = "by_split"
 
     parts: dict[SplitName, SerializeAsAny[Source]]
-    """The source of each split. In a spec the map stands directly under `by_split`."""
+    """Source of each split. In a spec the map stands directly under `by_split`."""
 
     @classmethod
     def from_yaml(cls, value: Mapping[str, object]) -> BySplit:
-        """Build it from the shape that a spec has, `{SPLIT: {NAME: {arguments}}}`, and that `model_dump` gives back.
+        """Builds it from the shape that a spec has and `model_dump` returns: `{SPLIT: {NAME: {arguments}}}`.
 
-        Its presence says that the source holds other sources; a loader builds those itself and passes them as `parts`.
+        A class with this method holds other sources; a loader builds those and passes them as `parts`.
 
         Raises:
-            ValueError: What is wrong; pydantic's error where an argument is.
+            ValueError: The map is invalid.
         """
         return cls.model_validate(dict(value))
 
     @model_validator(mode="before")
     @classmethod
     def _from_plain(cls, value: Any) -> Any:
-        """Accept the spec's shape as well as `parts=`."""
+        """Accepts the spec's shape as well as `parts=`."""
         if not isinstance(value, Mapping) or (set(value) == {"parts"} and _all_sources(value["parts"])):
             return value
         if not all(isinstance(v, Mapping) and len(v) == 1 for v in value.values()):
@@ -60,7 +60,7 @@ class BySplit(Source):
         for split, choice in value.items():
             ((name, arguments),) = choice.items()
             if name not in sources():
-                raise ValueError(f"`{split}`: there is no source {name!r}; known: {', '.join(sources())}")
+                raise ValueError(f"`{split}`: unknown source {name!r}; known: {', '.join(sources())}")
             parts[split] = sources()[name].model_validate(arguments or {})
         return {"parts": parts}
 
@@ -72,10 +72,10 @@ class BySplit(Source):
     @classmethod
     def _alike(cls, parts: dict[str, Source]) -> dict[str, Source]:
         if not parts:
-            raise ValueError("`by_split` names no split; it holds `train: SOURCE` and the others")
+            raise ValueError("`by_split` is empty; write `train: SOURCE` and the other splits")
         for split, source in parts.items():
             if source.split_names() is not None:
-                raise ValueError(f"`{split}` holds a `{source.op}` again; give it a plain source such as `image_folder`")
+                raise ValueError(f"`{split}` is a `{source.op}`, which has splits of its own; use a plain source such as `image_folder`")
         kinds = {source.has_rows(): split for split, source in parts.items()}
         if len(kinds) > 1:
             raise ValueError(f"`{kinds[True]}` has arrays and `{kinds[False]}` has files; every split must have the same features")
@@ -94,73 +94,62 @@ class BySplit(Source):
             odd_one = next((name for name, t in source.infer().items() if not _like(t, parts[first].infer()[name])), None)
             if odd_one is not None:
                 raise ValueError(
-                    f"`{odd_one}` of `{split}` is something else than `{odd_one}` of `{first}`; every split must have the same features"
+                    f"`{odd_one}` of `{split}` has another type than `{odd_one}` of `{first}`; every split must have the same features"
                 )
             known = parts[first].decoders()
             apart = next((name for name, decoder in source.decoders().items() if decoder != known.get(name)), None)
             if apart is not None:
-                raise ValueError(f"`{apart}` of `{split}` has other `values` or `classes` than in `{first}`; write the same for both")
+                raise ValueError(f"`{apart}` of `{split}` has other `values` or `classes` than in `{first}`; use the same in both")
         return parts
 
     @property
     def reference(self) -> str:
-        """The split whose classes count: `train`, or the first when there is none."""
+        """The split whose classes count: `train`, else the first."""
         return "train" if "train" in self.parts else next(iter(self.parts))
 
     def infer(self) -> ElementType:
-        """Infers what the reference split gives."""
         return self.parts[self.reference].infer()
 
     def has_classes(self) -> bool:
-        """Returns whether there are labels, however many an example has: nothing here is assigned by them."""
+        """Tells whether there are labels; an example may have several, since no split is made by class."""
         return self.has_labels()
 
     def decoders(self) -> Mapping[str, Transform]:
-        """Those of the training source."""
         return self.parts[self.reference].decoders()
 
     def described(self) -> Mapping[str, tuple[str, ...]]:
-        """Returns where the training source describes them."""
         source = self.parts[self.reference]
         return {name: (self.reference, source.op, *path) for name, path in source.described().items()}
 
     def has_rows(self) -> bool:
-        """Returns whether the parts are arrays."""
         return self.parts[self.reference].has_rows()
 
     def has_columns(self) -> bool:
-        """Returns whether the parts are tables."""
         return all(source.has_columns() for source in self.parts.values())
 
     def has_folders(self) -> bool:
-        """Returns whether the parts are folders."""
         return all(source.has_folders() for source in self.parts.values())
 
     def needs_data(self) -> bool:
-        """Returns whether one of the parts does."""
         return any(source.needs_data() for source in self.parts.values())
 
     def keep_index_in(self, folder: Path | None) -> None:
-        """Passes the folder on to the parts."""
         for source in self.parts.values():
             source.keep_index_in(folder)
 
     def unpacked(self, base: Path) -> int:
-        """Sums what the parts take."""
         return sum(source.unpacked(base) for source in self.parts.values())
 
     def possible(self) -> tuple[ElementType, ...]:
-        """Returns what the reference split may give."""
         return self.parts[self.reference].possible()
 
     def split_names(self) -> tuple[str, ...]:
-        """The keys of the map."""
         return tuple(self.parts)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List every split, each with its own part of `data`; see `Source.list`.
 
-        One that cannot be listed is an error note when another could.
+        A split that cannot be listed is an error note if another one can.
         """
         listings: dict[str, Listing] = {}
         errors: dict[str, OpError] = {}
@@ -192,7 +181,7 @@ class BySplit(Source):
 
 
 def _like(a: FeatureType, b: FeatureType) -> bool:
-    """Returns whether two features hold the same, as far as the arguments say."""
+    """Tells whether two features have the same type, as far as the arguments say."""
     kind = kind_of(a)
     return (
         a.kind == b.kind
@@ -206,17 +195,17 @@ def _like(a: FeatureType, b: FeatureType) -> bool:
 
 
 def _after(seen: int, progress: Callable[[int], None] | None) -> Callable[[int], None] | None:
-    """Progress that goes on from what other splits had."""
+    """Shifts the counts of `progress` by what other splits had."""
     return None if progress is None else lambda n: progress(seen + n)
 
 
 def _part(split: str, source: Source, data: object) -> Any:
-    """The arrays of one split: `data` holds a map for each split that needs one."""
+    """Returns the part of `data` that belongs to a split."""
     if not source.needs_data() or data is None:
         return None
     if not isinstance(data, Mapping) or data.get(split) is None:
         help_ = 'with `by_split`, `data` has a map or a table for each split: `data={"train": {"image": x, "label": y}, …}`'
-        raise OpError("PG418", "what this split reads is not in `data`", help=help_)
+        raise OpError("PG418", "`data` has nothing for this split", help=help_)
     return data[split]
 
 

@@ -1,4 +1,4 @@
-"""`coco`: a folder of images, and a JSON file in the format of COCO with the boxes on them."""
+"""`coco`: a folder of images, and a COCO JSON file of their boxes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 _MOST_SAID = 1000
 _CROWD = 255
-"""The value of pixels of a mask of classes that show a crowd, whose outline is rough."""
+"""The value of pixels of a crowd in a mask of classes."""
 
 
 class _Annotation(NamedTuple):
-    """Holds what counts of an annotation; the rest of it is dropped as it is read, and outlines, where they are asked for, are packed."""
+    """The parts of an annotation that are kept; its outline is packed, if masks are asked for."""
 
     id: Any
     image: Any
@@ -48,10 +48,10 @@ class _Annotation(NamedTuple):
 
 
 class Coco(BoxedSource):
-    """Images in a folder, and a file of JSON that says of each which boxes are on it, as COCO has it.
+    """Images in a folder, and a COCO JSON file with the boxes on each.
 
-    Classes count by the ids of their categories, from the least: COCO's 80, whose ids go up to 90, are 0 to 79. A box is known to be a
-    crowd by `crowd`, which is 1 then. Each split has a file of its own, by `by_split`.
+    Classes are ordered by category id: COCO's 80 categories, whose ids go up to 90, are 0 to 79. `crowd` is 1 for the box of a crowd.
+    Several splits need one file each, by `by_split`.
     """
 
     op: ClassVar[str] = "coco"
@@ -59,49 +59,47 @@ class Coco(BoxedSource):
     places: ClassVar[frozenset[str]] = frozenset({"images", "annotations"})
 
     images: Annotated[str, Field(min_length=1)]
-    """The folder that the `file_name` of each image is relative to, itself relative to the spec's file."""
+    """Folder of the images, which each `file_name` is relative to; itself relative to the spec's file."""
     annotations: Annotated[str, Field(min_length=1)]
-    """The file of JSON, such as `annotations/instances_train2017.json`, relative to the spec's file. Its boxes are `[left, top, width,
+    """JSON file, such as `annotations/instances_train2017.json`, relative to the spec's file. Its boxes are `[left, top, width,
     height]` in pixels."""
     masks: Literal["instances", "classes"] | None = None
-    """A `mask` for each image, of the outlines (`segmentation`) of those boxes that are left: polygons, and runs as COCO counts them.
-    `instances`: the number of a box at each pixel of its outline. `classes`: 0 is background, and the first class is 1; what a crowd alone
-    covers is 255, the mask's `ignore`. A smaller object lies upon a larger one, and all lie upon crowds. They are drawn in Python, whenever
-    an image is read, as pycocotools draws them."""
+    """Adds a `mask` to each image, drawn from the outlines (`segmentation`) of the kept boxes: polygons, or COCO's run-length encoding.
+    `instances`: the number of the box whose outline covers a pixel. `classes`: 0 is background, 1 the first class; pixels of crowds only
+    are 255, the mask's `ignore`. Smaller objects cover larger ones, and all cover crowds. Masks are drawn in Python each time an image is
+    read, as by pycocotools."""
 
     def _type(self, classes: int | None, most: int) -> ElementType:
-        """The features of any source of boxes, and the mask."""
         found = super()._type(classes, most)
         if self.masks == "classes":
             return found.replace(mask=FeatureType("mask", "string", (), of="image", ignore=_CROWD, classes=classes and classes + 1))
         return self._with_instances(found) if self.masks else found
 
     def decoders(self) -> Mapping[str, Transform]:
-        """That of the mask."""
         return {"mask": OutlineDecoder(format="coco")} if self.masks else {}
 
     def drawn(self, found: Found) -> tuple[Found, Sequence[Note]]:
-        """Those boxes that a mask can tell apart, and the outlines of each image; see `BoxedSource.drawn`."""
+        """Keeps the boxes that a mask can distinguish, and packs the outlines of each image; see `BoxedSource.drawn`."""
         if found.outlines is None:
             return found, ()
         import numpy as np
 
         if self.masks == "classes" and len(found.names) > MOST_INSTANCES:
-            message = f"a mask can tell {MOST_INSTANCES} classes apart, and these are {len(found.names):,}"
-            raise OpError("PG478", message, field="masks", help="name those that count by `classes`, or unite some by `map`")
+            message = f"a mask can hold {MOST_INSTANCES} classes, but there are {len(found.names):,}"
+            raise OpError("PG478", message, field="masks", help="choose fewer by `classes`, or merge some by `map`")
         notes: list[Note] = []
         if self.masks == "instances":
             found, notes = _told_apart(found)
-        assert found.outlines is not None  # noqa: S101 - of fewer boxes
+        assert found.outlines is not None  # noqa: S101 - the outlines stay
         own, outlines = found.outlines
         bare = np.flatnonzero(own == NONE)
         if len(own) and len(bare) == len(own):
-            message = f"not one of {count(len(own), 'box', 'boxes')} has an outline: the annotations have no `segmentation`"
-            raise OpError("PG475", message, field="masks", help="leave `masks` out, or take a file with outlines")
+            message = f"none of {count(len(own), 'box', 'boxes')} has an outline: the annotations have no `segmentation`"
+            raise OpError("PG475", message, field="masks", help="remove `masks`, or use a file with outlines")
         if len(bare):
             first = f"{found.places(int(bare[0]))} has no outline, so its mask does not show it"
-            message = f"{first}; so it is with {len(bare):,} of {len(own):,} boxes"
-            notes.append(Note("PG477", message, "outline them, or leave their images out"))
+            message = f"{first}; {len(bare):,} of {len(own):,} boxes lack an outline"
+            notes.append(Note("PG477", message, "outline them, or remove their images"))
         firsts = np.concatenate([[0], np.cumsum(found.lengths())])
         numbers = np.arange(len(own)) - np.repeat(firsts[:-1], found.lengths()) + 1
         crowds = found.items["crowd"] > 0
@@ -116,7 +114,6 @@ class Coco(BoxedSource):
         return replace(found, items=items, packed={"mask": Packed.hold(packed)}), notes
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        """Read the file and look for its images; see `BoxedSource.find`."""
         import numpy as np
 
         root = find_root(str(base), self.images, field="images")
@@ -133,7 +130,7 @@ class Coco(BoxedSource):
         where = _where(root, [keys[number] for number in gone])
         if len(gone) == len(ids):
             more = f": it names {quoted(keys)}" if keys else ""
-            raise OpError("PG402", f"not one image of {file!r} lies in {root!r}{more}", field="images", help=where)
+            raise OpError("PG402", f"no image of {file!r} is in {root!r}{more}", field="images", help=where)
         place = {i: number for number, i in enumerate(ids)}
         known = [a for a in content.annotations if a.image in place]
         order = sorted(range(len(known)), key=lambda k: place[known[k].image])
@@ -172,7 +169,7 @@ def _file(base: str, path: str) -> str:
 
 
 def _where(root: str, gone: list[str]) -> str | None:
-    """Says where the images lie, if it is one folder up or down."""
+    """Suggests the folder of the images, if it is one up or down."""
     if not gone:
         return None
     name = os.path.basename(gone[0])
@@ -183,23 +180,21 @@ def _where(root: str, gone: list[str]) -> str | None:
 
 
 class _Content:
-    """Holds what counts of a file.
+    """The parts of an annotation file that are used.
 
     Attributes:
-        images: The path of each image by its id, and its width and height where they are known.
-        categories: The name of each class by its id, the ids rising.
-        annotations: The boxes in the order of the file.
-        outlines: Their outlines, where these are asked for.
-        wrong: What is wrong with the file, a sentence each.
+        images: Path, width and height (if known) of each image, by id.
+        categories: Class names by id, ids rising.
+        annotations: Boxes in file order.
+        outlines: Outlines of the boxes, if masks are asked for.
+        wrong: What is wrong with the file, one sentence each.
     """
 
     def __init__(self, file: str, outlines: Outlines | None = None) -> None:
-        """Reads it; `DamagedError` where it is none at all."""
         self.file, self.wrong, self.outlines = file, [], outlines  # type: str, list[str], Outlines | None
         content = read_json(file, MOST_BYTES, partial(_slim, outlines))
         if not isinstance(content, dict) or not all(isinstance(content.get(k), list) for k in ("images", "annotations", "categories")):
-            said = "`images`, `annotations` and `categories` are due, a list each"
-            raise DamagedError(f"{file} is no annotation file of COCO: {said}")
+            raise DamagedError(f"{file} is not a COCO annotation file: it needs the lists `images`, `annotations` and `categories`")
         self.images = self._images(content["images"])
         self.categories = self._categories(content["categories"])
         self.annotations = self._annotations(content["annotations"])
@@ -215,17 +210,17 @@ class _Content:
             own = image if isinstance(image, dict) else {}
             key, name = own.get("id"), own.get("file_name")
             if not _is_id(key) or not isinstance(name, str) or not name or "\0" in name:
-                self._say("images", number, "has no `id` or no `file_name`")
+                self._say("images", number, "lacks a valid `id` or `file_name`")
                 continue
             name = os.path.normpath(name.replace("\\", "/")) if "\\" in name else os.path.normpath(name)
             if os.path.isabs(name) or name.split("/")[0] == "..":
                 self._say("images", number, f"lies outside the folder: {name!r}")
             elif key in found or name in names:
-                self._say("images", number, f"has the `id` or the `file_name` of another: {key!r}, {name!r}")
+                self._say("images", number, f"repeats the `id` {key!r} or the `file_name` {name!r}")
             sides = finite(own.get("width")), finite(own.get("height"))
             whole = sides[0] is not None and sides[1] is not None and sides[0] >= 1 and sides[1] >= 1
             if self.outlines is not None and (not whole or max(sides[0] or 0, sides[1] or 0) > LARGEST_SIDE):
-                self._say("images", number, f"has no `width` and `height` from 1 to {LARGEST_SIDE:,}, of which its mask is to be")
+                self._say("images", number, f"needs a `width` and a `height` from 1 to {LARGEST_SIDE:,} for its mask")
             found[key] = name, (int(sides[0] or 0), int(sides[1] or 0)) if whole else None
             names.add(name)
         return found
@@ -236,9 +231,9 @@ class _Content:
             own = category if isinstance(category, dict) else {}
             key, name = own.get("id"), own.get("name")
             if not _is_id(key) or not isinstance(name, str) or not name:
-                self._say("categories", number, "has no `id` or no `name`")
+                self._say("categories", number, "lacks a valid `id` or `name`")
             elif key in found:
-                self._say("categories", number, f"has the `id` {key!r} of another")
+                self._say("categories", number, f"repeats the `id` {key!r}")
             else:
                 found[key] = name
         rising = sorted(found, key=lambda key: (isinstance(key, str), key))
@@ -248,23 +243,23 @@ class _Content:
         found = []
         for number, one in enumerate(listed):
             if not isinstance(one, _Annotation):
-                self._say("annotations", number, "has no `image_id`, `category_id` or `bbox`")
+                self._say("annotations", number, "lacks an `image_id`, a `category_id` or a `bbox`")
             elif not _is_id(one.image) or one.category not in self.categories:
                 known = quoted([str(key) for key in self.categories])
-                self._say("annotations", number, f"has the `category_id` {one.category!r}, and {_of(len(self.categories))} {known}")
+                self._say("annotations", number, f"has the unknown `category_id` {one.category!r}; the file has {known}")
             elif (box := numbers(one.box, 4)) is None:
-                self._say("annotations", number, "has a `bbox` that is not four numbers")
+                self._say("annotations", number, "needs a `bbox` of four numbers")
             else:
                 found.append(one._replace(box=box, outline=self._outline(number, one)))
         far = self.outlines.finish() if self.outlines is not None else ()
         places = {one.outline: one.id for one in found} if len(far) else {}
         for outline in far:
-            told = f"the annotation {places.get(int(outline))!r} is outlined beyond {FARTHEST:,} pixels from the corner of its image"
-            self.wrong.append(f"{self.file}: {told}; x and y of its points are due, in pixels")
+            told = f"the annotation {places.get(int(outline))!r} has an outline more than {FARTHEST:,} pixels from the corner of its image"
+            self.wrong.append(f"{self.file}: {told}; write x and y of its points, in pixels")
         return found
 
     def _outline(self, number: int, one: _Annotation) -> int:
-        """The number of an outline, also of runs, which are taken now that the sizes of images are known."""
+        """Returns the number of an outline; takes those stored as runs, since the image sizes are known now."""
         outline, image = one.outline, self.images.get(one.image)
         try:
             if isinstance(outline, str):
@@ -278,16 +273,12 @@ class _Content:
             return NONE
 
 
-def _of(n: int) -> str:
-    return "the only category has" if n == 1 else f"the {count(n, 'category', 'categories')} have"
-
-
 def _is_id(key: Any) -> bool:
     return isinstance(key, (int, str)) and not isinstance(key, bool)
 
 
 def _told_apart(found: Found) -> tuple[Found, list[Note]]:
-    """Of each image as many boxes as a mask can tell apart, the largest."""
+    """Keeps, of each image, the largest boxes that a mask can distinguish."""
     import numpy as np
 
     edges, lengths = found.boxes, found.lengths()
@@ -299,14 +290,14 @@ def _told_apart(found: Found) -> tuple[Found, list[Note]]:
     if not left:
         return found, []
     most = int(lengths.argmax())
-    first = f"{found.keys[most]} has {int(lengths[most])} boxes, and a mask can tell {MOST_INSTANCES} apart"
+    first = f"{found.keys[most]} has {int(lengths[most])} boxes; a mask can hold {MOST_INSTANCES}"
     many = count(int((lengths > MOST_INSTANCES).sum()), "image")
-    message = f"{first}; the smallest of such an image are left out, {count(left, 'box', 'boxes')} of {many}"
-    return found.only(np.flatnonzero(rank < MOST_INSTANCES)), [Note("PG477", message, "leave `masks` out for all boxes", "masks")]
+    message = f"{first}; the smallest are left out, {count(left, 'box', 'boxes')} of {many}"
+    return found.only(np.flatnonzero(rank < MOST_INSTANCES)), [Note("PG477", message, "remove `masks` to keep all boxes", "masks")]
 
 
 def _slim(outlines: Outlines | None, read: dict[str, Any]) -> Any:
-    """Keeps of an annotation what counts: the outlines of a large file would fill the memory."""
+    """Drops the unused parts of an annotation while reading: the outlines of a large file would fill the memory."""
     if "image_id" in read and "bbox" in read and "category_id" in read:
         category = read["category_id"]
         outline = NONE if outlines is None else outlines.take(read.get("segmentation"))

@@ -1,4 +1,4 @@
-"""`csv`: a table of text whose rows name image files, their labels and numbers."""
+"""`csv`: text tables whose rows name image files, their labels and numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pipegen.ops.sources.tables.source import TableSource
 
 
 class Csv(CsvTable, TableSource):
-    """A table of text: CSV, TSV or any other separator, with or without a header; each row is an example.
+    """A text table: CSV, TSV or any other separator, with or without a header. Each row is an example.
 
-    A column can hold the paths of image files; others hold labels, numbers or weights. A record is known by its path as the table
-    has it, so that rows can be added and moved and the others keep their draws; a row without a file is known by its number. A file
-    that stands in several rows is as many examples.
+    One column can hold paths of image files; others hold labels, numbers or weights. A record is identified by its path as written in the
+    table: rows can be added or moved without a change to the draws of the others. A row without a file is identified by its number. A file
+    in several rows is several examples.
     """
 
     op: ClassVar[str] = "csv"
@@ -25,5 +25,5 @@ class Csv(CsvTable, TableSource):
         for name, feature in self.features.items():
             for key, columns in (("columns", feature.columns or ()), ("column", (feature.column,) if feature.columns is None else ())):
                 if not self.header and self.join is None and not all(isinstance(c, int) for c in columns):
-                    raise ValueError(f"without a header columns have numbers: give `features.{name}` a `{key}`, from 0")
+                    raise ValueError(f"without a header, columns have numbers: give `features.{name}` a `{key}` with numbers from 0")
         return self

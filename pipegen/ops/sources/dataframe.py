@@ -1,4 +1,4 @@
-"""`dataframe`: a table in memory, handed to `build(data=)`, whose rows name image files, their labels and numbers."""
+"""`dataframe`: a table in memory, passed to `build(data=)`, whose rows name image files, their labels and numbers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ if TYPE_CHECKING:
 
 
 class DataFrame(TableSource):
-    """A table from `pipegen.build(spec, data=df)`: a DataFrame of pandas or Polars, a table of Arrow, or a map from the names of
-    columns to lists. Each row is an example, as with `csv`.
+    """A table passed to `pipegen.build(spec, data=df)`: a DataFrame of pandas or Polars, an Arrow table, or a map from column names to
+    lists. Each row is an example, as with `csv`.
 
-    Image paths are relative to the spec's folder, unless a feature has a `root`. A cell with a list holds several labels, where the
-    feature has a `separator`.
+    Image paths are relative to the spec's folder, unless a feature has a `root`. A list holds several labels if the feature has a
+    `separator`.
     """
 
     op: ClassVar[str] = "dataframe"
 
     def needs_data(self) -> bool:
-        """Always."""
         return True
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
@@ -35,6 +34,6 @@ class DataFrame(TableSource):
             OpError: `PG418` without a table; else as `from_memory` and `TableSource.listing`.
         """
         if data is None:
-            message = "the table comes from `pipegen.build(data=)`, and none was given"
+            message = "`dataframe` needs the table from `pipegen.build(data=)`, and none was passed"
             raise OpError("PG418", message, help="pass it: `pipegen.build(spec, data=df)`")
         return self.listing(from_memory(data, str(base)), base, progress)

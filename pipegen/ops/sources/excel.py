@@ -1,4 +1,4 @@
-"""`excel`: a sheet whose rows name image files, their labels and numbers."""
+"""`excel`: spreadsheets whose rows name image files, their labels and numbers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pipegen.ops.sources.tables.source import TableSource
 
 
 class Excel(ExcelTable, TableSource):
-    """A sheet of an Excel file, or of another that pandas reads (`.xlsx`, `.ods`, …); each row is an example, as with `csv`.
+    """A sheet of an Excel file or of another spreadsheet that pandas reads (`.xlsx`, `.ods`, …). Each row is an example, as with `csv`.
 
-    pandas and openpyxl read it: `pip install 'pipegen[excel]'`. Of a formula the value counts that was last computed.
+    Needs pandas and openpyxl: `pip install 'pipegen[excel]'`. A formula has the value that was computed last.
     """
 
     op: ClassVar[str] = "excel"

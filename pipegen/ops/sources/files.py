@@ -1,4 +1,4 @@
-"""`files`: files found by patterns; where a record has several, such as an image and its mask, they are paired by their names."""
+"""`files`: files found by patterns; several files of a record, such as an image and its mask, are paired by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
-from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.features.pictures import aligned_images, decoders
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan
@@ -44,14 +44,14 @@ _compiled = lru_cache(maxsize=16)(compile_pattern)
 
 
 class FilesFeature(FileFeature):
-    """One kind of file of the records."""
+    """One file of each record."""
 
     kind: Kind
     """`image`; `mask`: a class for each pixel of the image; or `array`: numbers of one `shape`."""
     path: Annotated[str, Field(min_length=1)]
-    """A folder, of which every image counts, or a pattern such as `photos/**/*.jpg`; relative to the spec's file."""
+    """Folder whose images are all read, or a pattern such as `photos/**/*.jpg`; relative to the spec's file."""
     classes: Annotated[int, Field(ge=1)] | None = None
-    """How many classes a mask has; by default the largest index in `values` says so."""
+    """Number of classes of a mask; by default the largest index in `values`, plus 1."""
 
     @field_validator("path")
     @classmethod
@@ -63,7 +63,7 @@ class FilesFeature(FileFeature):
 
 
 def _split(path: str) -> tuple[str, str | None]:
-    """The folder, and the pattern below it."""
+    """Splits a path into the folder and the pattern below it."""
     parts = path.split("/")
     wild = next((i for i, part in enumerate(parts) if _WILD.search(part)), None)
     if wild is None:
@@ -72,25 +72,25 @@ def _split(path: str) -> tuple[str, str | None]:
 
 
 class Files(Source):
-    """Files without labels; where there are several features, the files of each record are paired by their names.
+    """Files without labels. With several features, the files of each record are paired by name.
 
-    A record is known by the relative path of its first image. Hidden files and folders are ignored.
+    A record is identified by the relative path of its first image. Hidden files and folders are ignored.
     """
 
     op: ClassVar[str] = "files"
 
     features: Annotated[dict[FeatureName, FilesFeature], Field(min_length=1)]
-    """What there is of each record: `{image: {kind: image, path: photos}, mask: {kind: mask, path: masks, values: {0: 0, 255: 1}}}`."""
+    """Files of each record: `{image: {kind: image, path: photos}, mask: {kind: mask, path: masks, values: {0: 0, 255: 1}}}`."""
     key: Annotated[str, Field(min_length=1)] = "stem"
-    """What the files of one record share: `stem`, the relative path below the folder without its ending; or a regular expression (RE2: no
-    look-around, no back-references) with one group, which is searched in the relative path, such as `(\\d+)_(?:photo|mask)`."""
+    """What the files of a record share. `stem`: the relative path below the folder, without its ending. Or a regular expression (RE2: no
+    look-around, no back-references) that is searched in the relative path, with one group: `(\\d+)_(?:photo|mask)`."""
     follow_links: bool = False
-    """Whether linked folders are entered; linked files always count."""
+    """Whether linked folders are entered; linked files are always read."""
 
     @field_validator("features")
     @classmethod
     def _live_on_images(cls, features: dict[str, FilesFeature]) -> dict[str, FilesFeature]:
-        lives_on(features)
+        aligned_images(features)
         return features
 
     @field_validator("key")
@@ -101,9 +101,11 @@ class Files(Source):
         try:
             groups = compile_pattern(key).groups
         except ValueError as error:
-            raise ValueError(f"`key` is `stem` or a regular expression; {error}") from None
+            raise ValueError(f"`key` must be `stem` or a regular expression; {error}") from None
         if groups != 1:
-            raise ValueError(f"the regular expression of `key` needs one group, which is what the files of a record share; it has {groups}")
+            raise ValueError(
+                f"the regular expression of `key` needs exactly one group, around what the files of a record share; it has {groups}"
+            )
         return key
 
     def reads_addresses(self) -> bool:
@@ -114,28 +116,26 @@ class Files(Source):
 
     @property
     def pictures(self) -> tuple[str, ...]:
-        """The features; a record is known by the first, which is an image where there is one."""
+        """Lists the features, images first; the first one identifies a record."""
         return tuple(sorted(self.features, key=lambda name: not kind_of(self.features[name]).levels))
 
     def decoders(self) -> Mapping[str, Transform]:
-        """Those of masks, and of files that hold no picture."""
         return decoders(self.features)
 
     def infer(self) -> ElementType:
-        """Encoded files."""
-        of = lives_on(self.features)
+        of = aligned_images(self.features)
         return ElementType(tuple((name, kind_of(f).stored_type(f, of.get(name), f.classes)) for name, f in self.features.items()))
 
     def has_folders(self) -> bool:
-        """Returns whether folders may say something: where records have one file each."""
+        """Tells whether folders may carry meaning: only if records have one file each."""
         return len(self.features) == 1
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Find the files and pair them; see `Source.list`.
 
         Raises:
-            OpError: `PG401` when a folder does not exist, `PG402` when a pattern finds nothing, `PG424` when two files of a feature
-                share a key, when none can be paired, or when a file's path has none.
+            OpError: `PG401` if a folder is missing, `PG402` if a pattern matches nothing, `PG424` if files share a key, have none, or
+                cannot be paired.
         """
         notes: builtins.list[Note] = []
         tried = Attempts()
@@ -172,7 +172,7 @@ class Files(Source):
         return root, files
 
     def _paired(self, found: Mapping[str, tuple[str, Tree]]) -> dict[str, Ints]:
-        """The places of the files of each record, by feature, in the order of the first one's paths."""
+        """Returns the places of the files of each record, by feature, ordered by the first one's paths."""
         import numpy as np
 
         keyless: dict[str, str] = {}
@@ -185,20 +185,20 @@ class Files(Source):
             if len(known) < len(own):
                 raise self._same_key(name, found[name][1].paths, keys[name], first[np.searchsorted(known, own)])
             if name in keyless:
-                message = f"`key` finds nothing in {keyless[name]!r} of `{name}`"
+                message = f"`key` does not match {keyless[name]!r} of `{name}`"
                 raise OpError("PG424", message, field="key", help="narrow the `path` of the feature")
         shared = reduce(np.intersect1d, numbers.values())
         one, other = list(keys)[:2]
         if not len(shared):
-            message = f"no file of `{one}` has a partner in `{other}`: they are called such as {keys[one][0]!r} and {keys[other][0]!r}"
-            help_ = "give a `key` with a group around what both share, such as `(\\d+)`"
+            message = f"no file of `{one}` has a partner in `{other}`: keys such as {keys[one][0]!r} and {keys[other][0]!r} differ"
+            help_ = "give a `key` with a group around the shared part, such as `(\\d+)`"
             raise OpError("PG424", message, field="key" if self.key != "stem" else f"features.{other}.path", help=help_)
         order = numbers[one][np.isin(numbers[one], shared)]
         rows = {name: np.argsort(own) for name, own in numbers.items()}
         return {name: rows[name][np.searchsorted(own, order, sorter=rows[name])] for name, own in numbers.items()}
 
     def _unpaired(self, name: str, own: str, files: Tree, places: Ints, root: str) -> Iterator[Missing]:
-        """Yields the files of a feature that lack a partner, and so are part of no record; `root` is the folder of the first feature."""
+        """Yields the files of a feature without a partner, which are in no record; `root` is the folder of the first feature."""
         import numpy as np
 
         alone = files.paths.take(np.setdiff1d(np.arange(len(files.paths)), places))
@@ -214,7 +214,7 @@ class Files(Source):
         yield Missing("PG424", keys, example, None, ("file", "files"), "a partner", help_, f"features.{name}.path")
 
     def _keys(self, name: str, paths: Strings, keyless: dict[str, str]) -> Iterator[str]:
-        """Returns what each file shares with the others of its record, as far as the first path in which `key` finds nothing."""
+        """Yields the key of each file; stops at the first path that `key` does not match."""
         for path in paths:
             if self.key == "stem":
                 yield os.path.splitext(path)[0]
@@ -226,15 +226,15 @@ class Files(Source):
             yield match.first
 
     def _same_key(self, name: str, paths: Strings, keys: Strings, first: Ints) -> OpError:
-        """Says which file is the first to have the key of another; `first`: for each, the first with its key."""
+        """Names the first file with another one's key; `first` has, for each, the first file with its key."""
         place = int((first != range(len(first))).argmax())
-        message = f"{paths[int(first[place])]!r} and {paths[place]!r} of `{name}` are both {keys[place]!r}, so one has no partner"
-        help_ = "narrow the pattern, or give a `key` that tells them apart"
+        message = f"{paths[int(first[place])]!r} and {paths[place]!r} of `{name}` have the same key {keys[place]!r}"
+        help_ = "narrow the pattern, or give a `key` that distinguishes them"
         return OpError("PG424", message, field=f"features.{name}.path", help=help_)
 
 
 def _numbered(texts: Strings) -> Ints:
-    """A number for each text, the same for the same ones, int64."""
+    """Numbers texts, int64; equal texts get the same number."""
     import numpy as np
 
     order = texts.order()

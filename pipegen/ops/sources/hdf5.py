@@ -1,4 +1,4 @@
-"""`hdf5`: the rows of data sets in HDF5 files."""
+"""`hdf5`: the rows of datasets in HDF5 files."""
 
 from __future__ import annotations
 
@@ -11,23 +11,20 @@ if TYPE_CHECKING:
 
 
 class Hdf5(ArrayStoreSource):
-    """HDF5 files: row number i of each data set is one example, and the key of a feature is the path of a data set, such as
-    `train/image`.
+    """HDF5 files: row i of each dataset is one example. The key of a feature is the path of a dataset, such as `train/image`.
 
-    Images are the bytes of image files, in a data set of uint8 of variable length, or arrays `(n, height, width, channels)` or
-    `(n, height, width)` of uint8, uint16 or float32. What is stored in one piece, or in chunks that are neither compressed nor filtered, is
-    read where it lies; a chunk that is compressed is unpacked as a whole.
+    Images are the bytes of image files in a dataset of variable-length uint8, or arrays `(n, height, width, channels)` or
+    `(n, height, width)` of uint8, uint16 or float32. Contiguous data and chunks without compression or filters are read in place. A
+    compressed chunk is unpacked as a whole.
     """
 
     op: ClassVar[str] = "hdf5"
     checksums: ClassVar[str] = "those of chunks that were written with `fletcher32`"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5", ".hdf")
     called: ClassVar[str] = "HDF5"
     unit: ClassVar[str] = "chunks"
 
     def store(self) -> type[Store]:
-        """Return what reads a file."""
         from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
 
         return Hdf5Sets

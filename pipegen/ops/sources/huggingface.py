@@ -1,4 +1,4 @@
-"""`huggingface`: a data set that Hugging Face's library saved, read where it lies."""
+"""`huggingface`: datasets saved by Hugging Face's library, read in place."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _Split = Annotated[str, Field(min_length=1)]
 
 
 class Huggingface(Arrow):
-    """A folder in which Hugging Face's library saved or prepared a data set, or one of Parquet files as on the Hub.
+    """A folder in which Hugging Face's library saved or prepared a dataset, or a folder of Parquet files as on the Hub.
 
-    `save_to_disk` writes such a folder, and the Hub names files as in `data/train-00000-of-00003.parquet`. Nothing is downloaded, and the
-    library is not needed, only PyArrow: `pip install 'pipegen[arrow]'`.
+    `save_to_disk` writes such a folder; the Hub names files as in `data/train-00000-of-00003.parquet`. Nothing is downloaded. Needs PyArrow
+    only: `pip install 'pipegen[arrow]'`.
 
-    Images and the names of classes come from the metadata of the data set. The records are read as with `arrow`, those of Parquet files as
+    The metadata of the dataset gives the image columns and the class names. Records are read as with `arrow`, those of Parquet files as
     with `parquet`.
     """
 
@@ -49,30 +49,28 @@ class Huggingface(Arrow):
     called: ClassVar[str] = "Arrow"
 
     path: Annotated[str, Field(min_length=1)]
-    """The folder, relative to the spec's file."""
+    """Folder of the dataset, relative to the spec's file."""
     split: _Split | Annotated[dict[SplitName, _Split], Field(min_length=1)] = "train"
-    """The split of the data set to read; or for each split of the pipeline one of the data set's: `{train: train, test: test}`."""
+    """The split of the dataset to read, or one for each split of the pipeline: `{train: train, test: test}`."""
     features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = {
         "image": {"kind": "image"},  # type: ignore[dict-item]  # which the field makes one
         "label": {"kind": "label"},  # type: ignore[dict-item]
     }
-    """What each record holds, as with `arrow`. By default `image` and `label`: the columns of these names, or else the only `Image` and the
-    only `ClassLabel` of the data set."""
+    """Features of each record, as with `arrow`. By default `image` and `label`: the columns of these names, else the only `Image` and the
+    only `ClassLabel` of the dataset."""
 
     def has_folders(self) -> bool:
-        """No: the metadata says which file is of which split."""
         return False
 
     def split_names(self) -> tuple[str, ...] | None:
-        """Returns the splits where `split` names one for each."""
         return None if isinstance(self.split, str) else tuple(self.split)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Find the folder and list its files; see `StoreSource.list`.
 
         Raises:
-            OpError: `PG401` without the folder, or one of its numbered files, `PG443` for one that holds something else, or for a split
-                that is not there, `PG430` where a split holds another number of records than its metadata says; as `RecordSource.list`.
+            OpError: `PG401` if the folder or one of its numbered files is missing, `PG443` if it is not a dataset or lacks the split,
+                `PG430` if a split's record count differs from its metadata; else as `RecordSource.list`.
         """
         saved = find_saved(str(base), self.path)
         splits = {"": self.split} if isinstance(self.split, str) else self.split
@@ -80,7 +78,7 @@ class Huggingface(Arrow):
         every = [file for own in files.values() for file in own]
         twice = next((file for file in every if every.count(file) > 1), None)
         if twice is not None:
-            help_ = "what a model is measured on must be none of what it learned from"
+            help_ = "evaluation examples must not be in `train`"
             raise OpError("PG443", f"{twice!r} is in several splits", field="split", help=help_)
         check_sets(every, dict.fromkeys(every, "*"))
         if saved.parquet:
@@ -96,7 +94,7 @@ class Huggingface(Arrow):
     def _in_parquet(
         self, saved: Saved, files: Mapping[str, tuple[str, ...]], base: Path, progress: Callable[[int], None] | None
     ) -> Listing:
-        """Lists the rows of Parquet files; of a label whose metadata names its classes, a cell is the index of one."""
+        """Lists the rows of Parquet files. A cell of a label is a class index if the metadata names the classes."""
         described = self._described(saved)
         every = tuple(file for own in files.values() for file in own)
         table = read_parquet(every, saved.folder)
@@ -114,30 +112,22 @@ class Huggingface(Arrow):
         return replace(listing, parts=Parts.hold([of[key.rpartition("#")[0]] for key in listing.keys]))
 
     def _counted(self, saved: Saved, listing: Listing, parts: builtins.list[str], splits: Mapping[str, str]) -> builtins.list[Note]:
-        """Compares the number of records of each split with what its metadata says.
-
-        Raises:
-            OpError: `PG430` where records are missing; a note says where they may be.
-        """
+        """Compares each split's record count with its metadata: `PG430` if they differ, a note where the metadata may be outdated."""
         notes = []
         for name, split in splits.items():
             rows = sum(n for n, part in zip(shards_of(listing).rows.tolist(), parts, strict=True) if part == name)
             due = saved.rows.get(split, rows)
             if rows == due or any(note.severity == "error" for note in listing.notes):
                 continue
-            message = f"the split {split!r} of {saved.folder!r} holds {rows:,} records, and its metadata says {due:,}"
+            message = f"the split {split!r} of {saved.folder!r} has {rows:,} records, but its metadata says {due:,}"
             if saved.sure:
-                raise OpError("PG430", message, field="path", help="save the data set again")
-            help_ = "a set that was filtered before it was saved keeps the number of before; if this one was not, save it again"
+                raise OpError("PG430", message, field="path", help="save the dataset again")
+            help_ = "a dataset filtered before saving keeps the old count; if this one was not filtered, save it again"
             notes.append(Note("PG430", message, help_, "path", "warning"))
         return notes
 
     def _described(self, saved: Saved) -> dict[str, RecordFeature]:
-        """The features, with what the metadata says of them.
-
-        Raises:
-            OpError: `PG431` for one that the records do not have.
-        """
+        """Returns the features completed by the metadata; `PG431` if a column is missing."""
         found = {}
         for name, feature in self.features.items():
             key = feature.key or key_for(saved, name, feature.kind)
@@ -156,13 +146,12 @@ class Huggingface(Arrow):
 
 
 def _named(table: Table, names: Mapping[int, tuple[str, ...]], column: int) -> Iterable[Any]:
-    """The cells of a column; of one with named classes, their names."""
+    """Yields the cells of a column; class indices become class names."""
     own = names.get(column)
     cells = table.columns(column)
     return (own[cell] if isinstance(cell, int) and 0 <= cell < len(own) else cell for cell in cells) if own else cells
 
 
 def _in_table(name: str, feature: RecordFeature) -> TableFeature:
-    """Describes a feature as one of a table's rows."""
     about = feature.model_dump(exclude_defaults=True, exclude={"key"})
     return TableFeature.model_validate(about | {"kind": feature.kind, "column": feature.key or name})

@@ -1,4 +1,4 @@
-"""`image_folder`: a folder of image files, one sub-folder for each class or none at all."""
+"""`image_folder`: a folder of image files, with or without one sub-folder per class."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 
 
 class ImageFolder(Source):
-    """A folder of images: JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM, told apart by their content.
+    """A folder of images: JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM and PBM, recognised by content.
 
-    Each sub-folder that holds an image is a class, in the order of their names; deeper folders belong to the class that
-    they lie in. Hidden files and folders are ignored. Records stand class by class, then by relative path.
+    Each sub-folder that holds an image is a class, ordered by name; deeper folders belong to the class above them. Hidden files and folders
+    are ignored. Records are ordered by class, then by relative path.
 
-    A ZIP or tar archive is read in place: it is mapped into memory, and its members are cut out of it, and inflated, in the graph.
+    A ZIP or tar archive is read in place: it is mapped into memory, and the graph cuts out and inflates its members.
     """
 
     op: ClassVar[str] = "image_folder"
 
     path: Annotated[str, Field(min_length=1)]
-    """The folder, relative to the spec's file; or a ZIP or tar archive, or a folder in it such as `train.zip/train`, which is read in
-    place. Examples keep their ids and splits when it is unpacked."""
+    """Folder, ZIP or tar archive, or a folder in an archive such as `train.zip/train`; relative to the spec's file. Unpacking an archive
+    keeps the ids and splits of its examples."""
     classes: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """The class folders in label order, such as `[cat, dog]`; a name may be nested, such as `pets/cat`. By default every
-    sub-folder that holds an image, sorted by name."""
+    """Class folders in label order, such as `[cat, dog]`; a name may be nested: `pets/cat`. By default every sub-folder that holds an
+    image, sorted by name."""
     labels: Literal["folder", "none"] = "folder"
     """`folder`: the sub-folder is the class. `none`: every image below the folder, sorted by path, without a label."""
     pattern: Annotated[str, Field(min_length=1)] | None = None
-    """Only files whose relative path matches this glob, such as `**/*.jpg`; without a slash it is about the file's name."""
+    """Only files whose relative path matches this glob, such as `**/*.jpg`; a glob without a slash matches the file's name."""
     follow_links: bool = False
-    """Whether linked folders are entered; linked files always count."""
+    """Whether linked folders are entered; linked files are always read."""
 
     @field_validator("classes")
     @classmethod
@@ -62,7 +62,7 @@ class ImageFolder(Source):
         cleaned = tuple(name.strip("/") if not _ABSOLUTE.match(name) else name for name in names or ())
         for name in cleaned:
             if _ABSOLUTE.match(name) or not name or any(part in ("", ".", "..") for part in name.split("/")):
-                raise ValueError(f"a class is a folder below `path`, such as `cat` or `pets/cat`; got {name!r}")
+                raise ValueError(f"invalid class {name!r}; a class is a folder below `path`, such as `cat` or `pets/cat`")
             if cleaned.count(name) > 1:
                 raise ValueError(f"the class {name!r} is listed twice")
             outer = next((other for other in cleaned if name.startswith(f"{other}/")), None)
@@ -80,7 +80,7 @@ class ImageFolder(Source):
     @model_validator(mode="after")
     def _classes_need_labels(self) -> ImageFolder:
         if self.classes is not None and self.labels == "none":
-            raise ValueError("`classes` names the labels, and `labels: none` says that there are none; leave one of them out")
+            raise ValueError("`classes` needs labels, and `labels: none` has none; leave one of them out")
         return self
 
     def reads_addresses(self) -> bool:
@@ -90,7 +90,6 @@ class ImageFolder(Source):
         return frozenset({"path"})
 
     def infer(self) -> ElementType:
-        """An encoded image, and the class index where there are labels."""
         image = FeatureType("image", "string", ())
         if self.labels == "none":
             return ElementType((("image", image),))
@@ -98,20 +97,18 @@ class ImageFolder(Source):
         return ElementType((("image", image), ("label", label)))
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """List the images; see `Source.list`."""
         scan = self._scan(base, progress)
         listing = self._list_below(scan, "")
         return replace(listing, notes=(*_damaged(scan), *listing.notes))
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
-        """List the images of splits that each have a folder of their own, the classes one level below; see `Source.list_parts`.
+        """List the images of splits that have one folder each, with the classes one level below; see `Source.list_parts`.
 
         Returns:
-            One listing with `parts`, its keys relative to `path`. Notes about the folder of a split have the field
-            `parts.SPLIT`; one that is missing or empty is such a note.
+            One listing with `parts` and keys relative to `path`. A missing or empty split folder is a note with the field `parts.SPLIT`.
 
         Raises:
-            OpError: `PG401` when `path` itself does not exist.
+            OpError: `PG401` if `path` does not exist.
         """
         scan = self._scan(base, progress)
         present, links, loose = scan.level("")
@@ -125,7 +122,7 @@ class ImageFolder(Source):
         used = {folder.split("/")[0] for folder in folders.values()}
         beside = [name for name in (*present, *links) if name not in used]
         if beside:
-            notes.append(Note("PG411", f"`parts` does not name {quoted(beside)}, so what lies there is in no split", field="path"))
+            notes.append(Note("PG411", f"`parts` does not name {quoted(beside)}; files there are in no split", field="path"))
         notes += loose_notes(scan, len(loose))
         notes += tally_notes(scan.tally)
         reference = "train" if "train" in folders else next(iter(folders))
@@ -142,10 +139,10 @@ class ImageFolder(Source):
         return Scan(root, match=match, follow_links=self.follow_links, progress=progress)
 
     def _list_part(self, scan: Scan, folder: str, progress: Callable[[int], None] | None) -> Listing:
-        """The records of a folder below the root; in place of one may stand an archive, or a folder in it.
+        """Lists a folder below the root, or an archive in its place.
 
-        What lies in an archive is known by the path that it has when the archive is unpacked: into the root where a folder in it is
-        named, else into a folder that is called like the archive.
+        Members of an archive have the paths that unpacking would give them: below the root if `folder` leads into the archive, else below a
+        folder with the archive's name.
         """
         archive = None if isinstance(scan, ArchiveScan) else open_archive(os.path.join(scan.root, folder), "path")
         if archive is not None:
@@ -155,13 +152,12 @@ class ImageFolder(Source):
             return replace(listing, keys=listing.keys.below(f"{known}/"), paths=listing.files(), notes=(*_damaged(inner), *listing.notes))
         if isinstance(scan, ArchiveScan):
             if not scan.has_folder(folder):
-                raise OpError("PG401", f"there is no folder {folder!r} in {scan.root!r}", help=f"it holds {quoted(scan.level('')[0])}")
+                raise OpError("PG401", f"the folder {folder!r} is missing in {scan.root!r}", help=f"it holds {quoted(scan.level('')[0])}")
             return self._list_below(self._walk(scan.archive, progress), folder)
         find_root(scan.root, folder)
         return self._list_below(self._walk(scan.root, progress), folder)
 
     def _list_below(self, scan: Scan, within: str) -> Listing:
-        """The records in a folder below the walk's root, the classes one level down."""
         import numpy as np
 
         if self.labels == "none":
@@ -198,7 +194,7 @@ def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ..
 
 
 def _damaged(scan: Scan) -> Iterator[Note]:
-    """Reports what is wrong with an archive behind those of its members that were listed, and what it holds beside them."""
+    """Reports damage in an archive, and other notes on it."""
     if not isinstance(scan, ArchiveScan):
         return
     if scan.archive.damage:

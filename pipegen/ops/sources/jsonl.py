@@ -9,10 +9,10 @@ from pipegen.ops.sources.tables.source import TableSource
 
 
 class JsonLines(JsonLinesTable, TableSource):
-    """JSON lines: each line holds an object and is an example, as with `csv`.
+    """JSON lines: each line is an object and an example, as with `csv`.
 
-    Columns are the keys of all lines. A nested one is named with a dot, so `meta.site` is the key `site` of the object under `meta`;
-    a key that a line lacks is an empty cell. A list holds several labels, where the feature has a `separator`.
+    The columns are the keys of all lines. A dot names a nested key: `meta.site` is the key `site` of the object `meta`. A key that a line
+    lacks is an empty cell. A list holds several labels if the feature has a `separator`.
     """
 
     op: ClassVar[str] = "jsonl"

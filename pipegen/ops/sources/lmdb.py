@@ -1,4 +1,4 @@
-"""`lmdb`: the values of LMDB environments, read where they lie in the file."""
+"""`lmdb`: the values of LMDB environments, read in place."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ ANY = "*"
 
 
 class Lmdb(RecordSource):
-    """LMDB environments, each a folder with a `data.mdb` or a file: the values of keys that differ in one place alone are an example.
+    """LMDB environments, each a folder with a `data.mdb` or a file. The values whose keys match the patterns of the features with the same
+    text for `*` form an example.
 
-    The `key` of a feature is a pattern with one `*`, such as `image-*` and `label-*`: what stands for it says which values belong together.
-    By default it is the feature's name, a dash and `*`; with `key: '*'` each key of the environment is an example of one feature. Images
-    are the bytes of image files, labels and single numbers are text, and other numbers `.npy` files. A value is never unpickled.
+    The `key` of a feature is a pattern with one `*`, such as `image-*` and `label-*`. By default it is the feature's name, a dash and `*`.
+    With `key: '*'` each key of the environment is an example with one feature. Images are the bytes of image files, labels and single
+    numbers are text, and other numbers are `.npy` files. Values are never unpickled.
 
-    LMDB lists the keys once, in a process of its own, since a damaged file can end whichever process asks it: `pip install
-    'pipegen[lmdb]'`. Values are then read at their places in the file, without it, in the graph.
+    The library `lmdb` lists the keys once: `pip install 'pipegen[lmdb]'`. It runs in a process of its own, since a damaged file can crash
+    it. Values are then read in the graph at their places in the file, without the library.
     """
 
     op: ClassVar[str] = "lmdb"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".mdb", ".lmdb")
 
     @field_validator("features")
@@ -50,26 +50,23 @@ class Lmdb(RecordSource):
     def _patterns(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
         for name, feature in features.items():
             if feature.key is not None and feature.key.count(ANY) != 1:
-                raise PartError(f"the key of `{name}` is a pattern with one `*`, got {feature.key!r}", name, "key")
+                raise PartError(f"the key of `{name}` needs exactly one `*`, got {feature.key!r}", name, "key")
         return features
 
     def key_of(self, name: str) -> str:
-        """Returns the pattern of a feature's keys."""
         return self.features[name].key or f"{name}-{ANY}"
 
     def parts(self) -> tuple[str, ...]:
-        """The features."""
         return tuple(self.features)
 
     def index_options(self) -> str:
-        """The patterns."""
         return "\0".join(self.key_of(name) for name in self.features)
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """List the keys, and put those together that belong together.
+        """List the keys and group them into records.
 
         Raises:
-            OpError: `PG440` without LMDB, `PG442` where no keys match, or values are missing.
+            OpError: `PG440` without LMDB, `PG442` if no key matches or values are missing.
         """
         import numpy as np
 
@@ -90,24 +87,26 @@ class Lmdb(RecordSource):
         return ShardRecords(values.offsets[rows], values.lengths[rows].astype(np.int32), findings=findings)
 
     def _matched(self, path: str, keys: Sequence[bytes]) -> builtins.list[builtins.list[int]]:
-        """The places of the keys of each record, in the order of what stands for `*`."""
+        """Returns the places of the keys of each record, sorted by the text that `*` matched."""
         found = {name: self._own(name, keys) for name in self.features}
         for name, own in found.items():
             if not own and keys:
                 shown = quoted([key.decode("utf-8", "backslashreplace") for key in keys])
                 message = f"no key of {path!r} matches {self.key_of(name)!r}"
-                raise OpError("PG442", message, field=_field(self, name), help=f"its keys are {shown}")
+                raise OpError("PG442", message, field=self.features[name].key_field(name), help=f"its keys are {shown}")
         every = sorted(set().union(*found.values()))
         for name, own in found.items():
             lacking = [record for record in every if record not in own]
             if lacking:
                 key = self.key_of(name).replace(ANY, lacking[0].decode("utf-8", "backslashreplace"))
                 message = f"{path!r} has no `{name}` for {count(len(lacking), 'record')} of {len(every):,}, such as {key!r}"
-                raise OpError("PG442", message, field=_field(self, name), help="each record needs a value of every feature")
+                raise OpError(
+                    "PG442", message, field=self.features[name].key_field(name), help="each record needs a value of every feature"
+                )
         return [[own[record] for own in found.values()] for record in every]
 
     def _own(self, name: str, keys: Sequence[bytes]) -> dict[bytes, int]:
-        """The places of the keys that match a feature's pattern, by what stands for `*`."""
+        """Maps the text that `*` matched to the place of the key, for the keys of a feature's pattern."""
         before, after = (part.encode() for part in self.key_of(name).split(ANY))
         shortest = len(before) + len(after)
         return {
@@ -117,29 +116,23 @@ class Lmdb(RecordSource):
         }
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        """Look at the first record."""
         self._stored(shards, index)
 
     def _stored(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Stored]:
-        """Says how each feature is stored, as the first record has it.
-
-        Raises:
-            OpError: `PG431`.
-        """
+        """Finds how each feature is stored from the first record; `PG431` if it does not fit."""
         from pipegen.ops.sources.stores.base import Extents
 
-        shard = int((index.rows > 0).argmax())
+        shard = index.first_filled
         offsets, lengths = index.of(shard)
         file, found = Extents(shards[shard].path), {}
         for (name, feature), offset, length in zip(self.features.items(), offsets[0].tolist(), lengths[0].tolist(), strict=True):
             content = file.read(offset, length)
             if kind_of(feature).pictured:
                 check_pickled(name, content)
-            found[name] = how_stored(name, feature, content, _field(self, name))
+            found[name] = how_stored(name, feature, content, feature.key_field(name))
         return found
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[bytes]:
-        """Read the values of a label."""
         from pipegen.ops.sources.stores.base import Extents
 
         at, file = self.parts().index(name), Extents(shard.path)
@@ -147,9 +140,4 @@ class Lmdb(RecordSource):
         return [file.read(*place) for place in places]
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        """Return what reads mapped files."""
         return StoredReader(self.features, self._stored(shards, index), shards, index, self.parts(), labels)
-
-
-def _field(source: Lmdb, name: str) -> str:
-    return f"features.{name}.key" if source.features[name].key is not None else f"features.{name}"

@@ -1,4 +1,4 @@
-"""`mds`: records of shards as MosaicML Streaming writes them."""
+"""`mds`: shards of MosaicML Streaming."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.diagnostic import write
-from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.kinds.registry import kind_of
@@ -22,7 +21,7 @@ from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.json_fields import JSON_FIELDS, column_and_path, field_of
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.stored import how_field_stored
+from pipegen.ops.sources.records.stored import how_field_stored, missing_key
 
 if TYPE_CHECKING:
     import builtins
@@ -50,38 +49,31 @@ _WIDEST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a shard.
-
-    Attributes:
-        names: What they are called.
-        encodings: How each is stored, in Streaming's words.
-        sizes: The bytes of a value, where each has as many.
-    """
+    """The columns of a shard: names, Streaming's encodings, and the bytes of a value if fixed."""
 
     names: tuple[str, ...]
     encodings: tuple[str, ...]
     sizes: tuple[int | None, ...]
 
     def encoding(self, name: str) -> str:
-        """Returns how a column is stored."""
         return self.encodings[self.names.index(name)]
 
     def place(self, key: str) -> tuple[str, tuple[str, ...]]:
-        """Returns the column that a key names, and the path of a field in it where it is JSON; no path for the whole column."""
+        """Returns the column of a key, and the path in it for a field of JSON (else empty)."""
         return (key, ()) if key in self.names else column_and_path(key, [name for name in self.names if self.encoding(name) == _JSON])
 
 
 class Mds(RecordSource):
-    """Shards of MosaicML Streaming (MDS), uncompressed. They describe themselves, so that no `index.json` is needed.
+    """Uncompressed shards of MosaicML Streaming (MDS). They describe themselves and need no `index.json`.
 
-    A key may lead into a column of the encoding `json`: `about.label`, `about.boxes.0`. It gives a label, a weight or a tensor.
+    A key may name a field of a column with the encoding `json`: `about.label`, `about.boxes.0`. The field gives a label, a weight or a
+    tensor.
 
-    The shards are mapped into memory and read in the graph, in any order. Nothing is unpickled: a column of the encoding `pkl` cannot be
-    read.
+    Shards are mapped into memory and read in the graph, in any order. Columns with the encoding `pkl` are refused, since nothing is
+    unpickled.
     """
 
     op: ClassVar[str] = "mds"
-    indexed_from: ClassVar[int] = 2
     checksums: ClassVar[str] = "those of files that `index.json` lists"
     suffixes: ClassVar[tuple[str, ...]] = (".mds",)
 
@@ -89,18 +81,15 @@ class Mds(RecordSource):
         return frozenset({"path"})
 
     def parts(self) -> tuple[str, ...]:
-        """Returns the features."""
         return tuple(self.features)
 
     def index_options(self) -> str:
         return str([self.key_of(name) for name in self.features])
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Read the table of the samples' places, and where a sample has several columns of varying size, the head of each."""
         return index_mds(path, size, [self.key_of(name) for name in self.features])
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        """Look at the columns of the first shard."""
         columns = self._columns(shards, index)
         for name, feature in self.features.items():
             if not columns.place(self.key_of(name))[1]:
@@ -110,12 +99,8 @@ class Mds(RecordSource):
         self._fields(columns, shards, index)
 
     def _fields(self, columns: Columns, shards: Sequence[Found], index: RecordIndex) -> dict[str, tuple[tuple[str, ...], Stored]]:
-        """Returns the path of each feature that is a field of JSON, and how it is stored, as the first record says.
-
-        Raises:
-            OpError: `PG431` where that has no such field, or it is something else.
-        """
-        shard = int((index.rows > 0).argmax())
+        """Returns the path and storage of each feature that is a field of JSON, from the first record; `PG431` if it lacks one."""
+        shard = index.first_filled
         offsets, lengths = (part[0].tolist() for part in index.of(shard))
         found = {}
         with Opened(shards[shard].path) as stream:
@@ -126,7 +111,7 @@ class Mds(RecordSource):
         return found
 
     def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterator[Note]:
-        """Compare the shards of each folder, and those of all folders below the first, with an `index.json` there."""
+        """Compare the shards of each folder, and all shards with the top folder's, with an `index.json` there."""
         rows, folders = index.rows.tolist(), [os.path.dirname(shard.path) for shard in shards]
         top = os.path.commonpath(folders)
         for folder in dict.fromkeys([top, *folders]):
@@ -134,15 +119,14 @@ class Mds(RecordSource):
             yield from check_index(folder, [shards[place] for place in own], [rows[place] for place in own])
 
     def _columns(self, shards: Sequence[Found], index: RecordIndex) -> Columns:
-        shard = shards[int((index.rows > 0).argmax())]
+        shard = shards[index.first_filled]
         with Opened(shard.path) as stream:
             try:
                 return read_columns(stream, shard.size)[0]
-            except ValueError as error:  # an index that was kept hides it
+            except ValueError as error:  # damage since the index was made
                 raise OpError("PG430", f"{shard.path!r} cannot be read: {error}", field="path") from None
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Read the column of the label."""
         import numpy as np
 
         at = list(self.features).index(name)
@@ -167,14 +151,13 @@ class Mds(RecordSource):
             raise OpError("PG431", f"{where}: the column for `{name}`: {error}", field=f"features.{name}") from None
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        """Return what reads mapped shards."""
         columns = self._columns(shards, index)
         encodings = {name: columns.encoding(columns.place(self.key_of(name))[0]) for name in self.features}
         return _Samples(self.features, encodings, self._fields(columns, shards, index), shards, index, self.parts(), labels)
 
 
 class _Samples(MappedReader):
-    """Reads columns of samples that are mapped into memory."""
+    """Columns of samples mapped into memory."""
 
     def __init__(
         self,
@@ -187,14 +170,13 @@ class _Samples(MappedReader):
         self.features, self.encodings, self.fields = features, encodings, fields
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        """Says what is fetched, and that JSON is read."""
         return super().python(features, ram_budget) or (JSON_FIELDS if any(name in self.fields for name in features) else "")
 
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
         return field_of(content, self.fields[feature][0]) if feature in self.fields else content
 
     def damaged_files(self) -> Iterator[tuple[str, str]]:
-        """Compare the hashes that Streaming wrote into `index.json` beside the shards."""
+        """Compare the shards with the hashes in Streaming's `index.json`."""
         for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in self.shards):
             listed = listed_hashes(os.path.join(folder, INDEX))
             for shard in self.shards:
@@ -224,14 +206,11 @@ class _Samples(MappedReader):
 
 
 def _misfit(name: str, feature: RecordFeature, key: str, columns: Columns) -> OpError | None:
-    """Says what the shards lack of a feature, or hold in place of it."""
-    field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
+    """Describes how a feature does not fit the shards."""
+    field = feature.key_field(name)
     if key not in columns.names:
-        near = closest(key, list(columns.names))
-        help_: Any = f"the columns are {quoted(columns.names)}"
-        if near is not None:
-            help_ = (write(f"key: {near}", "arguments", "is {} meant?"), help_)
-        return OpError("PG431", f"the shards have no column {key!r}", field=field, help=help_)
+        listed = f"the columns are {quoted(columns.names)}"
+        return missing_key(f"the shards have no column {key!r}", feature, name, key, columns.names, listed)
     encoding, kind, array = columns.encoding(key), kind_of(feature), _ARRAY.match(columns.encoding(key))
     shape = tuple(map(int, array[2].split(","))) if array is not None else ()
     if kind.pictured:
@@ -242,23 +221,22 @@ def _misfit(name: str, feature: RecordFeature, key: str, columns: Columns) -> Op
         numbers = array[1] if array is not None else encoding
         fits, due = numbers in _NUMBERS, "numbers of one shape"
     if not fits:
-        help_ = f"a key leads to a field of it, such as `{key}.{name}`" if encoding == _JSON and not kind.pictured else None
-        return OpError("PG431", f"the column {key!r} holds `{encoding}`, and `{name}` is {due}", field=field, help=help_)
+        help_: Any = f"write the key of a field, such as `{key}.{name}`" if encoding == _JSON and not kind.pictured else None
+        return OpError("PG431", f"the column {key!r} holds `{encoding}`, but `{name}` needs {due}", field=field, help=help_)
     if kind.numbers and math.prod(shape) != math.prod(feature.stored_shape):
         help_ = None if kind.weighs else write(f"shape: [{', '.join(map(str, shape))}]", "arguments", "{} is what it has")
-        said = f"the column {key!r} holds arrays of the shape {shape}, and the spec says {feature.stored_shape}"
+        said = f"the column {key!r} holds arrays of shape {shape}, but the spec says {feature.stored_shape}"
         return OpError("PG431", said, field=field, help=help_)
     return None
 
 
 def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
-    """Reads how a shard describes itself: its columns, and where its samples begin, with the end.
+    """Reads a shard's description of its columns, and the offsets of its samples with the end.
 
-    The layout is that of `streaming.base.format.mds.writer`: the number of samples and their places, uint32 each, the columns as JSON, the
-    samples.
+    Layout as in `streaming.base.format.mds.writer`: number of samples and their offsets, uint32 each, the columns as JSON, the samples.
 
     Raises:
-        ValueError: Where it is none, with what is wrong.
+        ValueError: The file is not a shard, or its description is damaged.
     """
     import numpy as np
 
@@ -282,7 +260,7 @@ def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
 
 
 def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
-    """Finds columns of the samples of a shard; one that the shard lacks has no bytes."""
+    """Finds columns in the samples of a shard; a missing column has no bytes."""
     import numpy as np
 
     with Opened(path) as stream:
@@ -301,7 +279,7 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
             what = "the shard ends within it" if ends[count] > size else "its place is damaged"
             damage = f"at byte {int(starts[count]):,}, record {count:,}: {what}"
         elif len(ends) and int(ends[-1]) != size:
-            damage = f"at byte {int(ends[-1]):,}, record {count:,}: bytes follow that belong to no record"
+            damage = f"at byte {int(ends[-1]):,}, record {count:,}: bytes follow the last record"
         begins, lengths = starts[:count], ends[:count] - starts[:count]
         widths: Ints = np.zeros((count, len(columns.sizes)), np.int64)
         for i, width in enumerate(columns.sizes):

@@ -1,4 +1,4 @@
-"""`mix`: several sources at once, each with its share of the training split."""
+"""`mix`: several sources at once, each with a share of the training split."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCE_SCHEMA = "x-pipegen-source"
-"""Stands in a generated schema where any source may."""
+"""Marker in a generated schema where any source may stand."""
 _WORDS = ("shortest", "longest")
 
 
 def _read(value: Any) -> Any:
-    """A source from its form in a spec: a word, or a map with one key."""
+    """Builds a source from its form in a spec: a name, or a map with one key."""
     from pipegen.ops.registry import sources
 
     if isinstance(value, Source):
@@ -36,7 +36,7 @@ def _read(value: Any) -> Any:
     name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, {})
     cls = sources().get(name) if isinstance(name, str) else None
     if cls is None:
-        raise ValueError(f"there is no source `{name}`")
+        raise ValueError(f"unknown source `{name}`")
     if hasattr(cls, "from_yaml"):
         return cls.from_yaml(given)
     return cls.model_validate_json(json.dumps(given), strict=True)
@@ -47,7 +47,7 @@ def _written(source: Source) -> dict[str, Any]:
 
 
 InnerSource = Annotated[Source, BeforeValidator(_read), PlainSerializer(_written), WithJsonSchema({SOURCE_SCHEMA: True})]
-"""A source inside another, in the form that it has in a spec."""
+"""A source inside another, as written in a spec."""
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)] | AnySchedule
 
 
@@ -55,41 +55,40 @@ class Part(Model):
     """One part of a mix."""
 
     source: InnerSource
-    """The data of the part: any source."""
+    """Data of the part: any source."""
     weight: Weight = 1.0
-    """The share of the training split that is of this part, beside the weights of the others: they need not sum to 1. A number, or a
-    schedule over the epochs, such as `{linear: {from: 0, to: 0.2, epochs: [0, 10]}}`."""
+    """Share of the training split, relative to the weights of the other parts (they need not sum to 1). A number, or a schedule over the
+    epochs, such as `{linear: {from: 0, to: 0.2, epochs: [0, 10]}}`."""
     splits: Splits = Splits()
-    """The splits of the part's data, as `splits` has them for a single source; by default all of it is `train`, or `predict` without
-    labels."""
+    """Splits of the part's data, as in `splits` for a single source. By default all of it is `train`, or `predict` if it has no labels."""
     sampling: Sampling | None = None
-    """How often a pass through the part has each of its examples, as `sampling` has it for a single source: by default once. The share of
-    the part stays what its weight says."""
+    """How often a pass through the part repeats each of its examples, as in `sampling` for a single source; by default once. The part's
+    share still follows its weight."""
     order: Curriculum | None = None
-    """Easy examples of the part first, as `order` has it for a single source: the part draws from its easiest examples, and from more of
-    them as training goes on. Its share stays what its weight says."""
+    """Easy examples first, as in `order` for a single source: the part draws from its easiest examples, and from more of them as training
+    goes on. The part's share still follows its weight."""
     transforms: tuple[InnerStep, ...] = ()
-    """Steps on this part alone, before the common ones."""
+    """Steps for this part only, before the common ones."""
     features: dict[FeatureName, FeatureName] = {}
-    """Features under the name that all parts share, each with its name in the source of this part: `{image: photo}`."""
+    """Features renamed to the name that all parts share, each with its name in this part's source: `{image: photo}`."""
     fill: dict[FeatureName, float | str | list[float]] = {}
-    """Values of features that this part lacks and another part has, the same for each example: a number, the name of a class, or a list."""
+    """Constant values of features that other parts have and this one lacks: a number, a class name, or a list."""
 
     @field_validator("weight")
     @classmethod
     def _single(cls, weight: float | Schedule) -> float | Schedule:
         if isinstance(weight, Schedule):
             if any(isinstance(value, tuple) for value in weight.given()):
-                raise ValueError("a `weight` is a number in every epoch, and this schedule has a range of draws")
+                raise ValueError("a `weight` is one number in each epoch; this schedule has a random range")
             if any(value < 0 for value in weight.given()):  # type: ignore[operator]
-                raise ValueError("a `weight` is 0 or more in every epoch")
+                raise ValueError("a `weight` must be 0 or more in every epoch")
         return weight
 
     @field_validator("source")
     @classmethod
     def _plain(cls, source: Source) -> Source:
         if source.mixed():
-            raise ValueError("a part of a `mix` is a plain source, and this one is a `mix` again; its parts can stand beside the others")
+            raise ValueError("a `mix` cannot hold another `mix`; list its parts beside the others")
         return source
 
     @model_validator(mode="after")
@@ -99,77 +98,75 @@ class Part(Model):
             if own not in known:
                 raise PartError(f"`{self.source.op}` has no feature `{own}`: it has {', '.join(known)}", "features", name)
         if len(set(self.features.values())) < len(self.features):
-            raise PartError("one feature has two names", "features")
+            raise PartError("two names stand for the same feature", "features")
         for name in self.fill:
             if name in self.names():
-                raise PartError(f"this part has a feature `{name}`, so it cannot be filled", "fill", name)
+                raise PartError(f"this part has a feature `{name}`; only missing features can be filled", "fill", name)
         return self
 
     def names(self) -> tuple[str, ...]:
-        """The features of its source under the names that they have in the mix."""
+        """Lists the features of its source under their names in the mix."""
         new = {own: name for name, own in self.features.items()}
         return tuple(new.get(name, name) for name, _ in self.source.infer().items())
 
     def split_names(self) -> tuple[str, ...]:
-        """The splits of the part, in their order."""
+        """Lists the splits of the part, in order."""
         own = self.source.split_names()
         if own is not None:
             return own
         names = tuple(self.splits.parts)
         if self.splits.folds is not None:
             names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
-        annotated = any(kind_of(t).lives for _, t in self.source.infer().items())  # with boxes, masks or keypoints, which are learned, too
+        annotated = any(kind_of(t).lives for _, t in self.source.infer().items())  # boxes, masks and keypoints are targets, too
         return names or (("train",) if self.source.has_labels() or self.fill or annotated else ("predict",))
 
     def weights(self) -> tuple[float, ...]:
-        """The weight in each epoch from 0 on; the last one stays."""
+        """Lists the weight of each epoch from 0; the last one continues."""
         if not isinstance(self.weight, Schedule):
             return (self.weight,)
         return tuple(low for low, _ in self.weight.ranges(lambda value: (value, value)))
 
 
 class Mix(Source):
-    """Several sources at once: each batch of the training split holds examples of all parts, in the proportion of their weights.
+    """Several sources at once: each training batch holds examples of all parts, in proportion to their weights.
 
-    An epoch has an exact number of examples of each part: shares are rounded by largest remainder, and what rounding leaves is carried over
-    to the next epoch. A part that is through its examples starts over in another order, and what one epoch has not reached comes in the
-    next. The other splits hold the parts one after another. Classes are united by their names, records are known as `PART/` and their key.
+    Each epoch has an exact number of examples of each part: shares are rounded by largest remainder, and the remainder is carried over to
+    the next epoch. A part that is exhausted starts over in another order; examples that one epoch did not reach come in the next. The other
+    splits hold one part after another. Classes are merged by name. The key of a record is `PART/` and its own key.
     """
 
     op: ClassVar[str] = "mix"
 
     epoch: Annotated[int, Field(ge=1, le=2**31)] | str
-    """The length of an epoch of the training split: a count of examples, or the name of a part, which an epoch goes through once;
-    `shortest` or `longest` is the part that takes the fewest or the most examples to be gone through. Weights that change count as they
-    are in the end."""
+    """Length of a training epoch: a number of examples, or the name of a part that an epoch reads once. `shortest` and `longest` are the
+    parts that need the fewest and the most examples to be read once. Scheduled weights count with their last value."""
     parts: Annotated[dict[SplitName, Part], Field(min_length=1)]
-    """The parts by name, such as `{photos: {weight: 0.8, source: {image_folder: {path: photos/}}}, drawings: …}`."""
+    """Parts by name, such as `{photos: {weight: 0.8, source: {image_folder: {path: photos/}}}, drawings: …}`."""
 
     @model_validator(mode="after")
     def _sound(self) -> Mix:
         for name in self.parts:
             if name in _WORDS:
-                raise PartError(f"`{name}` is a word of `epoch`, so no part can have it as its name", "parts", name)
+                raise PartError(f"a part cannot be named `{name}`, which has a meaning in `epoch`", "parts", name)
         if isinstance(self.epoch, str) and self.epoch not in (*_WORDS, *self.parts):
             known = ", ".join(f"`{word}`" for word in (*_WORDS, *self.parts))
-            raise PartError(f"`epoch` is a count of examples, or one of {known}; got {self.epoch!r}", "epoch")
+            raise PartError(f"invalid `epoch` {self.epoch!r}; use a number of examples, or one of {known}", "epoch")
         weights = [part.weights() for part in self.parts.values()]
         for epoch in range(max(map(len, weights))):
             if not any(own[min(epoch, len(own) - 1)] for own in weights):
                 raise PartError(f"in epoch {epoch} every part has the weight 0", "parts")
         if isinstance(self.epoch, str) and self.epoch in self.parts and not self.parts[self.epoch].weights()[-1]:
-            raise PartError(f"`{self.epoch}` has the weight 0 in the end, so no epoch goes through it once", "epoch")
+            raise PartError(f"`{self.epoch}` ends with the weight 0, so no epoch can read it once", "epoch")
         return self
 
     def mixed(self) -> Mapping[str, Part]:
-        """The parts."""
         return self.parts
 
     def _first(self) -> Part:
         return next(iter(self.parts.values()))
 
     def infer(self) -> ElementType:
-        """The features that every part has, as the first part has them."""
+        """Infers the features that every part has, with the types of the first part."""
         part = self._first()
         new = {own: name for name, own in part.features.items()}
         shared = [{*other.names(), *other.fill} for other in self.parts.values()]
@@ -177,43 +174,35 @@ class Mix(Source):
         return ElementType(tuple((name, t) for name, t in known if all(name in names for names in shared)))
 
     def has_labels(self) -> bool:
-        """Returns whether a part has labels: the others have to have some, too, unless the output has no target."""
+        """Tells whether any part has labels: then all need some, unless the output has no target."""
         return any(part.source.has_labels() for part in self.parts.values())
 
     def decoders(self) -> Mapping[str, Transform]:
-        """Those of the first part."""
         part = self._first()
         new = {own: name for name, own in part.features.items()}
         return {new.get(name, name): step for name, step in part.source.decoders().items()}
 
     def described(self) -> Mapping[str, tuple[str, ...]]:
-        """Returns none: what a part describes is said of that part."""
         return {}
 
     def has_rows(self) -> bool:
-        """Returns whether the parts are arrays, all of them."""
         return all(part.source.has_rows() for part in self.parts.values())
 
     def has_folders(self) -> bool:
-        """Returns whether the parts are folders, all of them."""
         return all(part.source.has_folders() for part in self.parts.values())
 
     def by_class(self) -> bool:
-        """Returns whether records of a part are stored one class after another."""
         return any(part.source.by_class() for part in self.parts.values())
 
     def needs_data(self) -> bool:
-        """Returns whether one of the parts does."""
         return any(part.source.needs_data() for part in self.parts.values())
 
     def unpacked(self, base: Path) -> int:
-        """Sums what the parts take."""
         return sum(part.source.unpacked(base) for part in self.parts.values())
 
     def split_names(self) -> tuple[str, ...]:
-        """The splits of all parts, those of the first one first."""
+        """Lists the splits of all parts, those of the first part first."""
         return tuple(dict.fromkeys(name for part in self.parts.values() for name in part.split_names()))
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Is not called: each part is listed on its own."""
         raise InternalError("a mix is listed part by part")

@@ -9,11 +9,11 @@ from pipegen.ops.sources.tables.source import TableSource
 
 
 class Parquet(ParquetTable, TableSource):
-    """Parquet files; each row is an example, as with `csv`. They are read by PyArrow: `pip install 'pipegen[parquet]'`.
+    """Parquet files; each row is an example, as with `csv`. Needs PyArrow: `pip install 'pipegen[parquet]'`.
 
-    Only the columns that the spec names are read; one inside of a struct is named with a dot, such as `meta.age`. A cell with a
-    list holds several labels, where the feature has a `separator`. A picture is the path of a file; or its bytes, by themselves or in the
-    field `bytes` of a struct, and is then read a row group at a time.
+    Only the columns that the spec names are read. A dot names a field of a struct: `meta.age`. A list holds several labels if the feature
+    has a `separator`. An image is the path of a file, or its bytes: a binary column, or the field `bytes` of a struct. Bytes are read one
+    row group at a time.
     """
 
     op: ClassVar[str] = "parquet"

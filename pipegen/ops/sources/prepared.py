@@ -1,4 +1,4 @@
-"""`prepared`: records that `pipegen prepare` has worked on and stored, so that what never changes is computed once."""
+"""`prepared`: records that `pipegen prepare` processed and stored."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ else:
 
 
 class StoredFeature(KeepsBoxes, NamesPoints, Beside):
-    """One feature of a store, as `pipegen prepare` has written it."""
+    """One feature of a store, as written by `pipegen prepare`."""
 
     _later: ClassVar[frozenset[str]] = LATER | {"places"}
 
@@ -44,33 +44,32 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
     dtype: Literal["uint8", "uint16", "int32", "int64", "float32", "string"] = "uint8"
     """The dtype of a value; `string` for encoded files."""
     shape: tuple[int | None, ...] = ()
-    """The shape of an example, or of what its encoded file holds; `null` for a side that differs between examples, and for how many items
-    there are."""
+    """Shape of an example, or of the content of its encoded file. `null` for a side that varies between examples, and for the number of
+    items."""
     range: tuple[Number, Number] | None = None
-    """The lowest and the highest value; integers that are pixels have that of their dtype."""
+    """Lowest and highest value; by default, for pixels of integers, the range of their dtype."""
     classes: Annotated[int, Field(ge=1)] | None = None
-    """For a label or a mask: how many classes there are."""
+    """For a label or a mask: the number of classes."""
     canvas: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
-    """For pixels: height and width of the canvas that each example lies on."""
+    """For pixels: height and width of the canvas that holds each example."""
     channels: Annotated[int, Field(ge=1)] | None = None
     """For encoded images: their channels."""
     bits: Literal[8, 16] | None = None
     """For encoded images: the bits of a value; by default 8."""
     places: Annotated[int, Field(ge=1)] | None = None
-    """For boxes and keypoints: the places that an example of a batch has for them, as many as it had without the store."""
+    """For boxes and keypoints: the number of places per example in a batch, the same as without the store."""
 
     @property
     def home(self) -> str | None:
-        """Returns the feature of which each item has one of these, if any."""
+        """The feature with one of these per item, if any."""
         found: str | None = getattr(self, "with")
         return found
 
     def box_rules(self) -> BoxRules:
-        """Returns which of its boxes are kept; those that are stored are on their image."""
+        """Returns the rules for keeping boxes; stored boxes already lie on their image."""
         return self.rules(None)
 
     def type(self) -> FeatureType:
-        """Returns the type of an example."""
         kind = kind_of(self)
         if kind.ragged:
             return kind.array_types(self)[0].with_(dtype=self.dtype, shape=self.shape, most=self.places or 0)
@@ -86,40 +85,40 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
         return found.with_(shape=(), file_channels=self.channels, file_bits=self.bits, file_size=size)
 
     def decoder(self) -> MaskDecoder | None:
-        """Returns what decodes the files of a mask, which hold class indices."""
+        """Returns the decoder of a mask's files, which hold class indices."""
         if self.dtype != "string" or not kind_of(self).categorical:
             return None
         return MaskDecoder(allowed=tuple(sorted({*range(self.classes), self.ignore})) if self.classes is not None else None)
 
 
 class Changes(Model):
-    """Says what a store computes otherwise than the spec that it was prepared from."""
+    """Differences between a store and the spec that it was prepared from."""
 
     shorter_side: Annotated[int, Field(ge=1)] | None = None
-    """Images whose shorter side is longer than this were shrunk to it, by `resize` with `antialias`."""
+    """Images with a longer shorter side were shrunk to it by `resize` with `antialias`."""
     jpeg: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Images were encoded again, as JPEG of this quality."""
+    """Images were encoded again as JPEG of this quality."""
 
 
 class Prepared(Source):
-    """Reads what `pipegen prepare` has stored. That command writes this section, too, and nothing in it is to be changed by hand.
+    """Records stored by `pipegen prepare`, which also writes this section. Do not edit it by hand.
 
-    Examples keep the ids, and so the draws, and the splits that they had. Pixels are rows of bytes that are mapped into memory, and read
-    without Python; a random crop on them is done for whole batches.
+    Examples keep their ids, and thus their draws, and their splits. Pixels are mapped into memory and read without Python; a random crop
+    reads whole batches.
     """
 
     op: ClassVar[str] = "prepared"
 
     path: Annotated[str, Field(min_length=1)]
-    """The folder of the store, relative to the spec's file."""
+    """Folder of the store, relative to the spec's file."""
     of: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """The hash of the spec that it was prepared from."""
+    """Hash of the spec that the store was prepared from."""
     splits: Annotated[tuple[SplitName, ...], Field(min_length=1)]
-    """The splits, as they were assigned then."""
+    """Splits of the store."""
     features: Annotated[dict[FeatureName, StoredFeature], Field(min_length=1)]
-    """What a record holds, by the name of the feature."""
+    """Features of a record."""
     changes: Changes = Changes()
-    """What is computed otherwise than by that spec; empty where nothing is."""
+    """Differences from that spec, if any."""
 
     @model_validator(mode="after")
     def _beside_items(self) -> Prepared:
@@ -130,38 +129,32 @@ class Prepared(Source):
         return self
 
     def infer(self) -> ElementType:
-        """Infers the type of a record, which the features say in full."""
         return with_numbers(ElementType(tuple((name, feature.type()) for name, feature in self.features.items())))
 
     def decoders(self) -> Mapping[str, Transform]:
-        """Those of masks that are files."""
         found = {name: feature.decoder() for name, feature in self.features.items()}
         return {name: decoder for name, decoder in found.items() if decoder is not None}
 
     def described(self) -> Mapping[str, tuple[str, ...]]:
-        """Describes nothing that is to be looked at: what there is was said where it was prepared."""
+        """Returns nothing: the spec that it was prepared from describes the features."""
         return {}
 
     def split_names(self) -> tuple[str, ...]:
-        """Returns the splits that the data was assigned to when it was prepared."""
         return self.splits
 
     def remarks(self) -> tuple[str, ...]:
-        """Says what the store computes otherwise than the spec that it was prepared from."""
         side, quality = self.changes.shorter_side, self.changes.jpeg
         found = [] if side is None else [f"images were shrunk to a shorter side of {side} pixels before they were stored"]
         return (*found, *([] if quality is None else [f"images were encoded again as JPEG of quality {quality}"]))
 
     def canvases(self) -> Mapping[str, tuple[int, int]]:
-        """Returns the canvas of each feature that has one."""
         return {name: feature.canvas for name, feature in self.features.items() if feature.canvas is not None}
 
     def has_folders(self) -> bool:
-        """Returns that folders say nothing here."""
+        """Returns False: folders have no meaning here."""
         return False
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """List the records; see `Source.list`."""
         from pipegen.ops.sources.prepared_store.checksums import check_columns
         from pipegen.ops.sources.prepared_store.layout import check_files, read_about
 
@@ -175,13 +168,13 @@ class Prepared(Source):
         return self._listed(root, about)
 
     def _fits(self, root: Path, about: StoreAbout) -> None:
-        """Checks that the store is the one that the arguments describe."""
-        help_ = "read it with the spec that `pipegen prepare` has written beside it"
+        """Raises `PG571` if the arguments describe another store."""
+        help_ = "use the spec that `pipegen prepare` wrote beside the store"
         if about.of != self.of:
-            message = f"{str(root)!r} was prepared from another spec: {about.of[:12]}…, and `of` says {self.of[:12]}…"
+            message = f"{str(root)!r} was prepared from another spec: {about.of[:12]}…; `of` is {self.of[:12]}…"
             raise OpError("PG571", message, field="of", help=help_)
         if tuple(about.splits) != self.splits:
-            message = f"the store has the splits {', '.join(about.splits)}, and `splits` says {', '.join(self.splits)}"
+            message = f"the store has the splits {', '.join(about.splits)}; `splits` lists {', '.join(self.splits)}"
             raise OpError("PG571", message, field="splits", help=help_)
         stored = {name for name in self.features if name in about.pixels}
         wanted = {name for name, feature in self.features.items() if kind_of(feature).pictured}
@@ -190,7 +183,7 @@ class Prepared(Source):
         columns |= {f"@count.{name}" for name, t in types.items() if kind_of(t).ragged and t.beside is None}
         canvases = {name: own.canvas[:2] for name, own in about.pixels.items() if own.canvas}
         if stored != wanted or not columns <= set(about.columns) or canvases != self.canvases():
-            raise OpError("PG571", "the store has other features than `features` says", field="features", help=help_)
+            raise OpError("PG571", "`features` does not match the features of the store", field="features", help=help_)
 
     def _listed(self, root: Path, about: StoreAbout) -> Listing:
         import numpy as np
@@ -228,11 +221,7 @@ class Prepared(Source):
 
 
 def _column(root: Path, about: StoreAbout, name: str, t: FeatureType) -> Any:
-    """Reads what is stored of a feature beside pixels: a row for each record, or all items and how many each has.
-
-    Raises:
-        OpError: `PG570` where there are more or fewer items than all records are said to have.
-    """
+    """Reads the stored values of a feature without pixels: a row per record, or all items with their counts (`PG570` if they differ)."""
     import numpy as np
 
     from pipegen.ops.sources.prepared_store.layout import PREPARE_AGAIN, read_column
@@ -242,6 +231,6 @@ def _column(root: Path, about: StoreAbout, name: str, t: FeatureType) -> Any:
         return values
     lengths = np.array(read_column(root, f"@count.{t.beside or name}"))
     if len(lengths) != about.total or int(lengths.sum()) != len(values):
-        message = f"the store in {str(root)!r} has {len(values):,} items of `{name}`, and its records have {int(lengths.sum()):,}"
+        message = f"the store in {str(root)!r} has {len(values):,} items of `{name}`; its records count {int(lengths.sum()):,}"
         raise OpError("PG570", message, field="path", help=PREPARE_AGAIN)
     return Ragged(values, lengths)

@@ -9,15 +9,15 @@ from pipegen.ops.sources.tables.sql import SqlTable
 
 
 class Sql(SqlTable, TableSource):
-    """The rows of one query on any database that SQLAlchemy knows; each is an example, as with `csv`. It takes `pip install 'pipegen[sql]'`
-    and the database's driver.
+    """The rows of one query on any database that SQLAlchemy supports. Each row is an example, as with `csv`. Needs `pip install
+    'pipegen[sql]'` and the database's driver.
 
-    The rows are read once and kept in a file, the snapshot: every run, every resume and every host that sees it has the same ones, and no
-    database is needed any more. Remove the file to ask anew. Image paths are relative to the spec's folder, unless a feature has a
-    `root`; a row without a file is known by its number in the snapshot.
+    The rows are read once and kept in a file, the snapshot. Every run, every resume and every host that sees the file has the same rows and
+    needs no database. Delete the file to query again. Image paths are relative to the spec's folder, unless a feature has a `root`. A row
+    without a file is identified by its number in the snapshot.
 
-    The query is one statement that reads. PostgreSQL, MySQL, MariaDB, Oracle, SQLite and DuckDB are told that nothing may be written; for
-    others, connect as a user who may only read.
+    The query is one statement that only reads. On PostgreSQL, MySQL, MariaDB, Oracle, SQLite and DuckDB it runs read-only. With other
+    databases, connect as a user without write access.
     """
 
     op: ClassVar[str] = "sql"

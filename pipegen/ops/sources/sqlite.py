@@ -1,4 +1,4 @@
-"""`sqlite`: the rows of a table in SQLite files, read by their numbers."""
+"""`sqlite`: the rows of a table in SQLite files, read by row number."""
 
 from __future__ import annotations
 
@@ -17,24 +17,21 @@ if TYPE_CHECKING:
 class Sqlite(StoreSource):
     """SQLite files: each row of a table is an example, and the key of a feature is a column.
 
-    A column of images is a `BLOB` of the bytes of image files. Rows are read by their `rowid`, in its order; a view, or a table that was
-    made `WITHOUT ROWID`, has none. Files are opened read-only, and nothing in them is called.
+    A column of images is a `BLOB` of the bytes of image files. Rows are read in the order of their `rowid`, which views and tables made
+    `WITHOUT ROWID` lack. Files are opened read-only, and no code stored in them runs.
     """
 
     op: ClassVar[str] = "sqlite"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
     called: ClassVar[str] = "SQLite"
 
     table: Annotated[str, Field(min_length=1)] | None = None
-    """The name of the table; by default the only one."""
+    """Name of the table; by default the only one."""
 
     def store(self) -> type[Store]:
-        """Return what reads a table."""
         from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 
         return SqliteRows
 
     def store_arguments(self) -> tuple[Hashable, ...]:
-        """The table."""
         return (self.table,)

@@ -1,4 +1,4 @@
-"""`tfds`: a data set that TensorFlow Datasets prepared, read where it lies."""
+"""`tfds`: datasets prepared by TensorFlow Datasets, read in place."""
 
 from __future__ import annotations
 
@@ -33,37 +33,38 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.source import RecordSource
 
     Piece = tuple[str, str, int, int]
-    """Our split, the name of a file, the first record in it that counts, and how many do."""
+    """Split of the pipeline, name of the file, first record used, number of records used."""
 
 _Split = Annotated[str, Field(min_length=1)]
 FORMATS: dict[str, type[RecordSource]] = {"tfrecord": TFRecord, "array_record": ArrayRecord}
-"""The source that reads the files of each format."""
+"""Source that reads each file format."""
 
 
 class Tfds(DescribedRecords):
-    """A data set that TensorFlow Datasets prepared: the folder `DATA_DIR/NAME/VERSION` with its metadata. Nothing is downloaded, and the
+    """A dataset prepared by TensorFlow Datasets: the folder `DATA_DIR/NAME/VERSION` with its metadata. Nothing is downloaded, and the
     library is not needed.
 
-    Records are read as those of `tfrecord`, in the graph, or of `array_record`, whichever was written; classes come from the metadata.
-    Folders in the format `parquet` are refused: the library's own writer of it loses records.
+    Records are read as with `tfrecord`, in the graph, or as with `array_record`, depending on their format. The metadata gives the classes.
+    The format `parquet` is refused, since the library's writer of it loses records.
     """
 
     op: ClassVar[str] = "tfds"
     places: ClassVar[frozenset[str]] = frozenset({"data_dir"})
 
     name: Annotated[str, Field(min_length=1)]
-    """The name, perhaps with a configuration and a version: `mnist`, `mnist:3.0.1`, `imagenet_resized/64x64`; without a version the newest
-    that is there."""
+    """Name, optionally with a configuration and a version: `mnist`, `mnist:3.0.1`, `imagenet_resized/64x64`. By default the newest version
+    found."""
     data_dir: Annotated[str, Field(min_length=1)] = "~/tensorflow_datasets"
-    """The folder that data sets are prepared in, relative to the spec's file."""
+    """Folder of prepared datasets, relative to the spec's file."""
     split: _Split | Annotated[dict[SplitName, _Split], Field(min_length=1)] = "train"
-    """Which records, as TensorFlow Datasets writes it: `train`, `train[:80%]`, `train[1000:2000]`, `train+test`, `all`. Or for each
-    split of the pipeline its records: `{train: 'train[:80%]', validation: 'train[80%:]', test: test}`."""
+    """Records to read, in the syntax of TensorFlow Datasets: `train`, `train[:80%]`, `train[1000:2000]`, `train+test`, `all`. Or one for
+    each split of the pipeline: `{train: 'train[:80%]', validation: 'train[80%:]', test: test}`."""
     features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1, validate_default=True)] = {
         "image": {"kind": "image"},  # type: ignore[dict-item]  # which the field makes one
         "label": {"kind": "label"},  # type: ignore[dict-item]
     }
-    """What each record holds, as with `tfrecord`; an inner feature has a key such as `objects/label`. By default `image` and `label`."""
+    """Features of each record, as with `tfrecord`. The key of a nested feature has slashes: `objects/label`. By default `image` and
+    `label`."""
 
     @field_validator("split")
     @classmethod
@@ -78,19 +79,17 @@ class Tfds(DescribedRecords):
         return split
 
     def has_folders(self) -> bool:
-        """No: the metadata says which file is of which split."""
         return False
 
     def split_names(self) -> tuple[str, ...] | None:
-        """Returns the splits where `split` names records for each."""
         return None if isinstance(self.split, str) else tuple(self.split)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Find the folder, index its files and list those parts of them that the splits name; see `Source.list`.
+        """Find the folder, index its files and list the parts of them that the splits name; see `Source.list`.
 
         Raises:
-            OpError: `PG401` where the data set is not there, `PG447` for metadata, a split or a format that cannot be used, `PG448` for
-                records that are in several splits; as `RecordSource.list`.
+            OpError: `PG401` if the dataset is missing, `PG447` for unusable metadata, splits or formats, `PG448` for a record in several
+                splits; else as `RecordSource.list`.
         """
         prepared = find_prepared(str(base), self.data_dir, self.name)
         pieces = self._pieces(prepared)
@@ -101,18 +100,14 @@ class Tfds(DescribedRecords):
 
     def _format(self, prepared: Prepared) -> type[RecordSource]:
         if prepared.file_format not in FORMATS:
-            message = f"{prepared.name!r} was prepared as {prepared.file_format}, and {quoted(list(FORMATS))} can be read"
+            message = f"{prepared.name!r} was prepared as {prepared.file_format}; supported are {quoted(list(FORMATS))}"
             lost = "; TensorFlow Datasets' writer of Parquet files loses records" if prepared.file_format == "parquet" else ""
-            help_ = f"prepare it again as one of these: `tfds build {prepared.name} --file_format={next(iter(FORMATS))}`{lost}"
+            help_ = f"prepare it again in a supported format: `tfds build {prepared.name} --file_format={next(iter(FORMATS))}`{lost}"
             raise OpError("PG447", message, field="name", help=help_)
         return FORMATS[prepared.file_format]
 
     def _pieces(self, prepared: Prepared) -> builtins.list[Piece]:
-        """The parts of files that the splits name, one split after another.
-
-        Raises:
-            OpError: `PG447`, and `PG448` for records that are named twice.
-        """
+        """Returns the parts of files that the splits name; `PG447` for a bad split, `PG448` for overlaps."""
         found: builtins.list[Piece] = []
         splits = {"": self.split} if isinstance(self.split, str) else self.split
         for split, text in splits.items():
@@ -124,17 +119,13 @@ class Tfds(DescribedRecords):
             except OpError as error:
                 raise OpError(error.code, error.message, field=field, help=error.help) from None
             if not pieces:
-                raise OpError("PG447", f"{text!r} names no record of {prepared.name!r}", field=field)
+                raise OpError("PG447", f"{text!r} matches no record of {prepared.name!r}", field=field)
             found += pieces
         _check_apart(found)
         return found
 
     def _described(self, prepared: Prepared) -> dict[str, RecordFeature]:
-        """The features, with what the metadata says of them.
-
-        Raises:
-            OpError: `PG431` for one that the records do not have, or that holds something else.
-        """
+        """Returns the features completed by the metadata; `PG431` if one is missing or has another kind."""
         found = {}
         for name, feature in self.features.items():
             key = feature.key or name
@@ -147,7 +138,7 @@ class Tfds(DescribedRecords):
                 raise OpError("PG431", f"{prepared.name!r} has no feature {key!r}", field=field, help=help_)
             about = prepared.features[key]
             if kind_of(feature).pictured and "image" not in about:
-                message = f"{key!r} of {prepared.name!r} is {_called(about)}, and `{name}` is the bytes of an image file"
+                message = f"{key!r} of {prepared.name!r} is {_called(about)}, but `{name}` needs the bytes of an image file"
                 raise OpError("PG431", message, field=f"features.{name}")
             names = class_names(prepared, key) if kind_of(feature).labels and feature.classes is None else ()
             found[name] = feature.model_copy(update=feature.told_by(names)) if names else feature
@@ -159,11 +150,6 @@ def _called(about: Mapping[str, Any]) -> str:
 
 
 def _check_apart(pieces: Sequence[Piece]) -> None:
-    """Checks that no record is named twice.
-
-    Raises:
-        OpError: `PG448`.
-    """
     ends: dict[str, tuple[int, str]] = {}
     for split, file, first, count in sorted(pieces, key=lambda piece: (piece[1], piece[2])):
         end, other = ends.get(file, (0, ""))
@@ -171,16 +157,12 @@ def _check_apart(pieces: Sequence[Piece]) -> None:
             where = f"both in `{other}` and in `{split}`" if other != split else "twice"
             message = f"records of {file!r} are named {where}, the first of them number {first}"
             field = f"split.{split}" if split else "split"
-            raise OpError("PG448", message, field=field, help="what a model is measured on must be none of what it learned from")
+            raise OpError("PG448", message, field=field, help="evaluation examples must not be in `train`")
         ends[file] = first + count, split
 
 
 def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, single: bool) -> Listing:
-    """The listing of parts of files.
-
-    Raises:
-        OpError: `PG430` where a file holds another number of records than the metadata says.
-    """
+    """Narrows a listing to parts of its files; `PG430` if a file's record count differs from the metadata."""
     import numpy as np
 
     held = shards_of(listing)
@@ -188,8 +170,8 @@ def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, sin
     for key, rows in zip(listing.keys, held.rows.tolist(), strict=True):
         due = _due(prepared, key)
         if rows != due and not any(note.severity == "error" for note in listing.notes):
-            message = f"{os.path.join(listing.root, key)!r} holds {rows:,} records, and its metadata says {due:,}"
-            raise OpError("PG430", message, field="name", help="prepare the data set again")
+            message = f"{os.path.join(listing.root, key)!r} has {rows:,} records, but its metadata says {due:,}"
+            raise OpError("PG430", message, field="name", help="prepare the dataset again")
     places = np.array([at[file] for _, file, _, _ in pieces], np.int64)
     firsts, counts = (np.array([piece[i] for piece in pieces], np.int64) for i in (2, 3))
     digests = tuple(f"{held.digests[int(place)]}@{first}" for place, first in zip(places, firsts.tolist(), strict=True))

@@ -30,35 +30,34 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.tf_example import Value
 
 _HEAD, _TAIL = 12, 4
-"""Bytes before a record, its length and the checksum of that, and behind it, its own checksum."""
+"""Bytes before a record (its length and the checksum of that) and after it (its own checksum)."""
 _SMALL = 4096
-"""Bytes of a record up to which a block of the file is read at a time, and above which only its head."""
+"""Largest record, in bytes, whose file is read a block at a time; of larger records only the heads are read."""
 _BLOCK = 1 << 18
 
 
 class TFRecord(RecordSource):
-    """TFRecord files: each record is a `tf.Example`, whose keys hold the features, or with `content: bytes` the one feature itself.
-    A key may lead into text that is JSON: `about.label`, `about.boxes.0`. It gives a label, a weight or a tensor.
+    """TFRecord files. Each record is a `tf.Example` whose keys hold the features, or, with `content: bytes`, the only feature itself. A key
+    may name a field of JSON text: `about.label`, `about.boxes.0`. The field gives a label, a weight or a tensor.
 
-    The files are mapped into memory and read in the graph, in any order. The checksum of each record's length is compared when a file is
-    indexed; those of the records themselves are compared by `pipegen validate --data=all`.
+    Files are mapped into memory and read in the graph, in any order. Indexing checks the checksum of each record's length; `pipegen
+    validate --data=all` checks those of the records.
     """
 
     op: ClassVar[str] = "tfrecord"
-    indexed_from: ClassVar[int] = 2
     checksums: ClassVar[str] = "those of each record"
     labels_of_one_type: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".tfrecord", ".tfrecords", ".tfrec")
     unpacks: ClassVar[Mapping[str, str]] = {"gzip": ".gz"}
 
     content: Literal["example", "bytes"] = "example"
-    """What a record is: a `tf.Example`, or the `bytes` of the one feature, such as a JPEG file."""
+    """Content of a record: a `tf.Example`, or the `bytes` of the only feature, such as a JPEG file."""
     verify: bool = False
-    """Whether the checksum of each record is compared whenever it is read, by TensorFlow's own reader, which takes twice as long."""
+    """Whether reading checks the checksum of each record, with TensorFlow's own reader, which takes twice as long."""
 
     compression: Literal["none", "gzip"] = "none"
-    """`gzip` where the files are compressed. A file is then unpacked as a whole: files are shuffled, then what lies in a window of
-    several."""
+    """`gzip` for compressed files. A file is then unpacked as a whole: shuffling permutes the files, then the records within a window of
+    several files."""
 
     @model_validator(mode="after")
     def _one_of_bytes(self) -> TFRecord:
@@ -72,18 +71,16 @@ class TFRecord(RecordSource):
         return frozenset({"path"} if self.compression == "none" else ())
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Walk from length to length, and compare the checksums of all lengths at once."""
         return index_inflated(path) if self.compression == "gzip" else index_tfrecord(path, size)
 
     def shard_endings(self) -> tuple[str, ...]:
         return self.suffixes if self.compression == "none" else tuple(f"{suffix}.gz" for suffix in self.suffixes)
 
     def index_options(self) -> str:
-        """The compression."""
         return "" if self.compression == "none" else self.compression
 
     def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
-        """Returns the bytes of the files once they are unpacked."""
+        """Returns the uncompressed size of each file."""
         import numpy as np
 
         if self.compression == "none":
@@ -91,12 +88,11 @@ class TFRecord(RecordSource):
         return np.array([inflated_size(index, shard) for shard in range(len(shards))], np.int64)
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        """Look into the first record for the keys of the features."""
         if self.content == "example":
             check_keys(self.features, self._first(shards, index))
 
     def _first(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Value]:
-        shard = int((index.rows > 0).argmax())
+        shard = index.first_filled
         offsets, lengths = index.of(shard)
         path, start, length = shards[shard].path, int(offsets[0, 0]), int(lengths[0, 0])
         if self.compression == "gzip":
@@ -108,7 +104,6 @@ class TFRecord(RecordSource):
             return first_keys(stream.pread(length, start), path)
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Read the key of the label of each record."""
         if self.compression == "gzip" and len(offsets):
             content = memoryview(inflate(shard.path, int(offsets[-1, 0]) + int(lengths[-1, 0])))
             return _labels(shard, offsets, lengths, self.key_of(name), lambda offset, length: content[offset : offset + length])
@@ -117,18 +112,17 @@ class TFRecord(RecordSource):
             return _labels(shard, offsets, lengths, key, lambda offset, length: memoryview(stream.pread(length, offset)))
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        """Return what reads mapped files."""
         layout = layout_of(self.features, self._first(shards, index) if self.content == "example" else {})
         if self.compression == "gzip":
             return InflatedReader(shards, labels, index, partial(self.parse, layout, labels), self.feature_of)
         return _Records(self, layout, shards, index, self.parts(), labels)
 
     def feature_of(self, name: str, record: bytes) -> bytes:
-        """Returns the bytes of a feature out of a record; see `Reader.stored`."""
+        """Extracts the bytes of a feature from a record; see `Reader.stored`."""
         return record if self.content == "bytes" else bytes_in(record, self.key_of(name))
 
     def parse(self, layout: Layout, labels: Mapping[str, LabelColumn], features: Sequence[str], message: Any) -> dict[str, Any]:
-        """Returns features of one message, a string scalar, as TensorFlow ops."""
+        """Parses the features of one message, a string scalar, with TensorFlow ops."""
         from pipegen.ops.lowering.record_values import parse_example
 
         if self.content == "bytes":
@@ -138,17 +132,17 @@ class TFRecord(RecordSource):
 
 
 class _Records(MappedReader):
-    """Parses records that are mapped into memory."""
+    """Records mapped into memory, parsed in the graph."""
 
     def __init__(self, source: TFRecord, layout: Layout, *about: Any) -> None:
         super().__init__(*about)
         self.source, self.layout = source, layout
-        # TensorFlow's one reader that begins anywhere compares checksums.
+        # TensorFlow's only reader that can start anywhere checks checksums.
         self.verifies = source.verify or (self.away is not None and self.away[0].direct)
         self.fetches = self.fetches and not self.verifies
 
     def verifying(self) -> _Records:
-        """Returns one that compares the checksum of each record."""
+        """Returns a reader that checks the checksum of each record."""
         made = copy(self)
         made.verifies, made.fetches = True, False
         return made
@@ -166,7 +160,7 @@ class _Records(MappedReader):
         return said or (JSON_FIELDS if any(name in self.layout.fields for name in features) else "")
 
     def _checked_files(self) -> list[tuple[str, int]]:
-        """The files as TensorFlow's reader takes them: what lies elsewhere by its address, or fetched as a whole."""
+        """Lists the files for TensorFlow's reader; remote ones by address, or fetched as a whole."""
         paths = [shard.path for shard in self.shards]
         if self.away is not None:
             mount, keys = self.away
@@ -181,9 +175,9 @@ class _Records(MappedReader):
 
 
 def index_tfrecord(path: str, size: int) -> ShardRecords:
-    """Finds the records of a TFRecord file: each length leads to the next.
+    """Finds the records of a TFRecord file by walking from length to length.
 
-    The format is `length, masked CRC-32C of it, bytes, masked CRC-32C of these`, see `tensorflow/tsl/lib/io/record_writer.h`.
+    Format: length, its masked CRC-32C, bytes, their masked CRC-32C; see `tensorflow/tsl/lib/io/record_writer.h`.
     """
     import numpy as np
 
@@ -217,12 +211,12 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
     large = lengths > LONGEST
     if large.any():
         first = int(large.argmax())
-        damage = f"at byte {starts[first]:,}, record {first:,}: it has {int(lengths[first]):,} bytes, and {LONGEST:,} can be read"
+        damage = f"at byte {starts[first]:,}, record {first:,}: it has {int(lengths[first]):,} bytes; the limit is {LONGEST:,}"
         offsets, lengths = offsets[:first], lengths[:first]
     return ShardRecords(offsets, lengths.astype(np.int32)[:, None], damage)
 
 
 def _labels(shard: Found, offsets: Any, lengths: Any, key: str, read: Callable[[int, int], memoryview]) -> list[Any]:
-    """The label of each record of a shard, as it is stored; `read` takes an offset and a length."""
+    """Reads the stored label of each record of a shard; `read` takes an offset and a length."""
     places = zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)
     return [label_in(read(offset, length), key, f"{shard.path}#{row}") for row, (offset, length) in enumerate(places)]

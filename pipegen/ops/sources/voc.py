@@ -1,4 +1,4 @@
-"""`voc`: images, and a file of XML for each with the boxes on it, as Pascal VOC has them."""
+"""`voc`: images, each with an XML file of boxes, as in Pascal VOC."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pipegen.ops.families.array_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import number_name
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
 from pipegen.ops.sources.annotations.pairs import annotated, below, listed_images, without_ending
-from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, without_listed, without_own_image
-from pipegen.ops.sources.listing.base import LeftOut, Note, Parts
+from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, without_listed, without_masks, without_own_image
+from pipegen.ops.sources.listing.base import Note, Parts
 from pipegen.ops.sources.listing.wording import close_names, count, find_root, quoted
 from pipegen.ops.transform import SplitName
 from pipegen.types import ElementType, FeatureType
@@ -33,70 +33,64 @@ if TYPE_CHECKING:
 _Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 _SETS, _SEGMENTED = "ImageSets/Main", "ImageSets/Segmentation"
 _OPEN = 255
-"""The value of pixels that belong to nothing in particular, such as those around objects."""
+"""The value of unlabelled pixels, such as those around objects."""
 _CLASSES = 21
-"""Pascal VOC's 20, and background."""
+"""The 20 classes of Pascal VOC, and background."""
 
 
 class Voc(BoxedSource):
-    """Images, and a file of XML with the boxes on each: a folder of Pascal VOC, or any that labelling tools write in its format.
+    """Images, each with an XML file of boxes: a Pascal VOC folder, or the output of a labelling tool in its format.
 
-    An image and its annotations have the same name but for the ending; where they lie is found by the usual folders. Classes count by
-    their names. `difficult` is 1 of a box that is marked so.
+    An image and its annotations share a name but for the ending; the usual folders are searched. Classes are ordered by name. `difficult`
+    is 1 for boxes marked as difficult.
     """
 
     op: ClassVar[str] = "voc"
     items: ClassVar[tuple[str, ...]] = ("difficult",)
 
     path: Annotated[str, Field(min_length=1)]
-    """The folder, such as `VOCdevkit/VOC2012`, relative to the spec's file."""
+    """Folder of the dataset, such as `VOCdevkit/VOC2012`, relative to the spec's file."""
     images: Annotated[str, Field(min_length=1)] | None = None
-    """The folder of the images below `path`; by default `JPEGImages` or `images` where there is one, else `path` itself."""
+    """Folder of the images below `path`; by default `JPEGImages` or `images` if there is one, else `path` itself."""
     annotations: Annotated[str, Field(min_length=1)] | None = None
-    """The folder of the XML files below `path`; by default `Annotations` or `annotations`, else beside the images."""
+    """Folder of the XML files below `path`; by default `Annotations` or `annotations`, else beside the images."""
     masks: Literal["instances", "classes"] | None = None
-    """A `mask` for each image, of those images alone that have one. `instances`: which box each pixel belongs to, of the files below
-    `SegmentationObject`. `classes`: the class of each pixel, of those below `SegmentationClass`, as Pascal VOC counts them: 0 is
-    background. Both have 255 where the annotators left it open, which is the mask's `ignore`."""
+    """Adds a `mask` to each image; images without one are left out. `instances`: the number of the box that a pixel belongs to, from the
+    files below `SegmentationObject`. `classes`: the class of each pixel, from `SegmentationClass`, numbered as in Pascal VOC: 0 is
+    background. In both, 255 marks pixels that the annotators left open, which is the mask's `ignore`."""
     split: _Name | Annotated[dict[SplitName, _Name], Field(min_length=1)] | None = None
-    """Which images, by the lists in `ImageSets/Main`, or with `masks` in `ImageSets/Segmentation`: `trainval`, or for each split of the
-    pipeline its list: `{train: train, validation: val}`. By default every image."""
+    """A list of images in `ImageSets/Main`, or with `masks` in `ImageSets/Segmentation`: `trainval`, or one for each split of the pipeline:
+    `{train: train, validation: val}`. By default every image."""
     corners: Literal["pixels", "edges"] = "pixels"
-    """What `xmin` to `ymax` are. `pixels`: the first and the last pixel of a box, counted from 1, as in Pascal VOC itself. `edges`: its
-    edges, where the image begins at 0, as many labelling tools write them."""
+    """Meaning of `xmin` to `ymax`. `pixels`: the first and the last pixel of a box, counted from 1, as in Pascal VOC. `edges`: its edges,
+    with the image's corner at 0, as many labelling tools write them."""
 
     def split_names(self) -> tuple[str, ...] | None:
-        """Returns the splits where `split` names a list for each."""
         return tuple(self.split) if isinstance(self.split, Mapping) else None
 
     def _type(self, classes: int | None, most: int) -> ElementType:
-        """The features of any source of boxes, and the mask."""
         found = super()._type(classes, most)
         if self.masks == "classes":
             return found.replace(mask=FeatureType("mask", "string", (), of="image", ignore=_OPEN, classes=_CLASSES))
         return self._with_instances(found, _OPEN) if self.masks == "instances" else found
 
     def decoders(self) -> Mapping[str, Transform]:
-        """That of masks, whose values are places in a palette."""
+        """Returns the decoder of masks, whose values are indices of a palette."""
         return {"mask": MaskDecoder()} if self.masks else {}
 
     def _masks_below(self, path: str) -> str:
         return find_root(path, "SegmentationObject" if self.masks == "instances" else "SegmentationClass", field="masks")
 
     def _with_masks(self, path: str, keys: Sequence[str]) -> tuple[Sequence[str], Sequence[Note]]:
-        """Those images that have a mask, and a note on the others."""
+        """Returns the images that have a mask, and a note on the others."""
         folder = self._masks_below(path)
         there = [key for key in keys if os.path.isfile(f"{folder}/{without_ending(key)}.png")]
         if not there:
-            help_ = f"a mask is called as its image, such as {without_ending(keys[0])}.png"
-            raise OpError("PG402", f"not one of {count(len(keys), 'image')} has a mask below {folder!r}", field="masks", help=help_)
-        left = len(keys) - len(there)
-        message = f"{count(left, 'image')} of {len(keys):,} {'has' if left == 1 else 'have'} no mask below {folder!r}, and are left out"
-        gone = (LeftOut(left, "image without a mask", "images without a mask"),)
-        return there, [Note("PG476", message, "leave `masks` out for all images", "masks", "info", gone)] if left else []
+            help_ = f"a mask has the name of its image, such as {without_ending(keys[0])}.png"
+            raise OpError("PG402", f"none of {count(len(keys), 'image')} has a mask below {folder!r}", field="masks", help=help_)
+        return there, without_masks(len(keys) - len(there), len(keys), f"no mask below {folder!r}")
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        """Read the files of the images that are listed; see `BoxedSource.find`."""
         import numpy as np
 
         path = find_root(str(base), self.path)
@@ -145,8 +139,10 @@ class Voc(BoxedSource):
     def _of_splits(
         self, path: str, root: str, keys: Sequence[str], lost: builtins.list[Missing]
     ) -> tuple[Sequence[str], Parts | None, Sequence[Note]]:
-        """The images of the lists, of those that have masks where these are asked for; the split of each where there are several; and what
-        to know of the others. What the lists name and is not there comes to `lost`."""
+        """Returns the listed images (with `masks`, those with a mask), the split of each if there are several, and notes on the others.
+
+        Appends listed images that are missing to `lost`.
+        """
         if self.split is None:
             chosen, more = self._with_masks(path, keys) if self.masks else (keys, [])
             return chosen, None, more
@@ -158,24 +154,24 @@ class Voc(BoxedSource):
             gone = [i for i in ids if i not in known]
             if len(gone) == len(ids):
                 message = f"the list `{name}` names {count(len(gone), 'image')} of {len(ids):,} that {root!r} lacks: {quoted(gone)}"
-                raise OpError("PG578", message, field=field, help="put the images there, or take them off the list")
+                raise OpError("PG578", message, field=field, help="add the images, or remove them from the list")
             lost += without_listed(gone, name, root, field)
             for i in (i for i in ids if i in known):
                 if found.setdefault(known[i], split) != split:
-                    message = f"{i!r} is in the lists of `{found[known[i]]}` and of `{split}`"
-                    raise OpError("PG448", message, field=field, help="name lists that have no image in common")
+                    message = f"{i!r} is in the lists of both `{found[known[i]]}` and `{split}`"
+                    raise OpError("PG448", message, field=field, help="use lists that share no image")
         chosen, more = self._with_masks(path, sorted(found)) if self.masks else (sorted(found), [])
         return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None, more
 
 
 def _listed(path: str, sets: str, name: str, field: str) -> list[str]:
-    """The images of a list: the first word of each line; those that a list of one class marks with -1 are not in it."""
+    """Reads the images of a list: the first word of each line, without those that a class list marks with -1."""
     folder = f"{path}/{sets}"
     if not os.path.isfile(f"{folder}/{name}.txt"):
         there = sorted(os.path.splitext(entry)[0] for entry in os.listdir(folder)) if os.path.isdir(folder) else []
         near = close_names(name, there)
-        help_ = f"is {quoted(near)} meant?" if near else f"it holds {quoted(there)}" if there else "leave `split` out for every image"
-        raise OpError("PG578", f"there is no list {name}.txt in {folder!r}", field=field, help=help_)
+        help_ = f"is {quoted(near)} meant?" if near else f"it holds {quoted(there)}" if there else "remove `split` to read every image"
+        raise OpError("PG578", f"the list {name}.txt is missing in {folder!r}", field=field, help=help_)
     try:
         lines = [line.split() for line in read_text(f"{folder}/{name}.txt").splitlines()]
     except DamagedError as error:
@@ -192,11 +188,10 @@ def _sides(tree: Element) -> tuple[int, int] | None:
 
 
 def _object(thing: Element, where: str) -> tuple[str, tuple[float, ...]]:
-    """The class and the corners of an object."""
     name = (thing.findtext("name") or "").strip()
     if not name:
         raise DamagedError(f"{where} has no `name`")
     corners: list[Any] = [finite((thing.findtext(f"bndbox/{corner}") or "").strip()) for corner in ("xmin", "ymin", "xmax", "ymax")]
     if None in corners:
-        raise DamagedError(f"{where} has no `bndbox` of `xmin`, `ymin`, `xmax` and `ymax`, a number each")
+        raise DamagedError(f"{where} needs a `bndbox` with the numbers `xmin`, `ymin`, `xmax` and `ymax`")
     return name, tuple(corners)

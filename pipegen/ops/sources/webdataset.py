@@ -1,4 +1,4 @@
-"""`webdataset`: records of tar archives, whose members are grouped by their names."""
+"""`webdataset`: records of tar archives, members grouped by name."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ if TYPE_CHECKING:
 
 
 class WebDataset(GroupedSource):
-    """Tar archives as WebDataset has them: members that follow each other and have one name up to its first dot are a record, and what
-    stands behind the dot is the key: `0001.jpg` and `0001.cls` hold `jpg` and `cls` of one record.
+    """Tar archives in the WebDataset layout. Consecutive members whose names agree up to the first dot form a record; the rest of the name
+    is the key. `0001.jpg` and `0001.cls` are `jpg` and `cls` of one record.
 
-    A key may lead into a member that is JSON: `json.label`, `json.meta.site`, `json.boxes.0`. It gives a label, a weight or a tensor.
+    A key may name a field of a JSON member: `json.label`, `json.meta.site`, `json.boxes.0`. The field gives a label, a weight or a tensor.
 
-    The archives are mapped into memory and read in the graph, in any order. The checksums of all headers are compared when an archive
-    is indexed; the format has none of the contents.
+    Archives are mapped into memory and read in the graph, in any order. Indexing checks the checksums of all headers; the format has none
+    for the contents.
     """
 
     op: ClassVar[str] = "webdataset"
     suffixes: ClassVar[tuple[str, ...]] = (".tar",)
-    indexed_from: ClassVar[int] = 2
     checked: ClassVar[bool] = False
     checksums: ClassVar[str] = "those of headers, since the format has no others"
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Walk from header to header."""
         members, damage = tar_members(path, size)
         return self.grouped(members, damage, adjacent=True)
 

@@ -1,4 +1,4 @@
-"""`yolo`: images, and a text file for each with the boxes on it, as YOLO has them."""
+"""`yolo`: images, each with a text file of boxes, as in YOLO."""
 
 from __future__ import annotations
 
@@ -28,33 +28,35 @@ if TYPE_CHECKING:
 
 _Name = Annotated[str, Field(min_length=1)]
 _IMAGES, _LABELS = "images", "labels"
+_LINE = 2**16
+"""Bytes of a line that are looked at."""
+_FAR = 4.0
+"""Larger coordinates, as fractions of the image, must be pixels."""
 _MOST_SAID = 1000
 
 
 class Yolo(BoxedSource):
-    """Images, and a text file for each whose lines are a class and a box: `0 0.5 0.5 0.2 0.4`, the centre, the width and the height in
-    parts of the image.
+    """Images, each with a text file of lines with a class and a box: `0 0.5 0.5 0.2 0.4`. The box is its centre, width and height as
+    fractions of the image.
 
-    The text file of `images/train/1.jpg` is `labels/train/1.txt`; where no folder is called `images` it lies beside its image. One that is
-    missing or empty says that there is nothing on the image. A line with an outline, of three points or more, is the box around it. The
-    names of the classes stand in `data.yaml` or `classes.txt`.
+    The text file of `images/train/1.jpg` is `labels/train/1.txt`; without a folder `images` it lies beside the image. A missing or empty
+    file means that the image has no boxes. A line with three points or more is an outline, and gives the box around it. `data.yaml` or
+    `classes.txt` holds the class names.
     """
 
     op: ClassVar[str] = "yolo"
     form: ClassVar[BoxFormat] = "rel_xyxy"
 
     path: _Name
-    """The folder that holds `images` and `labels`, or its `data.yaml`; relative to the spec's file."""
+    """Folder that holds `images` and `labels`, or its `data.yaml`; relative to the spec's file."""
     split: _Name | Annotated[dict[SplitName, _Name], Field(min_length=1)] | None = None
-    """Which images, by the names in `data.yaml`, else by the folders below `images`: `train`, or for each split of the pipeline its name:
+    """Images to read, as named in `data.yaml`, else by the folders below `images`: `train`, or one for each split of the pipeline:
     `{train: train, validation: val}`. By default every image."""
 
     def split_names(self) -> tuple[str, ...] | None:
-        """Returns the splits where `split` names one for each."""
         return tuple(self.split) if isinstance(self.split, Mapping) else None
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        """Read the files of the images that are listed; see `BoxedSource.find`."""
         about = described(str(base), self.path)
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
         images, beside = listed_images(root, progress, ".txt")
@@ -66,8 +68,8 @@ class Yolo(BoxedSource):
         files = [_labels_of(f"{root}/{key}") for key in keys]
         there = [os.path.isfile(file) for file in files]
         if not any(there):
-            message = f"no image below {root!r} has a text file with its boxes: that of {keys[0]!r} would be {files[0]!r}"
-            raise OpError("PG402", message, field="path", help="`path` is the folder that holds `images` and `labels`")
+            message = f"no image below {root!r} has a text file of boxes; {keys[0]!r} needs {files[0]!r}"
+            raise OpError("PG402", message, field="path", help="`path` must be the folder that holds `images` and `labels`")
         for record in (number for number, is_there in enumerate(there) if is_there):
             try:
                 for line, words in enumerate(map(str.split, read_text(files[record]).splitlines()), 1):
@@ -89,8 +91,10 @@ class Yolo(BoxedSource):
     def _images(
         self, about: Described, root: str, keys: builtins.list[str], lost: builtins.list[Missing]
     ) -> tuple[builtins.list[str], Parts | None, builtins.list[str]]:
-        """The images of the splits, the split of each where there are several, and the folders that are taken as a whole, relative to
-        the root. What lists name and is not there comes to `lost`."""
+        """Returns the images of the splits, the split of each if there are several, and the folders taken whole, relative to the root.
+
+        Appends listed images that are missing to `lost`.
+        """
         if self.split is None:
             return keys, None, ["."]
         found: dict[str, str] = {}
@@ -99,8 +103,8 @@ class Yolo(BoxedSource):
             field = f"split.{split}" if split else "split"
             for key in self._of_split(about, root, keys, name, field, lost, folders):
                 if found.setdefault(key, split) != split:
-                    message = f"{key!r} is in `{found[key]}` and in `{split}`"
-                    raise OpError("PG448", message, field=field, help="name splits that have no image in common")
+                    message = f"{key!r} is in both `{found[key]}` and `{split}`"
+                    raise OpError("PG448", message, field=field, help="use splits that share no image")
         chosen = sorted(found)
         return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None, folders
 
@@ -119,7 +123,13 @@ class Yolo(BoxedSource):
         if not places:
             known = [*about.splits, *(folder for folder in folders if folder not in about.splits)]
             near = close_names(name, known)
-            help_ = f"is {quoted(near)} meant?" if near else f"there are {quoted(known)}" if known else "leave `split` out for every image"
+            help_ = (
+                f"is {quoted(near)} meant?"
+                if near
+                else f"the splits are {quoted(known)}"
+                if known
+                else "remove `split` to read every image"
+            )
             raise OpError("PG578", f"{self.path!r} has no split `{name}`", field=field, help=help_)
         known_keys, found = set(keys), []
         for place in places:
@@ -132,14 +142,14 @@ class Yolo(BoxedSource):
                 own, lost = _of_list(place, about.folder, root, known_keys, field)
                 gone += without_listed(lost, name, root, field) if own else []
             if lost and not own:
-                message = f"the split `{name}` names {count(len(lost), 'path')} below which no image of {root!r} lies: {quoted(lost)}"
-                raise OpError("PG578", message, field=field, help="put the images there, or correct the names")
+                message = f"the split `{name}` names {count(len(lost), 'path')} without images of {root!r}: {quoted(lost)}"
+                raise OpError("PG578", message, field=field, help="add the images, or correct the names")
             found += own
         return found
 
 
 def _of_list(place: str, folder: str, root: str, known: set[str], field: str) -> tuple[list[str], list[str]]:
-    """The images of a list of paths, and what it names and is not there."""
+    """Returns the images of a list of paths, and the listed paths that are missing."""
     try:
         lines = [line.strip() for line in read_text(place).splitlines() if line.strip()]
     except DamagedError as error:
@@ -154,7 +164,7 @@ def _of_list(place: str, folder: str, root: str, known: set[str], field: str) ->
 
 
 def _labels_of(image: str) -> str:
-    """The text file of an image: below `labels` in place of the last `images`, else beside it."""
+    """Returns the text file of an image: below `labels` in place of the last `images`, else beside it."""
     folder, _, name = image.rpartition("/")
     parts = folder.split("/")
     if _IMAGES in parts:
@@ -164,9 +174,9 @@ def _labels_of(image: str) -> str:
 
 
 def _alone(root: str, images: Sequence[str], folders: Sequence[str]) -> list[str]:
-    """The text files with boxes that belong to no image, below those folders of images that are taken as a whole.
+    """Lists text files of boxes without an image, below the folders taken whole.
 
-    Where text files lie beside the images, one with boxes is told by its first line.
+    Among text files beside the images, the first line shows which hold boxes.
     """
     known = {_labels_of(f"{root}/{key}") for key in images}
     found: dict[str, None] = {}
@@ -181,7 +191,6 @@ def _alone(root: str, images: Sequence[str], folders: Sequence[str]) -> list[str
 
 
 def _has_boxes(file: str) -> bool:
-    """Tells by the first line whether a text file holds boxes."""
     try:
         with open(file, "rb") as stream:
             words = stream.readline(_LINE).split()
@@ -190,30 +199,21 @@ def _has_boxes(file: str) -> bool:
     return len(words) >= 5 and all(finite(word.decode("ascii", "replace")) is not None for word in words)
 
 
-_LINE = 2**16
-"""Bytes of a line that are looked at."""
-
-
 def _box(words: Sequence[str], names: tuple[str, ...], where: str) -> tuple[str, tuple[float, ...]]:
-    """The class and the edges of a line."""
     values: list[Any] = [finite(word) for word in words]
     if None in values or len(values) < 5:
-        raise DamagedError(f"{where} is no class and box: five numbers or more are due, and it has {' '.join(words)[:80]!r}")
+        raise DamagedError(f"{where} needs a class and a box, five numbers or more; got {' '.join(words)[:80]!r}")
     number = values[0]
     if number != int(number) or number < 0 or (names and number >= len(names)):
-        known = f", and the {count(len(names), 'class', 'classes')} are 0 to {len(names) - 1}" if names else ""
-        raise DamagedError(f"{where} has the class {words[0]}{known}")
+        known = f"; the {count(len(names), 'class', 'classes')} are 0 to {len(names) - 1}" if names else ""
+        raise DamagedError(f"{where} has the invalid class {words[0]}{known}")
     name = names[int(number)] if names else str(int(number))
-    if len(values) <= 6:  # behind the box may stand how sure a model was of it
+    if len(values) <= 6:  # a model's confidence may follow the box
         x, y, width, height = values[1:5]
         if max(values[1:5]) > _FAR:
-            raise DamagedError(f"{where} has a box in pixels, and parts of the image are due, from 0 to 1: {' '.join(words)[:80]!r}")
+            raise DamagedError(f"{where} has a box in pixels; use fractions of the image, from 0 to 1: {' '.join(words)[:80]!r}")
         return name, (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
     if len(values) % 2 == 0:
-        raise DamagedError(f"{where} has an outline of {len(values) - 1} numbers, which are no pairs")
+        raise DamagedError(f"{where} has an outline of {len(values) - 1} numbers; it needs pairs")
     xs, ys = values[1::2], values[2::2]
     return name, (min(xs), min(ys), max(xs), max(ys))
-
-
-_FAR = 4.0
-"""Parts of an image beyond which nobody marks anything."""

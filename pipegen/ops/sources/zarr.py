@@ -11,24 +11,23 @@ if TYPE_CHECKING:
 
 
 class Zarr(ArrayStoreSource):
-    """Zarr groups, of version 2 or 3, each a folder: row number i of each array is one example, and the key of a feature is the path of an
-    array, such as `train/image`. The library of the same name reads them: `pip install 'pipegen[zarr]'`.
+    """Zarr groups of version 2 or 3, each a folder: row i of each array is one example. The key of a feature is the path of an array, such
+    as `train/image`. Needs the library `zarr`: `pip install 'pipegen[zarr]'`.
 
     Images are arrays `(n, height, width, channels)` or `(n, height, width)` of uint8, uint16 or float32, or the bytes of image files in an
-    array of byte strings. Chunks are read whole, and shuffled, then what lies in a window of several; arrays of numbers up to 64 MiB are
-    read once. A chunk that does not exist holds the fill value, as the format has it, and is a warning. Pickled objects are refused.
+    array of byte strings. Chunks are read whole; shuffling permutes the chunks, then the rows within a window of several chunks. Arrays of
+    numbers up to 64 MiB are read once. A missing chunk holds the fill value, as in the format, and gives a warning. Pickled objects are
+    refused.
     """
 
     op: ClassVar[str] = "zarr"
     checksums: ClassVar[str] = "those of chunks, where a codec such as `crc32c` writes them"
-    indexed_from: ClassVar[int] = 2
     suffixes: ClassVar[tuple[str, ...]] = (".zarr",)
     marks: ClassVar[tuple[str, ...]] = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
     called: ClassVar[str] = "Zarr"
     unit: ClassVar[str] = "chunks"
 
     def store(self) -> type[Store]:
-        """Return what reads a group."""
         from pipegen.ops.sources.stores.zarr_arrays import ZarrArrays
 
         return ZarrArrays

@@ -1,4 +1,4 @@
-"""`zip`: records of ZIP archives, whose members are grouped by their names."""
+"""`zip`: records of ZIP archives, members grouped by name."""
 
 from __future__ import annotations
 
@@ -19,23 +19,21 @@ if TYPE_CHECKING:
 
 
 class Zip(GroupedSource):
-    """ZIP archives: members in one folder that have one name up to its first dot are a record, and what stands behind the dot is the key:
-    `a/0001.jpg` and `a/0001.txt` hold `jpg` and `txt` of one record.
+    """ZIP archives. Members of one folder whose names agree up to the first dot form a record; the rest of the name is the key.
+    `a/0001.jpg` and `a/0001.txt` are `jpg` and `txt` of one record.
 
-    The archives are mapped into memory and read in the graph, in any order. Deflated members are inflated there, and their checksums
-    compared; those of stored members are compared by `pipegen validate --data=all`, or with `verify`.
+    Archives are mapped into memory and read in the graph, in any order. Deflated members are inflated there and their checksums checked.
+    Those of stored members are checked by `pipegen validate --data=all`, or with `verify`.
     """
 
     op: ClassVar[str] = "zip"
     suffixes: ClassVar[tuple[str, ...]] = (".zip",)
-    indexed_from: ClassVar[int] = 3
     checksums: ClassVar[str] = "those of each member"
 
     verify: bool = False
-    """Whether the checksums of stored members are compared as well, whenever they are read."""
+    """Whether reading checks the checksums of stored members, too."""
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Read the table of contents, and of each member the length of its own header."""
         members, damage = zip_members(path, size)
         return self.grouped(members, damage, adjacent=False)
 
@@ -44,7 +42,6 @@ class Zip(GroupedSource):
         return endings(members)
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        """Return what reads mapped archives, and with `verify` compares their checksums."""
         made = super().reader(shards, index, labels)
         return made.verifying() if self.verify else made
 

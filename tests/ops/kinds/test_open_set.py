@@ -262,12 +262,12 @@ def test_a_step_that_has_no_rule_for_them_is_an_error(step: dict[str, Any], says
 
 
 def test_they_are_aligned_with_the_only_image() -> None:
-    from pipegen.ops.sources.features.pictures import lives_on
+    from pipegen.ops.sources.features.pictures import aligned_images
 
     image, points = (SimpleNamespace(kind=kind, of=None, ignore=0) for kind in ("image", "points"))
-    assert lives_on({"image": image, "points": points}) == {"image": None, "points": "image"}
+    assert aligned_images({"image": image, "points": points}) == {"image": None, "points": "image"}
     with pytest.raises(PartError, match="`points` needs `of`"):
-        lives_on({"image": image, "other": image, "points": points})
+        aligned_images({"image": image, "other": image, "points": points})
 
 
 def test_a_step_cannot_move_the_image_alone() -> None:

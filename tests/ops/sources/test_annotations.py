@@ -110,7 +110,7 @@ def test_boxes_without_an_area_and_beside_their_image_are_told_of(tmp_path: Path
     assert boxes_of(found)["0.png"] == [([30, 20, 40, 30], 0), ([39.5, 29.5, 40, 30], 1)]
     assert codes(found) == ["PG477"] * 3
     flat, beside, over = (note.message for note in found.notes)
-    assert f"the annotation 0 of {tmp_path}/instances.json has no area: its edges are 5, 5, 5, 9, and the image has 40×30" in flat
+    assert f"the annotation 0 of {tmp_path}/instances.json has no area: its edges are 5, 5, 5, 9; the image has 40×30" in flat
     assert flat.endswith("2 such boxes of 5 are left out")
     assert "the annotation 2" in beside
     assert over.endswith("1 such box of 5 is clipped to it")
@@ -134,17 +134,17 @@ def test_images_and_annotations_without_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"images": None}, "a list each"),
-        ({"images": [{"id": 1}]}, "`images[0]` has no `id` or no `file_name`"),
+        ({"images": None}, "needs the lists `images`, `annotations` and `categories`"),
+        ({"images": [{"id": 1}]}, "`images[0]` lacks a valid `id` or `file_name`"),
         ({"images": [{"id": 1, "file_name": "../x.png"}]}, "lies outside the folder"),
-        ({"images": [{"id": 1, "file_name": "0.png"}, {"id": 2, "file_name": "./0.png"}]}, "has the `id` or the `file_name` of another"),
-        ({"categories": [{"id": 3, "name": "a"}, {"id": 3, "name": "b"}]}, "`categories[1]` has the `id` 3 of another"),
-        ({"categories": [{"id": True, "name": "a"}]}, "`categories[0]` has no `id`"),
-        ({"annotations": [{"image_id": 10}]}, "`annotations[0]` has no `image_id`"),
-        ({"annotations": [a(0, 4, 0, 0, 1, 1)]}, "has the `category_id` 4, and the 3 categories have '3', '7', '90'"),
-        ({"annotations": [a(0, 3, 0, 0, 1)]}, "has a `bbox` that is not four numbers"),
-        ({"annotations": [a(0, 3, 0, 0, 1, True)]}, "has a `bbox` that is not four numbers"),
-        ({"annotations": [{**a(0, 3, 0, 0, 1, 1), "category_id": []}]}, "has the `category_id` None"),
+        ({"images": [{"id": 1, "file_name": "0.png"}, {"id": 2, "file_name": "./0.png"}]}, "repeats the `id` 2 or the `file_name` '0.png'"),
+        ({"categories": [{"id": 3, "name": "a"}, {"id": 3, "name": "b"}]}, "`categories[1]` repeats the `id` 3"),
+        ({"categories": [{"id": True, "name": "a"}]}, "`categories[0]` lacks a valid `id`"),
+        ({"annotations": [{"image_id": 10}]}, "`annotations[0]` lacks an `image_id`"),
+        ({"annotations": [a(0, 4, 0, 0, 1, 1)]}, "has the unknown `category_id` 4; the file has '3', '7', '90'"),
+        ({"annotations": [a(0, 3, 0, 0, 1)]}, "needs a `bbox` of four numbers"),
+        ({"annotations": [a(0, 3, 0, 0, 1, True)]}, "needs a `bbox` of four numbers"),
+        ({"annotations": [{**a(0, 3, 0, 0, 1, 1), "category_id": []}]}, "has the unknown `category_id` None"),
         ({"annotations": [{**a(0, 3, 0, 0, 1, 1), "image_id": {}}]}, "`annotations[0]`"),
     ],
 )
@@ -157,13 +157,13 @@ def test_a_file_of_coco_that_is_wrong_is_an_error_with_its_place(changes: dict[s
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"images": [\n  }', ":2:3 is no JSON"),
+        ('{"images": [\n  }', ":2:3 is not JSON"),
         ("[" * 200_000, "nested too deep"),
-        ('{"a": NaN}', "NaN is no number of JSON"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": ' + "9" * 5000 + "}", "is no"),
-        (b"\xff{}", "is no text in UTF-8"),
-        ("", ":1:1 is no JSON"),
-        ("[]", "is no annotation file of COCO"),
+        (b"\xff{}", "is not UTF-8"),
+        ("", ":1:1 is not JSON"),
+        ("[]", "is not a COCO annotation file"),
     ],
 )
 def test_what_is_no_json_is_an_error_with_its_place(text: str | bytes, said: str, tmp_path: Path) -> None:
@@ -232,10 +232,10 @@ def test_lists_of_voc_are_splits(tmp_path: Path) -> None:
     (lists / "partly.txt").write_text("0\n7\n")
     assert missing(listed("voc", tmp_path, **source, split="partly")) == [("PG578", ["7"])]
     for split, code, said in (
-        ("trian", "PG578", "there is no list trian.txt"),
+        ("trian", "PG578", "the list trian.txt is missing"),
         ("lost", "PG578", "names 1 image of 1 that"),
         ("none", "PG578", "is empty"),
-        ({"train": "train", "test": "train"}, "PG448", "in the lists of `train` and of `test`"),
+        ({"train": "train", "test": "train"}, "PG448", "in the lists of both `train` and `test`"),
     ):
         wrong = error_of("voc", tmp_path, **source, split=split)
         assert (wrong.code, said in wrong.message) == (code, True), wrong.message
@@ -258,14 +258,14 @@ def test_files_beside_images_are_found(tmp_path: Path) -> None:
     [
         ('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>', ":1 declares a document type"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><annotation/>', ":1 declares a document type"),
-        ("<annotation>\n<object></annotation>", ":2:11 is no XML: mismatched tag"),
+        ("<annotation>\n<object></annotation>", ":2:11 is not XML: mismatched tag"),
         ("<a>" * 5000, "is nested too deep"),
-        ("<annotation>&b;</annotation>", "is no XML: undefined entity"),
-        ('<?xml version="1.0" encoding="utf-99"?><a/>', "is no XML"),
-        ("", "is no XML"),
+        ("<annotation>&b;</annotation>", "is not XML: undefined entity"),
+        ('<?xml version="1.0" encoding="utf-99"?><a/>', "is not XML"),
+        ("", "is not XML"),
         ("<annotation><object><bndbox/></object></annotation>", "object 1 has no `name`"),
-        (VOC.format(thing("dog", 1, 1, 9, 9).replace("<xmax>9", "<xmax>nan")), "object 1 has no `bndbox`"),
-        (VOC.format("<object><name>dog</name></object>"), "object 1 has no `bndbox`"),
+        (VOC.format(thing("dog", 1, 1, 9, 9).replace("<xmax>9", "<xmax>nan")), "object 1 needs a `bndbox`"),
+        (VOC.format("<object><name>dog</name></object>"), "object 1 needs a `bndbox`"),
     ],
 )
 def test_xml_that_is_wrong_is_an_error_with_its_place(text: str, said: str, tmp_path: Path) -> None:
@@ -350,14 +350,14 @@ def test_folders_of_splits_that_hold_images_and_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("0 .5 .5 .5", "0.txt:1 is no class and box"),
-        ("\n0 .5 x .5 .5", "0.txt:2 is no class and box"),
-        ("2 .5 .5 .5 .5", "has the class 2, and the 2 classes are 0 to 1"),
-        ("0.5 .5 .5 .5 .5", "has the class 0.5"),
-        ("-1 .5 .5 .5 .5", "has the class -1"),
+        ("0 .5 .5 .5", "0.txt:1 needs a class and a box"),
+        ("\n0 .5 x .5 .5", "0.txt:2 needs a class and a box"),
+        ("2 .5 .5 .5 .5", "has the invalid class 2; the 2 classes are 0 to 1"),
+        ("0.5 .5 .5 .5 .5", "has the invalid class 0.5"),
+        ("-1 .5 .5 .5 .5", "has the invalid class -1"),
         ("0 100 50 20 20", "has a box in pixels"),
-        ("0 .1 .1 .2 .2 .3 .3 .4", "which are no pairs"),
-        ("0 inf .5 .5 .5", "is no class and box"),
+        ("0 .1 .1 .2 .2 .3 .3 .4", "it needs pairs"),
+        ("0 inf .5 .5 .5", "needs a class and a box"),
     ],
 )
 def test_lines_of_yolo_that_are_wrong_are_errors_with_their_place(text: str, said: str, tmp_path: Path) -> None:
@@ -369,12 +369,12 @@ def test_lines_of_yolo_that_are_wrong_are_errors_with_their_place(text: str, sai
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("names: [a\n", "is no YAML"),
-        ("- a", "a map with `names` is due"),
+        ("names: [a\n", "is not YAML"),
+        ("- a", "it needs a map with `names`"),
         ("names: {0: a, 2: b}", "are not the numbers 0 to 1"),
-        ("names: 3", "is no list of names"),
-        ("names: [a, a]", "names two classes 'a'"),
-        ("names: !!python/object/apply:os.getcwd []", "is no YAML"),
+        ("names: 3", "must be a list of names"),
+        ("names: [a, a]", "has the class 'a' twice"),
+        ("names: !!python/object/apply:os.getcwd []", "is not YAML"),
     ],
 )
 def test_a_yaml_that_is_wrong_is_an_error(text: str, said: str, tmp_path: Path) -> None:
@@ -433,12 +433,12 @@ def test_labelme_draws_boxes_around_shapes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"shapes": 3}, "a list of `shapes` is due"),
+        ({"shapes": 3}, "it has no list of `shapes`"),
         ({"shapes": [3]}, "`shapes[0]` has no `label`"),
-        ({"shapes": [shape("dog", "star", (1, 1), (2, 2))]}, "of no known kind"),
-        ({"shapes": [{"label": "dog", "points": [[1, 2, 3]]}]}, "no pairs of numbers"),
-        ({"shapes": [shape("dog", "circle", (1, 1))]}, "a centre and a point on it"),
-        ({"imagePath": "y.png"}, "and so does"),
+        ({"shapes": [shape("dog", "star", (1, 1), (2, 2))]}, "an unknown kind, or `points` that are not pairs of numbers"),
+        ({"shapes": [{"label": "dog", "points": [[1, 2, 3]]}]}, "`points` that are not pairs of numbers"),
+        ({"shapes": [shape("dog", "circle", (1, 1))]}, "with 1 points; it needs its centre and a point on it"),
+        ({"imagePath": "y.png"}, "as does"),
     ],
 )
 def test_a_file_of_labelme_that_is_wrong_is_an_error(changes: dict[str, Any], said: str, tmp_path: Path) -> None:

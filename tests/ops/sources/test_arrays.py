@@ -56,7 +56,7 @@ def test_before_the_data_is_there_the_arguments_say_what_they_can() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"features": {"label": {"kind": "label"}}}, "names no image"),
+        ({"features": {"label": {"kind": "label"}}}, "`features` has no image"),
         ({"features": {"image": {"kind": "image", "classes": 3}}}, "`classes` belongs to labels"),
         ({"features": {"image": {"kind": "image"}, "label": {"kind": "label", "bits": 8}}}, "`bits` belongs to images"),
         ({"features": {"image": {"kind": "image", "range": [1, 0]}}}, "the lowest and the highest"),
@@ -117,7 +117,7 @@ def test_a_declared_range_stands() -> None:
     ("x", "image", "code", "said"),
     [
         (IMAGES.astype("int64"), {}, "PG419", 'pass `x.astype("uint8")`'),
-        (IMAGES.astype("int32") * 4 - 1, {}, "PG419", "-1..1019; images are uint8, uint16 or floats"),
+        (IMAGES.astype("int32") * 4 - 1, {}, "PG419", "-1..1019; images must be uint8, uint16 or floats"),
         (IMAGES > 9, {}, "PG419", "are bool"),
         (IMAGES.astype("complex64"), {}, "PG419", "are complex64"),
         (IMAGES.reshape(12, -1), {}, "PG204", "(12, 90)"),
@@ -148,7 +148,7 @@ def test_what_is_no_number_is_found_with_its_row() -> None:
     for value in (np.nan, np.inf):
         x[4, 1, 1, 1] = value
         note = wrong(x)
-        assert (note.code, note.message) == ("PG419", "row 4 of `image` holds values that are no numbers")
+        assert (note.code, note.message) == ("PG419", "row 4 of `image` holds values that are not finite numbers")
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,13 @@ def test_labels(y: Any, label: dict[str, Any], indices: Any, names: tuple[str, .
     ("y", "label", "said"),
     [
         (np.eye(3)[LABELS], {}, "y.argmax(axis=1)"),
-        (LABELS, {"classes": 2}, "row 2 of `label` is 2, and 2 classes are 0 to 1"),
+        (LABELS, {"classes": 2}, "row 2 of `label` is 2, but 2 classes are 0 to 1"),
         (LABELS + 1, {"classes": 3}, "`offset: 1`"),
         (LABELS - 1, {}, "row 0 of `label` is -1"),
-        (LABELS + 0.5, {}, "row 0 of `label` is 0.5, and 12 labels of 12"),
-        (np.where(LABELS == 1, np.nan, 0), {}, "row 1 of `label` has no label, and 4 labels of 12 are empty"),
+        (LABELS + 0.5, {}, "row 0 of `label` is 0.5; 12 labels of 12"),
+        (np.where(LABELS == 1, np.nan, 0), {}, "row 1 of `label` has no label; 4 labels of 12 are empty"),
         (LABELS + 1j, {}, "complex128"),
-        (LABELS * 10**6, {}, "say how many `classes`"),
+        (LABELS * 10**6, {}, "set the number of `classes`"),
         (np.array(["rose", "dasy"] * 6), {"classes": ["rose", "daisy"]}, "is 'daisy' meant?"),
         (np.array(["rose", "daisy"] * 6), {"classes": 2}, "list the names"),
         (np.array([None, "daisy"] * 6), {}, "row 0 of `label` has no label"),
@@ -205,8 +205,8 @@ def test_every_array_is_judged_in_one_go() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (None, 'none were given; pass them: `pipegen.build(spec, data={"image": …, "label": …})`'),
-        ((IMAGES, LABELS), "got tuple"),
+        (None, 'none were passed; pass them: `pipegen.build(spec, data={"image": …, "label": …})`'),
+        ((IMAGES, LABELS), "not a tuple"),
         ({"image": IMAGES}, "no array 'label'"),
         ({"image": IMAGES, "labels": LABELS}, "is `labels` meant?"),
         ({}, "`data` is empty"),

@@ -38,7 +38,7 @@ def test_a_class_that_train_has_not_is_an_error_that_names_class_split_and_folde
     root = tree("a/cat/1.jpg", "b/cow/1.jpg", "b/cat/1.jpg")
     (note,) = folders(train="a", test="b").list(root).notes
     assert (note.code, note.severity, note.field) == ("PG408", "error", "test")
-    assert note.message == f"`test` has the class 'cow', in {str(root / 'b/cow')!r}, and `train` has no such class"
+    assert note.message == f"`test` has the class 'cow', in {str(root / 'b/cow')!r}, which `train` lacks"
 
 
 def test_every_place_that_is_missing_is_reported_and_names_its_argument(tree: Tree) -> None:
@@ -75,10 +75,10 @@ def test_a_split_may_be_called_parts() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({}, "names no split"),
+        ({}, "`by_split` is empty"),
         ({"train": {"image_folder": {"path": "a"}}, "test": {"image_folder": {"path": "b", "labels": "none"}}}, "`test` has none"),
-        ({"train": {"by_split": {"train": {"image_folder": {"path": "a"}}}}}, "holds a `by_split` again"),
-        ({"train": {"folder": {"path": "a"}}}, "there is no source 'folder'"),
+        ({"train": {"by_split": {"train": {"image_folder": {"path": "a"}}}}}, "is a `by_split`, which has splits of its own"),
+        ({"train": {"folder": {"path": "a"}}}, "unknown source 'folder'"),
         ({"train": "image_folder"}, "each split needs a source"),
         ({"a b": {"image_folder": {"path": "a"}}}, "String should match"),
     ],

@@ -153,7 +153,7 @@ def test_masks_show_the_boxes_that_are_left(tmp_path: Path) -> None:
     found = listed("coco", tmp_path, **source, masks="instances")
     assert codes(found) == ["PG477", "PG477"]  # no area, no outline
     assert "the annotation 4 of" in found.notes[1].message
-    assert "has no outline, so its mask does not show it; so it is with 1 of 4 boxes" in found.notes[1].message
+    assert "has no outline, so its mask does not show it; 1 of 4 boxes lack an outline" in found.notes[1].message
     assert found.columns["boxes_number"].values.tolist() == [1, 2, 3, 1]
     mask = mask_of(tmp_path, "0.png", **source, masks="instances")
     assert mask.shape == (HEIGHT, WIDTH)
@@ -171,21 +171,21 @@ def test_masks_show_the_boxes_that_are_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("segmentation", "said"), [
-    ([[1, 2, 3, 4]], "`segmentation[0]` has 4 numbers; polygons are due"),
+    ([[1, 2, 3, 4]], "`segmentation[0]` has 4 numbers; use polygons"),
     ([[1, 2, 3, 4, 5, 6, 7]], "`segmentation[0]` has 7 numbers"),
-    ([[1, 2, 3, 4, 5, 6], [1, "2", 3, 4, 5, 6]], "`segmentation[1]` holds something else than numbers"),
-    ([1, 2, 3, 4, 5, 6], "has a `segmentation` of another form: polygons are due, a list [x, y, x, y, …]"),
-    ("polygon", "has a `segmentation` of another form"),
-    ([[1, 2, 3, 4, 1e300, 6]], "is outlined beyond 100,000 pixels"),
-    ({"counts": [5, 5], "size": [HEIGHT, WIDTH]}, f"has runs of 10 pixels, and its image has {HEIGHT}×{WIDTH}, which are 1,200"),
-    ({"counts": [0, WIDTH * HEIGHT], "size": [WIDTH, HEIGHT]}, f"whose `size` is [{WIDTH}, {HEIGHT}], and its image has"),
-    ({"counts": [1300, -100], "size": [HEIGHT, WIDTH]}, "has `counts` that are none: runs are due: `counts`, a list of whole numbers"),
-    ({"counts": [1.5, 3], "size": [HEIGHT, WIDTH]}, "has `counts` that are none"),
-    ({"counts": "é", "size": [HEIGHT, WIDTH]}, "has `counts` that are none"),
-    ({"counts": "o", "size": [HEIGHT, WIDTH]}, "has `counts` that are none"),
-    ({"counts": "oooooooooooo0", "size": [HEIGHT, WIDTH]}, "has `counts` that are none"),
-    ({"counts": "", "size": [HEIGHT, WIDTH]}, "has `counts` that are none"),
-    ({"counts": {}, "size": [HEIGHT, WIDTH]}, "has `counts` that are none"),
+    ([[1, 2, 3, 4, 5, 6], [1, "2", 3, 4, 5, 6]], "`segmentation[1]` holds values that are not numbers"),
+    ([1, 2, 3, 4, 5, 6], "has an invalid `segmentation`: use polygons, lists [x, y, x, y, …]"),
+    ("polygon", "has an invalid `segmentation`"),
+    ([[1, 2, 3, 4, 1e300, 6]], "has an outline more than 100,000 pixels"),
+    ({"counts": [5, 5], "size": [HEIGHT, WIDTH]}, f"has runs of 10 pixels, but its image has {HEIGHT}×{WIDTH} = 1,200"),
+    ({"counts": [0, WIDTH * HEIGHT], "size": [WIDTH, HEIGHT]}, f"whose `size` is [{WIDTH}, {HEIGHT}], but its image has"),
+    ({"counts": [1300, -100], "size": [HEIGHT, WIDTH]}, "has invalid `counts`: use runs: `counts`, a list of integers"),
+    ({"counts": [1.5, 3], "size": [HEIGHT, WIDTH]}, "has invalid `counts`"),
+    ({"counts": "é", "size": [HEIGHT, WIDTH]}, "has invalid `counts`"),
+    ({"counts": "o", "size": [HEIGHT, WIDTH]}, "has invalid `counts`"),
+    ({"counts": "oooooooooooo0", "size": [HEIGHT, WIDTH]}, "has invalid `counts`"),
+    ({"counts": "", "size": [HEIGHT, WIDTH]}, "has invalid `counts`"),
+    ({"counts": {}, "size": [HEIGHT, WIDTH]}, "has invalid `counts`"),
     ({}, "whose `size` is None"),
 ])  # fmt: skip
 def test_a_malformed_outline_is_an_error_with_its_annotation(segmentation: Any, said: str, tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ def test_a_malformed_outline_is_an_error_with_its_annotation(segmentation: Any, 
 
 def test_masks_want_outlines_and_sizes(tmp_path: Path) -> None:
     source = coco(tmp_path, [a(0, 3, 0, 0, 5, 5), a(0, 3, 0, 0, 5, 5, segmentation=[])])
-    assert "not one of 2 boxes has an outline" in error_of("coco", tmp_path, **source, masks="classes").message
+    assert "none of 2 boxes has an outline" in error_of("coco", tmp_path, **source, masks="classes").message
     known = [{"id": 10, "file_name": "0.png"}]
     source = coco(tmp_path, [a(0, 3, 0, 0, 5, 5, segmentation=square(0, 0, 5))], images=known)
-    assert "`images[0]` has no `width` and `height` from 1 to 32,767" in error_of("coco", tmp_path, **source, masks="classes").message
+    assert "`images[0]` needs a `width` and a `height` from 1 to 32,767" in error_of("coco", tmp_path, **source, masks="classes").message
 
 
 def test_of_more_boxes_than_a_mask_tells_apart_the_largest_stay(tmp_path: Path) -> None:
@@ -211,15 +211,13 @@ def test_of_more_boxes_than_a_mask_tells_apart_the_largest_stay(tmp_path: Path) 
     source = coco(tmp_path, given)
     found = listed("coco", tmp_path, **source, masks="instances")
     (note,) = found.notes
-    assert note.message.endswith(
-        "0.png has 260 boxes, and a mask can tell 254 apart; the smallest of such an image are left out, 12 boxes of 2 images"
-    )
+    assert note.message.endswith("0.png has 260 boxes; a mask can hold 254; the smallest are left out, 12 boxes of 2 images")
     assert found.columns["boxes"].lengths.tolist() == [254, 254, 0]
     assert len(listed("coco", tmp_path, **source, masks="classes").columns["labels"].values) == 520
     categories = [{"id": i, "name": f"c{i}"} for i in range(255)]
     source = coco(tmp_path, given, categories=categories)
     wrong = error_of("coco", tmp_path, **source, masks="classes")
-    assert (wrong.code, wrong.message) == ("PG478", "a mask can tell 254 classes apart, and these are 255")
+    assert (wrong.code, wrong.message) == ("PG478", "a mask can hold 254 classes, but there are 255")
 
 
 def test_nothing_is_kept_for_each_annotation_but_bytes() -> None:

@@ -100,12 +100,12 @@ def test_what_is_missing_is_no_text(value: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "code", "says"),
     [
-        (None, "PG418", "none was given"),
-        ([1, 2], "PG418", "`data` is no table, and of type list"),
+        (None, "PG418", "none was passed"),
+        ([1, 2], "PG418", "`data` is not a table but a list"),
         (COLUMNS | {"grade": [1]}, "PG418", "differ in length"),
         (COLUMNS | {"size": 5}, "PG418", "the column 'size' of `data` is of type int"),
         (COLUMNS | {"size": (i for i in range(3))}, "PG418", "the column 'size' of `data` is of type generator"),
-        (COLUMNS | {"size": [[1], [2], [3]]}, "PG423", "row 0 of `data` holds a list, where one number is due"),
+        (COLUMNS | {"size": [[1], [2], [3]]}, "PG423", "row 0 of `data` holds a list; it needs one number"),
         (COLUMNS | {"size": [1, None, 2]}, "PG423", "row 1 of `data` has an empty cell"),
         (COLUMNS | {"breed": [["cat"], ["dog"], ["cat"]]}, "PG420", "row 0 of `data` holds a list"),
         (pd.DataFrame(COLUMNS).rename(columns={"size": "sizes"}), "PG421", "the DataFrame has no column 'size'"),
@@ -162,7 +162,7 @@ def test_each_split_has_a_table_of_its_own(folder: Path) -> None:
     frame = pd.DataFrame(COLUMNS)
     found = source.list(folder, data={"train": frame, "test": frame.head(1)})
     assert found.keys == ("train/a.jpg", "train/b.jpg", "train/a.jpg#2", "test/a.jpg")
-    with pytest.raises(OpError, match="what this split reads is not in `data`"):
+    with pytest.raises(OpError, match="`data` has nothing for this split"):
         source.list(folder, data={"training": frame})
 
 

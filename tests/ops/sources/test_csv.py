@@ -79,7 +79,7 @@ def test_a_table_without_a_header_has_numbers(folder: Path) -> None:
     features = {"image": {"kind": "image", "column": 1}, "label": {"kind": "label", "column": 0}}
     listing = listed(folder, "2,a.jpg\n0,sub/b.png\n1,c.jpg\n", header=False, features=features)
     assert (tuple(listing.labels), listing.class_names) == ((2, 0, 1), ("0", "1", "2"))
-    with pytest.raises(ValidationError, match=r"give `features\.image` a `column`, from 0"):
+    with pytest.raises(ValidationError, match=r"give `features\.image` a `column` with numbers from 0"):
         Csv(path="x", header=False, features={"image": {"kind": "image"}})
 
 
@@ -114,7 +114,7 @@ def test_a_file_in_several_rows_is_several_examples(folder: Path) -> None:
     assert tuple(listing.labels) == (1, 0, 1, 0, 1)
     (note,) = listing.notes
     assert note.code == "PG422"
-    assert "1 file stands in several rows, such as 'a.jpg'" in note.message
+    assert "1 file in several rows, such as 'a.jpg'" in note.message
     splits = Splits(parts={"train": 0.5, "validation": 0.5}, group={"path": "([^#]*)"})
     members = assign(splits, listing, ("train", "validation"))
     assert any({0, 3, 4} <= set(records) for records in members.values()), "the advice keeps them together"
@@ -148,18 +148,18 @@ def test_the_method_keras_takes_the_first_rows(folder: Path) -> None:
     [
         (ROWS.replace("breed", "bred"), {}, "PG421", "features.label.column", "has no column 'breed' | is 'bred' meant?"),
         (ROWS, {"features": {"image": {"kind": "image", "column": 5}}}, "PG421", "features.image.column", "has 2 columns, numbered from 0"),
-        ("file,breed,breed\na.jpg,x,y\n", {}, "PG421", "features.label.column", "the number of the one that is meant: 1, 2"),
+        ("file,breed,breed\na.jpg,x,y\n", {}, "PG421", "features.label.column", "use the number of one: 1, 2"),
         ("file,breed\na.jpg\n", {}, "PG421", "path", "table.csv:2 has 1 column"),
         ("file;breed\na.jpg;x\n", {}, "PG421", "features.image.column", "has no column 'file'"),
         ("file,breed\na.jpg,\n", {}, "PG420", "features.label.column", "table.csv:2 has no label"),
         ("file,breed\n", {}, "PG402", "path", "has no rows"),
         ("", {}, "PG402", "path", "has no rows"),
-        ("file,breed\ncaf\xe9.jpg,x\n".encode("latin-1"), {}, "PG421", "path", "is no text in UTF-8: byte 14 is 0xe9"),
-        (gzip.compress(ROWS.encode()), {}, "PG421", "path", "is compressed by gzip, and tables are read as text | unpack it: `gunzip"),
+        ("file,breed\ncaf\xe9.jpg,x\n".encode("latin-1"), {}, "PG421", "path", "is not UTF-8: byte 14 is 0xe9"),
+        (gzip.compress(ROWS.encode()), {}, "PG421", "path", "is compressed by gzip; tables must be text | unpack it: `gunzip"),
         ('file,breed\n"a.jpg,x\n', {}, "PG421", "path", "cannot be read as a table"),
         (ROWS, {"path": "nowhere.csv"}, "PG401", "path", "does not exist"),
-        (ROWS, {"path": "sub"}, "PG401", "path", "is a folder and no table"),
-        (ROWS, {"features": {"image": {"kind": "image", "column": 0, "root": "x"}}}, "PG401", "features.image.root", "there is no folder"),
+        (ROWS, {"path": "sub"}, "PG401", "path", "is a folder, not a table"),
+        (ROWS, {"features": {"image": {"kind": "image", "column": 0, "root": "x"}}}, "PG401", "features.image.root", "does not exist"),
         (ROWS, {"features": FEATURES | {"label": FEATURES["label"] | {"classes": ["pug"]}}}, "PG420", "features.label.classes", "'chow'"),
     ],
 )  # fmt: skip
@@ -173,8 +173,8 @@ def test_what_cannot_be_read(folder: Path, text: str | bytes, arguments: dict[st
     ("text", "code", "says"),
     [
         ("file,breed\na.jpg,x\n,y\n", "PG421", "table.csv:3 names no image"),
-        ("file,breed\na.jpg,x\nnone.jpg,y\n", "PG401", "none.jpg', which does not exist | put the file there"),
-        ("file,breed\nx.jpg,x\ny.jpg,y\n", "PG401", "x.jpg', which does not exist | `root` is the folder"),
+        ("file,breed\na.jpg,x\nnone.jpg,y\n", "PG401", "none.jpg', which does not exist | add the file"),
+        ("file,breed\nx.jpg,x\ny.jpg,y\n", "PG401", "x.jpg', which does not exist | the paths must be relative to `root`"),
     ],
 )
 def test_rows_without_a_file_are_for_the_spec_to_decide_on(folder: Path, text: str, code: str, says: str) -> None:
@@ -186,19 +186,19 @@ def test_rows_without_a_file_are_for_the_spec_to_decide_on(folder: Path, text: s
     ("arguments", "says"),
     [
         ({"features": {"a": {"kind": "image"}, "b": {"kind": "image"}, "m": {"kind": "mask"}}}, "`m` needs `of`"),
-        ({"features": {"a": {"kind": "image"}, "m": {"kind": "mask", "of": "b"}}}, "is no image of `features`"),
+        ({"features": {"a": {"kind": "image"}, "m": {"kind": "mask", "of": "b"}}}, "is not an image of `features`"),
         ({"features": {"a": {"kind": "image", "of": "a"}}}, "which is itself"),
         (
             {"features": {"a": {"kind": "image"}, "b": {"kind": "image", "of": "a"}, "c": {"kind": "image", "of": "b"}}},
             "is aligned with another image",
         ),
         ({"features": {"a": {"kind": "image", "values": {0: 1}}}}, "`values` belongs to masks"),
-        ({"features": {"a": {"kind": "label", "ignore": 1}}}, "`ignore` of `kind: label` is a list of classes"),
+        ({"features": {"a": {"kind": "label", "ignore": 1}}}, "`ignore` of `kind: label` must be a list of classes"),
         ({"features": {"a": {"kind": "mask", "values": {0: 256}}}}, "less than or equal to 255"),
         ({"features": {"image": {"kind": "image", "classes": 3}}}, "belongs to labels"),
         ({"features": FEATURES | {"label": {"kind": "label", "root": "x"}}}, "belongs to files"),
         ({"features": FEATURES | {"label": {"kind": "label", "classes": ["a", "a"]}}}, "is listed twice"),
-        ({"separator": "ab"}, "a separator is one character"),
+        ({"separator": "ab"}, "invalid separator 'ab'; use one character"),
     ],
 )
 def test_what_the_spec_may_not_say(arguments: dict[str, Any], says: str) -> None:
@@ -281,15 +281,15 @@ def test_a_backslash_in_a_name_stays(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize(("cell", "helps"), [
-    ("a", "'a.jpg' is there: `ending: .jpg` adds what the column lacks"),
-    ("A.JPG", "holds 'a.jpg': small and capital letters differ"),
-    ("http://example.com/a.jpg", "an address goes into `root`"),
-    ("a.png", "holds 'a.jpg': write that ending in the column"),
-    ("nowhere/x.jpg", "`root` is the folder that the paths are relative to"),
-    ("other/sub/b.png", "'sub/b.png' lies in 'FOLDER': `root: FOLDER` leads there, once 'other/' is taken off the cells"),
-    ("/moved/sub/b.png", "'sub/b.png' lies in 'FOLDER': `root: FOLDER` leads there, once '/moved/' is taken off the cells"),
-    ("b.png", "'b.png' lies in 'FOLDER/sub': `root: FOLDER/sub` leads there"),
-    ("other\\b.png", "'b.png' lies in 'FOLDER/sub': `root: FOLDER/sub` leads there, once 'other/' is taken off the cells"),
+    ("a", "'a.jpg' exists; add `ending: .jpg`"),
+    ("A.JPG", "holds 'a.jpg', which differs in upper and lower case"),
+    ("http://example.com/a.jpg", "put the address into `root`"),
+    ("a.png", "holds 'a.jpg'; correct the ending in the column"),
+    ("nowhere/x.jpg", "the paths must be relative to `root`"),
+    ("other/sub/b.png", "'sub/b.png' is in 'FOLDER'; use `root: FOLDER`, without 'other/' in the cells"),
+    ("/moved/sub/b.png", "'sub/b.png' is in 'FOLDER'; use `root: FOLDER`, without '/moved/' in the cells"),
+    ("b.png", "'b.png' is in 'FOLDER/sub'; use `root: FOLDER/sub`"),
+    ("other\\b.png", "'b.png' is in 'FOLDER/sub'; use `root: FOLDER/sub`, without 'other/' in the cells"),
 ])  # fmt: skip
 def test_the_cause_of_a_missing_file_is_named(folder: Path, cell: str, helps: str) -> None:
     (missing,) = listed(folder, f"file,breed\n{cell},pug\n").missing

@@ -77,10 +77,10 @@ def test_what_has_no_partner_is_for_the_spec_to_decide_on(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("features", "key", "code", "field", "says"),
     [
-        ({"image": {"kind": "image", "path": "nowhere"}}, "stem", "PG401", "features.image.path", "there is no folder"),
+        ({"image": {"kind": "image", "path": "nowhere"}}, "stem", "PG401", "features.image.path", "does not exist"),
         ({"image": {"kind": "image", "path": "photos/*.gif"}}, "stem", "PG402", "features.image.path", "*.gif"),
-        (PAIR, r"(\d+)", "PG424", "key", "finds nothing in 'a.jpg'"),
-        (PAIR, "(a|b)", "PG424", "features.image.path", "'a.jpg' and 'deep/a.jpg' of `image` are both 'a'"),
+        (PAIR, r"(\d+)", "PG424", "key", "`key` does not match 'a.jpg'"),
+        (PAIR, "(a|b)", "PG424", "features.image.path", "'a.jpg' and 'deep/a.jpg' of `image` have the same key 'a'"),
         (PAIR, r"(.*)", "PG424", "key", "no file of `image` has a partner in `mask`"),
         (PAIR | {"mask": {"kind": "mask", "path": "masks/deep"}, "image": {"kind": "image", "path": "photos/b.*"}}, "stem", "PG424",
          "features.mask.path", "such as 'b' and 'a'"),
@@ -96,8 +96,8 @@ def test_what_cannot_be_found_or_paired(folder: Path, features: dict[str, Any], 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"key": "(a)(b)"}, "needs one group"),
-        ({"key": "("}, "is `stem` or a regular expression"),
+        ({"key": "(a)(b)"}, "needs exactly one group"),
+        ({"key": "("}, "must be `stem` or a regular expression"),
         ({"features": {"mask": PAIR["mask"], "a": PAIR["image"], "b": PAIR["image"]}}, "`mask` needs `of`"),
         ({"features": {"image": {"kind": "label", "path": "x"}}}, "kind"),
     ],

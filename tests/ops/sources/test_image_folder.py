@@ -89,7 +89,7 @@ def test_content_decides_where_the_extension_does_not(tree: Tree, image_bytes: d
     (root / "cat/A.JPEG").write_bytes(image_bytes[".jpg"])
     listing = listed(root)
     assert listing.keys == ("cat/A.JPEG", "cat/a.jpg", "cat/no_extension", "cat/really_a_jpeg.heic", "cat/web.image")
-    assert "3 files that are no image (1 .json, 1 .txt, 1 no extension)" in notes(listing, "PG411")
+    assert "3 files that are not an image (1 .json, 1 .txt, 1 no extension)" in notes(listing, "PG411")
 
 
 def test_known_but_unsupported_formats_are_reported(tree: Tree) -> None:
@@ -103,7 +103,7 @@ def test_empty_folders_are_no_classes_and_are_reported(tree: Tree) -> None:
     listing = listed(tree("cat/a.jpg", "empty/", "texts/readme.txt"))
     assert listing.class_names == ("cat",)
     (note,) = [note for note in listing.notes if note.code == "PG403"]
-    assert (note.severity, note.message) == (None, "2 folders without an image are no class: 'empty', 'texts'")
+    assert (note.severity, note.message) == (None, "2 folders without images are ignored as classes: 'empty', 'texts'")
 
 
 def test_a_listed_class_without_images_or_without_a_folder_is_an_error(tree: Tree) -> None:
@@ -149,7 +149,7 @@ def test_a_missing_path_shows_the_nearest_folder_and_close_names(tree: Tree) -> 
     root = tree("cat/a.jpg")
     error = refusal(root.parent / "dta")
     assert (error.code, error.field) == ("PG401", "path")
-    assert error.help == f"{str(root.parent)!r} holds 'data': is that the one?"
+    assert error.help == f"{str(root.parent)!r} holds 'data'; is it meant?"
     error = refusal(root / "no" / "such" / "place")
     assert error.help is not None
     assert f"{str(root)!r} exists and holds the folders 'cat', but not 'no'" in error.help
@@ -157,7 +157,7 @@ def test_a_missing_path_shows_the_nearest_folder_and_close_names(tree: Tree) -> 
 
 def test_a_file_or_an_address_in_place_of_a_folder(tree: Tree) -> None:
     root = tree("cat/a.jpg")
-    assert "is a file and not a folder" in refusal(root / "cat/a.jpg").message
+    assert "is a file, not a folder" in refusal(root / "cat/a.jpg").message
     error = ImageFolder(path="gs://bucket/photos")
     with pytest.raises(OpError, match="is an address"):
         error.list(root)
@@ -168,8 +168,8 @@ def test_a_file_or_an_address_in_place_of_a_folder(tree: Tree) -> None:
     [
         (("a.txt", "b.txt", "c/d.csv"), {}, "3 files, none of them an image (2 .txt, 1 .csv)"),
         (("a.jpg", "b.jpg"), {}, "2 images directly in"),
-        (("a.jpg", "empty/"), {}, "and no image in its 1 sub-folder"),
-        (("cat/a.heic",), {}, "1 image of a format that is not read (HEIC)"),
+        (("a.jpg", "empty/"), {}, "but none in its 1 sub-folder"),
+        (("cat/a.heic",), {}, "1 image of unsupported formats (HEIC)"),
         (("cat/", "dog/"), {}, "2 folders without files"),
         (("cat/.a.jpg",), {}, "1 hidden entry"),
         ((), {}, "it is empty"),

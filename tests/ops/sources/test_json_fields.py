@@ -163,12 +163,12 @@ def test_a_record_that_lacks_a_field_is_named(tmp_path: Path, op: str) -> None:
     ("mds", "json.meta", "tensor", "'meta' holds"),
     ("mds", "json", "label", "holds `json`"),
     ("mds", "png.a", "label", "no column 'png.a'"),
-    ("mds", "json.label", "image", "is a picture"),
+    ("mds", "json.label", "image", "is an image"),
     ("tfrecord", "json.lable", "label", "has no 'lable', but 'label'"),
     ("tfrecord", "json.meta", "tensor", "'meta' holds"),
     ("tfrecord", "png.a", "label", "it is not JSON"),
     ("tfrecord", "xml.a", "label", "has no key 'xml.a'"),
-    ("tfrecord", "json.label", "image", "is a picture"),
+    ("tfrecord", "json.label", "image", "is an image"),
     ("array_record", "json.boxes.7", "tensor", "has no 'boxes.7'"),
     ("webdataset", "json.lable", "label", "has no 'lable', but 'label', 'score', 'boxes', 'meta', 'caption'"),
     ("webdataset", "json.meta.site", "label", "has no 'meta.site', but 'name', 'weight'"),
@@ -188,7 +188,7 @@ def test_a_field_that_is_not_there_is_named(tmp_path: Path, op: str, key: str, k
 
 
 def test_a_picture_is_no_field_of_json() -> None:
-    with pytest.raises(ValueError, match="is a field of JSON, which is text or numbers"):
+    with pytest.raises(ValueError, match="is a field of JSON: it must be the only key, and cannot hold an image"):
         sources()["webdataset"].model_validate({"path": "a.tar", "features": {"image": {"kind": "image", "key": "json.image"}}})
 
 
@@ -211,7 +211,7 @@ def test_the_longest_column_counts(key: str, columns: list[str], column: str, pa
     ("about.n", None),
     ("about.m", "the JSON in the column 'about', row 0 of `data`: it has no 'm', but 'n', 'at'"),
     ("about.at", "'at' of the JSON in 'about', row 0 of `data`, is an object"),
-    ("file.n", "no column is named 'file.n', and 'file' in row 0 of `data` holds no field: it is not JSON"),
+    ("file.n", "no column is named 'file.n', and 'file' in row 0 of `data` has no fields: it is not JSON"),
     ("abuot.n", "`data` has no column 'abuot.n'"),
 ])  # fmt: skip
 def test_a_field_of_a_column_is_a_column(tmp_path: Path, wanted: str, says: str | None) -> None:

@@ -76,8 +76,8 @@ def test_nested_keys_have_dots_and_lists_hold_several_labels(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        (['{"n": 1}', '{"n": }'], "t.jsonl:2:7 is no JSON: Expecting value"),
-        (["[1, 2]"], "t.jsonl:1 holds list and no object"),
+        (['{"n": 1}', '{"n": }'], "t.jsonl:2:7 is not JSON: Expecting value"),
+        (["[1, 2]"], "t.jsonl:1 holds a list, not an object"),
         (['{"a.b": 1, "a": {"b": 2}}'], "has two values for 'a.b'"),
         (['{"n": ' + "[" * 100_000], "t.jsonl:1"),
         (['{"n": ' + "9" * 5000 + "}"], "t.jsonl:1 cannot be read as JSON"),
@@ -91,7 +91,7 @@ def test_damaged_lines_are_named(tmp_path: Path, rows: list[str], says: str) -> 
 
 def test_json_lines_are_utf8(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(b'{"n": "\xe9"}')
-    assert "no text in UTF-8: byte 7 is 0xe9" in refusal(JsonLines(path="t.jsonl", features={"n": {"kind": "label"}}), tmp_path).message
+    assert "is not UTF-8: byte 7 is 0xe9" in refusal(JsonLines(path="t.jsonl", features={"n": {"kind": "label"}}), tmp_path).message
 
 
 def test_compressed_lines_are_told(tmp_path: Path) -> None:

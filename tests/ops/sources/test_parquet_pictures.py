@@ -161,7 +161,7 @@ def test_some_rows_alone_keep_their_ids_and_pictures(file: Path, tmp_path: Path)
     features: dict[str, Any] = {"image": {"kind": "image"}, "weight": {"kind": "tensor"}}
     second: Any = {"table": {"parquet": {"path": str(file)}}, "on": "number"}
     turned = Csv(path=str(tmp_path / "more.csv"), features=features, join=second)
-    with pytest.raises(OpError, match="stand in the joined table") as error:
+    with pytest.raises(OpError, match="are in the joined table") as error:
         turned.list(tmp_path)
     assert error.value.code == "PG446"
 

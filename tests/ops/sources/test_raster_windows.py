@@ -101,7 +101,7 @@ def test_each_row_has_its_window_and_a_run_goes_on_where_it_was(table: list[tupl
 
 def test_what_is_wrong_with_a_window_is_said(table: list[tuple[str, int, int]], tmp_path: Path) -> None:
     lines = (tmp_path / "windows.csv").read_text().splitlines()
-    for cell, says in (("-1", "holds '-1', and a window has whole numbers of 0 or more"), ("1.5", "holds '1.5'"), ("", "holds ''")):
+    for cell, says in (("-1", "holds '-1', but a window needs an integer of 0 or more"), ("1.5", "holds '1.5'"), ("", "holds ''")):
         (tmp_path / "windows.csv").write_text("\n".join([lines[0], f"a.tif,{cell},0,16,field", *lines[2:]]))
         with pytest.raises(OpErrors, match=says) as caught:
             sources()["csv"].model_validate(spec()["source"]["csv"]).list(tmp_path)
@@ -110,7 +110,7 @@ def test_what_is_wrong_with_a_window_is_said(table: list[tuple[str, int, int]], 
     with pytest.raises(OpErrors, match="no column 'height'"):
         sources()["csv"].model_validate(spec(["top", "left", "height", 8])["source"]["csv"]).list(tmp_path)
     feature = {**spec()["source"]["csv"]["features"]["image"], "path": "*.tif"}
-    with pytest.raises(ValidationError, match="this is no table"):
+    with pytest.raises(ValidationError, match="needs a table"):
         sources()["files"].model_validate({"features": {"image": feature}})
 
 

@@ -259,7 +259,7 @@ def test_bytes_are_a_feature_themselves(tmp_path: Path) -> None:
     write_tfrecord(tmp_path / "a.tfrecord", [b"one", b"two"])
     listing = sources()["tfrecord"](path="a.tfrecord", content="bytes", features={"image": {"kind": "image"}}).list(tmp_path)
     assert listing.shards.rows.tolist() == [2]
-    with pytest.raises(OpError, match=r"record 0 of '.*' is no `tf.Example`"):
+    with pytest.raises(OpError, match=r"record 0 of '.*' is not a `tf.Example`"):
         source("tfrecord", "a.tfrecord").list(tmp_path)
 
 
@@ -281,4 +281,4 @@ transforms: [{{resize: {{size: 8}}}}]
         collect_data(load(tmp_path / "a.yaml"))
     (found,) = error.value.diagnostics
     assert (found.code, found.primary.path) == ("PG420", "source.tfrecord.features.label.classes")
-    assert found.help == ("`offset: 0` counts classes from 0",)
+    assert found.help == ("use `offset: 0` for classes from 0",)

@@ -37,9 +37,9 @@ def test_braces_stand_for_numbers_and_choices() -> None:
 def test_paths_that_lead_nowhere_are_told_with_what_is_there(tmp_path: Path) -> None:
     write_tfrecord(tmp_path / "data" / "train-0.tfrecord", [b"x"])
     for path, code, said in (
-        ("data/train-1.tfrecord", "PG401", "there is no file"),
+        ("data/train-1.tfrecord", "PG401", "does not exist"),
         ("data/valid-*", "PG402", "no file matches"),
-        ("dat", "PG401", "there is no file"),
+        ("dat", "PG401", "does not exist"),
         ("s3://bucket/a", "PG401", "is an address"),
     ):
         with pytest.raises(OpError, match=said) as error:
@@ -162,7 +162,7 @@ def test_a_source_lists_its_shards_and_what_is_damaged(tmp_path: Path) -> None:
     assert "it is not a TFRecord file" in source.list(tmp_path).notes[0].message
     (tmp_path / "1.tfrecord").write_bytes(b"")
     os.utime(tmp_path / "1.tfrecord", ns=(empty, empty))
-    with pytest.raises(DataError, match=r"2\.tfrecord has .* bytes and had"):
+    with pytest.raises(DataError, match=r"2\.tfrecord has .* bytes, but had"):
         listing.reader().check()
     (tmp_path / "2.tfrecord").write_bytes(whole)
     os.utime(tmp_path / "0.tfrecord", ns=(1, 1))
@@ -174,10 +174,10 @@ def test_a_source_lists_its_shards_and_what_is_damaged(tmp_path: Path) -> None:
     ("feature", "said"),
     [
         ({"image": {"kind": "image", "key": "picture"}}, "has no key 'picture'"),
-        ({"image": {"kind": "image", "key": "label"}}, "'label' of the first record holds 1 item of type int, and `image` is the bytes"),
-        ({"label": {"kind": "label", "key": "point"}}, "holds 2 items of type float, and `label` is one class index"),
-        ({"point": {"kind": "tensor"}}, "holds 2 items of type float, and `point` is 1 number"),
-        ({"point": {"kind": "weight"}}, "`point` is 1 number"),
+        ({"image": {"kind": "image", "key": "label"}}, "'label' of the first record holds 1 item of type int, but `image` needs the bytes"),
+        ({"label": {"kind": "label", "key": "point"}}, "holds 2 items of type float, but `label` needs one class index"),
+        ({"point": {"kind": "tensor"}}, "holds 2 items of type float, but `point` needs 1 number"),
+        ({"point": {"kind": "weight"}}, "`point` needs 1 number"),
     ],
 )
 def test_a_feature_that_the_records_do_not_have_is_told(tmp_path: Path, feature: dict[str, Any], said: str) -> None:
@@ -199,5 +199,5 @@ def test_classes_come_from_all_labels_where_none_are_given(tmp_path: Path) -> No
             assert listing.reader().labels(np.array([0, 1])).tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]  # type: ignore[union-attr]
             assert [note.code for note in listing.notes if note.code != "PG411"] == ["PG432"]
     few = TFRecord(path=".", features={"image": {"kind": "image"}, "label": {"kind": "label", "classes": 3}}).list(tmp_path).reader()
-    with pytest.raises(OpError, match=r"the label of .*/0\.tfrecord#3 is 3, and 3 classes are 0 to 2"):
+    with pytest.raises(OpError, match=r"the label of .*/0\.tfrecord#3 is 3, but 3 classes are 0 to 2"):
         few.labels(np.array([0]))

@@ -65,7 +65,7 @@ def test_rows_are_those_of_the_query_with_everything_a_table_has(folder: Path) -
     assert listing.keys == ("3", "4", "5", "6", "7")
     assert (tuple(listing.labels), listing.class_names) == ((1, 0, 1, 0, 1), ("a", "b"))
     assert listing.path(0) == "row 3 of the query"
-    assert [(n.code, n.help) for n in listing.notes] == [("PG455", "remove the file to ask the database again")]
+    assert [(n.code, n.help) for n in listing.notes] == [("PG455", "delete the file to query the database again")]
 
 
 def test_runs_see_the_rows_of_the_first_one_until_the_snapshot_is_removed(folder: Path) -> None:

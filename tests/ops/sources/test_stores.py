@@ -145,9 +145,9 @@ def too_long(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda content: content[: len(content) // 2], "the file is cut short: it should have"),
+        (lambda content: content[: len(content) // 2], "the file is truncated: it has"),
         (lambda content: content[:8192] + bytes(len(content) - 8192), "MDB_CORRUPTED"),
-        (too_long, "does not lie in it|MDB_CORRUPTED"),
+        (too_long, "is outside of it|MDB_CORRUPTED"),
         (lambda content: b"junk" * 3000, "not an LMDB file"),
     ],
     ids=["cut", "zeroed", "a length", "junk"],
@@ -169,7 +169,7 @@ def test_offsets_of_an_arrow_file_are_checked_before_they_are_followed(tmp_path:
     (tmp_path / "a").write_bytes(wrong)
     store = ArrowTables(str(tmp_path / "a"))
     assert store.read(("image",), np.array([3]))[0][0] == RECORDS[3][0]
-    with pytest.raises(StoreError, match="the file is damaged: it says that the value has the bytes"):
+    with pytest.raises(StoreError, match="the file is damaged: the value has the bytes"):
         store.read(("image",), np.array([10]))
     (tmp_path / "a").write_bytes(content[:-2000])
     with pytest.raises(StoreError, match="Expected to be able to read"):
@@ -225,7 +225,7 @@ def test_arrays_and_numbers_of_hdf5_are_read_where_they_lie(tmp_path: Path) -> N
     assert kinds.tolist() == [0, 1, 1, 1]
     assert not never.any()
     assert store.columns()["kinds"].classes == ("cat", "dog")
-    with pytest.raises(StoreError, match="its data sets differ in length: `plain` has 20 rows, `other` has 7 rows"):
+    with pytest.raises(StoreError, match="its datasets differ in length: `plain` has 20 rows, `other` has 7 rows"):
         Hdf5Sets(str(tmp_path / "a"), "plain", "other")
 
 
@@ -261,7 +261,7 @@ def test_nested_columns_of_arrow_and_lists_of_numbers(tmp_path: Path) -> None:
     assert store.read(("kind",), np.array([0, 1, 8]))[0].tolist() == [b"cat", b"dog", b"cat"]
     with pytest.raises(StoreError, match="the record has no value here"):
         store.read(("gaps",), np.array([3, 4]))
-    with pytest.raises(StoreError, match=r"of the shape \(2,\), and that of the first record of \(1,\)"):
+    with pytest.raises(StoreError, match=r"has the shape \(2,\), but that of the first record \(1,\)"):
         store.read(("ragged",), np.array([1]))
 
 
@@ -304,7 +304,7 @@ def test_tables_of_sqlite(tmp_path: Path) -> None:
     opened.close()
     with pytest.raises(StoreError, match="its `size` is NULL"):
         store.read(("size",), np.array([0]))
-    with pytest.raises(StoreError, match="its `size` is b'many', and others are numbers"):
+    with pytest.raises(StoreError, match="its `size` is b'many', but others are numbers"):
         store.read(("size",), np.array([1]))
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         store._open.execute("DELETE FROM other")

@@ -68,11 +68,11 @@ def test_of_several_features_of_one_class_the_one_called_label_gives_the_classes
 @pytest.mark.parametrize(
     ("text", "feature", "code", "says"),
     [
-        ("n\n1\n\n2\nx\n", {"kind": "tensor"}, "PG423", "t.csv:5 has 'x', which is no number"),
-        ("n,m\n1,1\n,2\n", {"kind": "tensor"}, "PG423", "t.csv:3 has an empty cell, where a number is due"),
-        ("n\nnan\n", {"kind": "tensor"}, "PG423", "'nan', which is no number"),
-        ("n\n1e300\n", {"kind": "tensor"}, "PG423", "'1e300', which is no number"),
-        ("n\n1_000\n", {"kind": "tensor"}, "PG423", "'1_000', which is no number"),
+        ("n\n1\n\n2\nx\n", {"kind": "tensor"}, "PG423", "t.csv:5 has 'x', which is not a number"),
+        ("n,m\n1,1\n,2\n", {"kind": "tensor"}, "PG423", "t.csv:3 has an empty cell; it needs a number"),
+        ("n\nnan\n", {"kind": "tensor"}, "PG423", "'nan', which is not a number"),
+        ("n\n1e300\n", {"kind": "tensor"}, "PG423", "'1e300', which is not a number"),
+        ("n\n1_000\n", {"kind": "tensor"}, "PG423", "'1_000', which is not a number"),
         ("n\n-1\n", {"kind": "weight"}, "PG423", "has the weight -1"),
         ("n\n1\n", {"kind": "tensor", "columns": ["n", "o"]}, "PG421", "no column 'o'"),
         ("n,m\n,1\n,2\n", {"kind": "label", "separator": ";"}, "PG420", "no row has a label"),
@@ -104,7 +104,7 @@ def test_what_a_feature_may_not_say(feature: dict[str, Any], says: str) -> None:
 
 
 def test_without_a_header_columns_are_numbers() -> None:
-    with pytest.raises(ValidationError, match=r"give `features.n` a `columns`, from 0"):
+    with pytest.raises(ValidationError, match=r"give `features.n` a `columns` with numbers from 0"):
         Csv(path="t.csv", header=False, features={"n": {"kind": "tensor", "columns": ["a"]}})
     Csv(path="t.csv", header=False, features={"n": {"kind": "tensor", "columns": [1, 0]}})
 
@@ -134,7 +134,7 @@ def test_splits_from_two_tables_count_their_labels_alike(tmp_path: Path) -> None
 def test_a_feature_is_of_one_kind_in_every_split(train: dict[str, Any], test: dict[str, Any]) -> None:
     label = {"kind": "label", "column": "breed"}
     tables = {"train": {"v": train, "label": label}, "test": {"v": test, "label": label}}
-    with pytest.raises(ValidationError, match="`v` of `test` is something else than `v` of `train`"):
+    with pytest.raises(ValidationError, match="`v` of `test` has another type than `v` of `train`"):
         BySplit.from_yaml({split: {"csv": {"path": "t.csv", "features": features}} for split, features in tables.items()})
 
 

@@ -93,7 +93,7 @@ def test_what_is_wrong_with_a_predicate(folder: Path) -> None:
     ((code, field, says),) = refusals(folder, where="breed == 'pugg'")
     assert (code, field) == ("PG402", "where")
     assert "the column `breed` holds 'chow', 'pug', 'tabby', 'unknown'" in says
-    with pytest.raises(ValidationError, match="writes `==`"):
+    with pytest.raises(ValidationError, match="needs `==`"):
         Csv(path="t.csv", features={"image": IMAGE}, where="age = 3")
 
 
@@ -140,13 +140,13 @@ def test_names_that_no_row_has_are_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("label", "says"),
     [
-        ({"map": {"pug": "dgo"}, "classes": ["dog", "cat"]}, "`map` makes 'pug' the class 'dgo', which `classes` does not list"),
-        ({"map": {"pug": "dog"}, "ignore": ["pug"]}, "`ignore` leaves out 'pug', which `map` makes 'dog'"),
+        ({"map": {"pug": "dgo"}, "classes": ["dog", "cat"]}, "`map` renames 'pug' to 'dgo', which `classes` does not list"),
+        ({"map": {"pug": "dog"}, "ignore": ["pug"]}, "`ignore` leaves out 'pug', which `map` renames to 'dog'"),
         ({"ignore": ["pug"], "classes": ["pug", "chow"]}, "`ignore` leaves out 'pug', which `classes` lists"),
         ({"ignore": 3}, "a list of classes"),
         ({"map": {}}, "at least 1"),
         ({"kind": "tensor", "map": {1: 2}}, "`map` belongs to labels"),
-        ({"kind": "mask", "ignore": ["pug"]}, "`ignore` of `kind: mask` is one class index"),
+        ({"kind": "mask", "ignore": ["pug"]}, "`ignore` of `kind: mask` must be one class index"),
     ],
 )
 def test_what_the_spec_may_not_say_of_classes(label: dict[str, Any], says: str) -> None:
@@ -170,10 +170,8 @@ def test_a_row_needs_one_partner(folder: Path) -> None:
     assert lacking[:2] == several[:2] == ("PG450", "join.on")
     assert f"no row of '{folder}/patients.csv' has the key 'p4' of {folder}/t.csv:6" in lacking[2]
     assert "`missing: drop`" in lacking[2]
-    assert f"the key 'p3' of {folder}/t.csv:5 stands in several rows" in several[2]
-    assert several[2].endswith(
-        f"{folder}/patients.csv:4 and {folder}/patients.csv:5 | a row is joined to one row: keep one of each key there"
-    )
+    assert f"the key 'p3' of {folder}/t.csv:5 is in several rows" in several[2]
+    assert several[2].endswith(f"{folder}/patients.csv:4 and {folder}/patients.csv:5 | keep one row of each key there")
     dropped = listed(folder, features, join=JOIN | {"missing": "drop"}, where="patient != 'p3'")
     assert dropped.keys == ("0", "1", "2")
     assert [n.message for n in dropped.notes] == [f"1 row of 5 left out: '{folder}/patients.csv' lacks the key"]
@@ -191,7 +189,7 @@ def test_errors_of_joined_cells_name_the_second_table(folder: Path) -> None:
 
 def test_what_is_wrong_with_a_join(folder: Path) -> None:
     features = {"age": {"kind": "tensor"}}
-    assert "give the number of the one that is meant: 2, 6" in refusals(folder, features, join=JOIN, where="patient == 'p1'")[0][2]
+    assert "use the number of one: 2, 6" in refusals(folder, features, join=JOIN, where="patient == 'p1'")[0][2]
     assert refusals(folder, features, join=JOIN | {"on": "patient"})[0][1:] == (
         "join.on",
         f"'{folder}/patients.csv' has no column 'patient' | its columns are 'id', 'sex', 'weight', 'age'",
@@ -199,7 +197,7 @@ def test_what_is_wrong_with_a_join(folder: Path) -> None:
     nowhere = {"table": {"csv": {"path": "nowhere.csv"}}, "on": "patient"}
     assert refusals(folder, features, join=nowhere)[0][:2] == ("PG401", "join.table.csv.path")
     for wrong in ({"table": {}, "on": "x"}, JOIN | {"on": {}}, JOIN | {"on": {"a": "b", "c": "d"}}):
-        with pytest.raises(ValidationError, match=r"a joined table is one of|`on` names one column"):
+        with pytest.raises(ValidationError, match=r"a joined table needs exactly one of|`on` must be one column"):
             Csv(path="t.csv", features=features, join=wrong)
 
 

@@ -74,7 +74,7 @@ def test_a_picture_that_is_only_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"image": images}), tmp_path / "a.parquet")
     listing = sources()["parquet"].model_validate({"path": "a.parquet", "features": IMAGE}).list(tmp_path)
     reader = listing.readers["image"] if "image" in listing.readers else next(iter(listing.readers.values()))
-    with pytest.raises(ValueError, match=r"'image\.bytes' is empty; where a path beside it names the picture"):
+    with pytest.raises(ValueError, match=r"'image\.bytes' is empty; if a path beside it names the image"):
         reader.stored("image", np.zeros(1, np.int64))
 
 

@@ -1,1 +1,1 @@
-"""Reads annotation files: boxes and their classes, in the formats of COCO, Pascal VOC, YOLO and LabelMe."""
+"""Annotation files: boxes and their classes, in the formats of COCO, Pascal VOC, YOLO and LabelMe."""

@@ -1,4 +1,4 @@
-"""Reads annotation files up to a size and a depth, and names the place of what is wrong with them."""
+"""Reads annotation files, with limits of size and depth, and reports the places of errors."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MOST_BYTES = 1 << 32
-"""Bytes of a file of the annotations of many images: that of COCO's training images has half a gigabyte."""
+"""Size limit of a file with annotations of many images; that of COCO's training images has half a gigabyte."""
 MOST_OF_ONE = 1 << 26
-"""Bytes of a file of the annotations of one image."""
+"""Size limit of a file with annotations of one image."""
 _MOST_DEPTH = 64
 _BYTE_ORDERS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class DamagedError(Exception):
-    """Tells what is wrong with an annotation file, and where in it."""
+    """An annotation file is invalid; the message has the place."""
 
 
 def read_text(path: str, most: int = MOST_OF_ONE) -> str:
-    """Reads a file of text in UTF-8, or in UTF-16 with its mark.
+    """Reads a text file in UTF-8, or in UTF-16 with a byte order mark.
 
     Raises:
-        DamagedError: When it cannot be read, is longer than `most` bytes, or is no such text.
+        DamagedError: It cannot be read, is longer than `most` bytes, or is not such text.
     """
     data = _content(path, most)
     try:
         return data.decode("utf-16" if data.startswith(_BYTE_ORDERS) else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DamagedError(f"{path}: byte {error.start} is no text in UTF-8") from None
+        raise DamagedError(f"{path}: byte {error.start} is not UTF-8") from None
 
 
 def _content(path: str, most: int) -> bytes:
@@ -52,31 +52,31 @@ def _content(path: str, most: int) -> bytes:
 
 
 def read_json(path: str, most: int = MOST_OF_ONE, hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """Reads a file of JSON.
+    """Reads a JSON file.
 
     Args:
         path: The file.
-        most: The bytes that it may have.
-        hook: Takes each object as it is read, and gives what stands in its place.
+        most: Its largest size in bytes.
+        hook: Converts each object as it is read.
 
     Raises:
-        DamagedError: Where it is no JSON, is nested too deep, or holds a number that JSON has not.
+        DamagedError: It is not JSON, is nested too deeply, or holds an invalid number.
     """
     text = read_text(path, most)
     try:
         return json.loads(text, object_pairs_hook=partial(_object, hook), parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise DamagedError(f"{path}:{error.lineno}:{error.colno} is no JSON: {error.msg}") from None
+        raise DamagedError(f"{path}:{error.lineno}:{error.colno} is not JSON: {error.msg}") from None
     except RecursionError:
-        raise DamagedError(f"{path} is nested too deep") from None
+        raise DamagedError(f"{path} is nested too deeply") from None
     except ValueError as error:
-        raise DamagedError(f"{path} is no JSON: {error}") from None
+        raise DamagedError(f"{path} is not JSON: {error}") from None
     except DamagedError as error:
         raise DamagedError(f"{path}: {error}") from None
 
 
 def _object(hook: Callable[[dict[str, Any]], Any] | None, pairs: list[tuple[str, Any]]) -> Any:
-    """Makes an object; of a key that it has twice, JSON in Python would keep the last value alone."""
+    """Makes an object; for a repeated key, Python's JSON would keep the last value."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
@@ -85,14 +85,14 @@ def _object(hook: Callable[[dict[str, Any]], Any] | None, pairs: list[tuple[str,
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def read_xml(path: str) -> Element:
-    """Reads a file of XML without a document type, so that nothing in it stands for more than is there.
+    """Reads an XML file without a document type, so that entities cannot expand.
 
     Raises:
-        DamagedError: Where it is no XML, is nested too deep, or declares a type.
+        DamagedError: It is not XML, is nested too deeply, or has a document type.
     """
     data = _content(path, MOST_OF_ONE)
     builder, depth = TreeBuilder(), 0
@@ -103,7 +103,7 @@ def read_xml(path: str) -> Element:
         nonlocal depth
         depth += 1
         if depth > _MOST_DEPTH:
-            raise DamagedError(f"{path}:{parser.CurrentLineNumber} is nested too deep")
+            raise DamagedError(f"{path}:{parser.CurrentLineNumber} is nested too deeply")
         builder.start(name, attributes)
 
     def end(name: str) -> None:
@@ -112,7 +112,7 @@ def read_xml(path: str) -> Element:
         builder.end(name)
 
     def refuse(*_: object) -> int:
-        raise DamagedError(f"{path}:{parser.CurrentLineNumber} declares a document type, which is not read")
+        raise DamagedError(f"{path}:{parser.CurrentLineNumber} declares a document type, which is not supported")
 
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, builder.data
     parser.StartDoctypeDeclHandler = refuse
@@ -120,17 +120,17 @@ def read_xml(path: str) -> Element:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         said = expat.ErrorString(error.code)
-        raise DamagedError(f"{path}:{error.lineno}:{error.offset + 1} is no XML: {said}") from None
-    except (LookupError, ValueError) as error:  # an encoding that Python does not have
-        raise DamagedError(f"{path} is no XML: {error}") from None
+        raise DamagedError(f"{path}:{error.lineno}:{error.offset + 1} is not XML: {said}") from None
+    except (LookupError, ValueError) as error:  # an encoding unknown to Python
+        raise DamagedError(f"{path} is not XML: {error}") from None
     return builder.close()
 
 
 def finite(value: Any) -> float | None:
-    """Returns a number as it is read, from JSON or from text; `None` where it is none, or not finite."""
+    """Parses a finite number from JSON or text; else `None`."""
     if isinstance(value, str):
         try:
-            value = float(value.replace("_", "x"))  # Python's own underscores between digits are none of a number
+            value = float(value.replace("_", "x"))  # underscores between digits are Python's own
         except ValueError:
             return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -143,7 +143,7 @@ def finite(value: Any) -> float | None:
 
 
 def numbers(value: Any, many: int) -> tuple[float, ...] | None:
-    """Returns so many finite numbers of a list; `None` where it is something else."""
+    """Returns `many` finite numbers of a list; else `None`."""
     if not isinstance(value, list) or len(value) != many:
         return None
     found = tuple(x for x in map(finite, value) if x is not None)
@@ -151,17 +151,17 @@ def numbers(value: Any, many: int) -> tuple[float, ...] | None:
 
 
 def damaged(said: Sequence[str], field: str, total: int = 0) -> OpError:
-    """Says what is wrong with some annotation files, `PG475`.
+    """Returns the `PG475` error for some annotation files.
 
     Args:
-        said: What is wrong with each.
+        said: The fault of each.
         field: The argument that names them.
-        total: How many there are, where each has the annotations of one image.
+        total: The number of files, if each annotates one image.
     """
     if len(said) == 1:
         return OpError("PG475", said[0], field=field, help=_HELP)
     of = f" of {total:,} files" if total else ""
-    return OpError("PG475", f"{said[0]}; and {count(len(said) - 1, 'more fault')}{of}", field=field, help=_HELP)
+    return OpError("PG475", f"{said[0]}; {count(len(said) - 1, 'more fault')}{of}", field=field, help=_HELP)
 
 
-_HELP = "write the file again, or take out what is wrong with it; nothing is passed over"
+_HELP = "write the file again, or remove the invalid part; nothing is skipped"

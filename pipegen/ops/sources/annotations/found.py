@@ -1,4 +1,4 @@
-"""Holds what annotation files say, and makes columns of it: boxes on their image, classes that are meant."""
+"""`Found`: annotations, converted to columns of boxes on their image and of classes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.listing.base import LeftOut, Note
-from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.listing.wording import count, is_are, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 _ROUNDED = {False: 1.0, True: 0.005}
-"""How far a box may reach over its image, by rounding, before it is told of: in pixels, and in parts of the image."""
+"""Distance that a box may exceed its image by rounding without a finding: in pixels, and as a fraction of the image."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The images of a source and the boxes on them, as they are stored.
+    """Images of a source and their boxes, as stored.
 
     Attributes:
         keys: The path of each image, relative to the source's folder.
-        sides: Width and height of each in pixels, float64 `(images, 2)`, as the annotations have them: infinite where they do not.
+        sides: Width and height of each in pixels by the annotations, float64 `(images, 2)`; infinite if unknown.
         records: The image of each box, rising, int64 `(boxes,)`.
-        boxes: Left, top, right and bottom edge of each, float64 `(boxes, 4)`, in pixels or in parts of the image.
+        boxes: Left, top, right and bottom edge of each, float64 `(boxes, 4)`, in pixels or as fractions of the image.
         classes: The class of each among `names`, int64 `(boxes,)`.
-        names: The classes in the order that they count in.
-        places: Says where a box stands.
-        items: What else each box has, an array for each feature.
-        notes: What was odd.
-        relative: Whether edges are parts of the image, from 0 to 1.
+        names: The classes in index order.
+        places: Describes the place of a box.
+        items: Further features of boxes, an array each.
+        notes: Findings.
+        relative: Whether edges are fractions of the image, from 0 to 1.
         beside: The path of a further file of each image, by feature.
-        outlines: Of each box the number of its outline, int64 `(boxes,)`, where these are read, and what packs them.
-        packed: What the listing holds of each image in place of a file, by feature.
-        missing: Images whose files do not exist, and annotations whose image is unknown.
+        outlines: The number of each box's outline, int64 `(boxes,)`, if these are read, and the outlines.
+        packed: Content of each image in place of a file, by feature.
+        missing: Images without files, and annotations without images.
     """
 
     keys: Sequence[str]
@@ -62,7 +62,7 @@ class Found:
     missing: tuple[Missing, ...] = ()
 
     def only(self, kept: Ints) -> Found:
-        """Returns the same with some boxes alone."""
+        """Keeps some boxes."""
         places, numbers = self.places, kept.tolist()
         items = {name: values[kept] for name, values in self.items.items()}
         own: dict[str, Any] = {"records": self.records[kept], "boxes": self.boxes[kept], "classes": self.classes[kept]}
@@ -71,13 +71,13 @@ class Found:
         return replace(self, **own, items=items, places=lambda i: places(numbers[i]))
 
     def lengths(self) -> Ints:
-        """Returns how many boxes each image has, int64 `(images,)`."""
+        """Counts the boxes of each image, int64 `(images,)`."""
         import numpy as np
 
         return np.bincount(self.records, minlength=len(self.keys)).astype(np.int64)
 
     def columns(self) -> dict[str, Ragged | Packed]:
-        """Returns the columns of the features that boxes have."""
+        """Returns the columns of boxes and their features."""
         import numpy as np
 
         lengths = self.lengths()
@@ -86,7 +86,7 @@ class Found:
 
 
 def on_image(found: Found) -> tuple[Found, list[Note]]:
-    """Clips boxes to their images, and drops those without an area: what is left, and `PG477` notes on what was wrong."""
+    """Clips boxes to their images, and drops those without an area, with `PG477` notes."""
     import numpy as np
 
     sides = np.ones_like(found.sides) if found.relative else found.sides
@@ -98,7 +98,7 @@ def on_image(found: Found) -> tuple[Found, list[Note]]:
     notes = []
     for wrong, what, what_of_several, done in (
         (flat, "has no area", "have no area", "left out"),
-        (outside, "lies beside its image", "lie beside their images", "left out"),
+        (outside, "lies outside of its image", "lie outside of their images", "left out"),
         (over, "reaches over the edge of its image", "", "clipped to it"),
     ):
         which = np.flatnonzero(wrong)
@@ -106,12 +106,11 @@ def on_image(found: Found) -> tuple[Found, list[Note]]:
             number = int(which[0])
             corners = ", ".join(f"{x:g}" for x in found.boxes[number].tolist())
             width, height = sides[found.records[number]].tolist()
-            image = f", and the image has {width:g}×{height:g} pixels" if np.isfinite(width) and not found.relative else ""
+            image = f"; the image has {width:g}×{height:g} pixels" if np.isfinite(width) and not found.relative else ""
             first = f"{found.places(number)} {what}: its edges are {corners}{image}"
-            verb = "is" if len(which) == 1 else "are"
-            message = f"{first}; {count(len(which), 'such box', 'such boxes')} of {len(flat):,} {verb} {done}"
+            message = f"{first}; {count(len(which), 'such box', 'such boxes')} of {len(flat):,} {is_are(len(which))} {done}"
             gone = (LeftOut(len(which), f"box that {what}", f"boxes that {what_of_several}"),) if done == "left out" else ()
-            notes.append(Note("PG477", message, "correct the annotations where more is meant", left_out=gone))
+            notes.append(Note("PG477", message, "correct the annotations if this is wrong", left_out=gone))
     return replace(found, boxes=clipped).only(np.flatnonzero(~(flat | outside))), notes
 
 
@@ -120,21 +119,22 @@ def _has_area(boxes: Any) -> Any:
 
 
 def chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -> tuple[Found, list[Note]]:
-    """Renames classes, leaves out the boxes of others, and counts those that are left from 0.
+    """Renames classes, drops boxes of other classes, and numbers the remaining classes from 0.
 
     Args:
         found: The boxes with their stored classes.
-        about: What is renamed and what is left out.
-        listed: The classes in the order of their indices, or how many there are; `None` for all that are stored.
+        about: The renamed and ignored classes.
+        listed: Class names in index order, or their number; `None` for all stored ones.
 
     Raises:
-        OpError: `PG478` where there are no classes, or another number of them.
+        OpError: `PG478` without classes, or with another number of them.
     """
     import numpy as np
 
     notes = list(about.notes(found.names, None, "")) if about else []
     notes = [
-        Note(n.code, n.message.replace("which no row has", "which is no class here"), n.help, (n.field or "").lstrip(".")) for n in notes
+        Note(n.code, n.message.replace("which no row has", "which the annotations lack"), n.help, (n.field or "").lstrip("."))
+        for n in notes
     ]
     meant = about.renamed(found.names, None)
     stays = set(about.without_ignored(meant, None))
@@ -143,10 +143,10 @@ def chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -
     table: Ints = np.array([index.get(name, -1) if i in stays else -1 for i, name in enumerate(meant)] or [-1], np.int64)
     if not names or (isinstance(listed, tuple) and not index.keys() & set(meant)):
         near = closest(names[0], list(meant)) if names else None
-        help_ = f"is {near!r} meant?" if near else f"the annotations have {quoted(meant)}" if meant else "annotate some images first"
-        raise OpError("PG478", "the annotations have no class that is asked for", field="classes" if listed else None, help=help_)
+        help_ = f"is {near!r} meant?" if near else f"the annotations have {quoted(meant)}" if meant else "annotate images first"
+        raise OpError("PG478", "the annotations have none of the requested classes", field="classes" if listed else None, help=help_)
     if isinstance(listed, int) and listed != len(names):
-        message = f"the annotations have {count(len(names), 'class', 'classes')}, and `classes` says {listed}"
+        message = f"the annotations have {count(len(names), 'class', 'classes')}, but `classes` says {listed}"
         raise OpError("PG478", message, field="classes", help=f"they are {quoted(names)}")
     indices = table[found.classes]
     left = Counter(np.asarray(found.classes)[indices < 0].tolist())
@@ -161,5 +161,5 @@ def chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -
     if missing:
         near = closest(missing[0], list(meant))
         help_ = f"is {near!r} meant?" if near else f"they have {quoted(meant)}"
-        notes.append(Note("PG403", f"`classes` lists {quoted(missing)}, which the annotations do not have", help_, "classes"))
+        notes.append(Note("PG403", f"`classes` lists {quoted(missing)}, which the annotations lack", help_, "classes"))
     return replace(found, classes=indices, names=names).only(np.flatnonzero(indices >= 0)), notes

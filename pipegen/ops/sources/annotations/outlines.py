@@ -1,4 +1,4 @@
-"""Packs the outlines of COCO's annotations, polygons and runs, into arrays while their file is read, and then by image."""
+"""Packs the outlines of COCO annotations (polygons and runs) into arrays while reading, then by image."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 NONE = -1
-"""Stands for the outline of an annotation that has none."""
+"""The outline of an annotation without any."""
 FARTHEST = 100_000
-"""Pixels from the corner of its image that an outline reaches at most."""
+"""Largest distance of an outline from the corner of its image, in pixels."""
 _BLOCK = 1 << 20
-_POLYGONS = "polygons are due, a list [x, y, x, y, …] of three points or more each"
-_RUNS = "runs are due: `counts`, a list of whole numbers or COCO's text, and `size`, the height and the width of the image"
+_POLYGONS = "use polygons, lists [x, y, x, y, …] of three points or more"
+_RUNS = "runs: `counts`, a list of integers or COCO's text, and `size`, the height and the width of the image"
 
 
 class Outlines:
-    """The outlines of all annotations of a file, known by numbers: some bytes each and no objects.
+    """The outlines of all annotations of a file, by number: some bytes each, no objects.
 
-    An outline has parts, which are the polygons of one object, or its runs.
+    An outline has several parts: the polygons of an object, or its runs.
     """
 
     def __init__(self) -> None:
@@ -38,27 +38,27 @@ class Outlines:
         self._far: list[int] = []
 
     def take(self, segmentation: Any) -> Any:
-        """Takes the polygons of an annotation; runs are given back, to be taken once the size of the image is known.
+        """Stores the polygons of an annotation; runs are returned, to be stored once the image size is known.
 
         Returns:
-            The number of the outline, `NONE` where there is none, what is wrong with it in words, or the runs.
+            The number of the outline, `NONE` without any, a description of an error, or the runs.
         """
         if segmentation in (None, [], [[]]):
             return NONE
         if isinstance(segmentation, dict):
             return segmentation
         if not isinstance(segmentation, list) or not all(isinstance(one, list) for one in segmentation):
-            return f"has a `segmentation` of another form: {_POLYGONS}; or {_RUNS}"
+            return f"has an invalid `segmentation`: {_POLYGONS}, or {_RUNS}"
         held = len(self._corners)
         for number, one in enumerate(segmentation):
             wrong = f"`segmentation[{number}]` has {len(one)} numbers" if len(one) < 6 or len(one) % 2 else None
             try:
                 self._corners.extend(one)
             except TypeError:
-                wrong = f"`segmentation[{number}]` holds something else than numbers"
+                wrong = f"`segmentation[{number}]` holds values that are not numbers"
             if wrong is not None:
                 del self._corners[held:]
-                return f"is outlined by what is no polygon: {wrong}; {_POLYGONS}"
+                return f"has an invalid polygon: {wrong}; {_POLYGONS}"
         for one in segmentation:
             self._add(SHORT, len(one))
         if len(self._corners) > _BLOCK:
@@ -66,25 +66,21 @@ class Outlines:
         return self._end()
 
     def take_runs(self, runs: dict[str, Any], height: int, width: int) -> int:
-        """Takes the runs of an annotation.
-
-        Raises:
-            DamagedError: What is wrong with them, in words.
-        """
+        """Stores the runs of an annotation; `DamagedError` describes invalid ones."""
         import numpy as np
 
         counts, size = runs.get("counts"), runs.get("size")
         if size != [height, width]:
-            raise DamagedError(f"has runs whose `size` is {size}, and its image has the height {height} and the width {width}")
+            raise DamagedError(f"has runs whose `size` is {size}, but its image has the height {height} and the width {width}")
         try:
             text = counts.encode("ascii") if isinstance(counts, str) else None
             found = counts_of(text) if text is not None else np.array(counts)
         except (UnreadableError, ValueError):
             found = np.zeros(0)
         if found.ndim != 1 or found.dtype.kind != "i" or not len(found) or found.min() < 0:
-            raise DamagedError(f"has `counts` that are none: {_RUNS}")
+            raise DamagedError(f"has invalid `counts`: use {_RUNS}")
         if found.sum() != height * width:
-            raise DamagedError(f"has runs of {int(found.sum()):,} pixels, and its image has {height}×{width}, which are {height * width:,}")
+            raise DamagedError(f"has runs of {int(found.sum()):,} pixels, but its image has {height}×{width} = {height * width:,}")
         data = text if text is not None else found.astype(np.int32).tobytes()
         self._runs += data
         self._add(COUNTS if text is None else TEXT, len(data))
@@ -99,7 +95,7 @@ class Outlines:
         return len(self._first) - 2
 
     def _round(self) -> None:
-        """Rounds the corners that were taken to fifths of a pixel, as pycocotools does."""
+        """Rounds the stored corners to fifths of a pixel, as pycocotools does."""
         import numpy as np
 
         corners: Any = np.frombuffer(self._corners, np.float64)
@@ -111,7 +107,7 @@ class Outlines:
         self._corners = array("d")
 
     def finish(self) -> Ints:
-        """Ends what is taken. Returns the numbers of outlines that reach farther than any image."""
+        """Finishes storing; returns the numbers of outlines beyond any image."""
         import numpy as np
 
         self._round()
@@ -129,12 +125,12 @@ class Outlines:
         return np.unique(np.searchsorted(np.frombuffer(self._first, np.int64), np.flatnonzero(of_polygon)[parts], side="right") - 1)
 
     def packed(self, height: int, width: int, objects: Iterable[tuple[int, int, bool]]) -> bytes:
-        """Returns the outlines of an image as `array_formats.coco` reads them.
+        """Packs the outlines of an image for `array_formats.coco`.
 
         Args:
-            height: Of the image, in pixels.
-            width: Likewise.
-            objects: For each object the number of its outline, the value of its pixels, and whether others lie upon it.
+            height: Height of the image in pixels.
+            width: Its width.
+            objects: Number of the outline, value of its pixels, and whether others cover it, for each object.
         """
         import numpy as np
 

@@ -1,4 +1,4 @@
-"""Finds images and the annotation file of each, which has the same name but for its ending."""
+"""Pairs images with annotation files of the same name but for the ending."""
 
 from __future__ import annotations
 
@@ -17,22 +17,14 @@ if TYPE_CHECKING:
 
 
 def below(path: str, named: str | None, usual: Sequence[str], field: str, otherwise: str) -> str:
-    """Returns a folder below another: the one that is named, or the first of the usual ones that is there, or one that is given.
-
-    Raises:
-        OpError: `PG401` where there is none that is called so.
-    """
+    """Returns a folder below another: the named one, else the first existing usual one, else `otherwise`; `PG401` if it is missing."""
     if named is not None:
         return find_root(path, named, field=field)
     return next((f"{path}/{name}" for name in usual if os.path.isdir(f"{path}/{name}")), otherwise)
 
 
 def listed_images(root: str, progress: Callable[[int], None] | None, ending: str) -> tuple[list[str], list[Note]]:
-    """Returns the paths of all images below a folder, sorted, and notes on what else lies there, but for files of an ending.
-
-    Raises:
-        OpError: `PG402` where there is none.
-    """
+    """Returns the sorted paths of all images below a folder, and notes on other files, except for an ending; `PG402` without images."""
     scan = Scan(root, progress=progress)
     keys = [*scan.tree().paths]
     if not keys:
@@ -42,20 +34,16 @@ def listed_images(root: str, progress: Callable[[int], None] | None, ending: str
 
 
 def without_ending(path: str) -> str:
-    """Returns a path without the ending of the file."""
+    """Removes the ending of a path."""
     return os.path.splitext(path)[0]
 
 
 def files_below(folder: str, ending: str) -> list[str]:
-    """Returns the relative paths of all files of an ending below a folder, sorted.
-
-    Raises:
-        OpError: `PG406` for a folder that cannot be read.
-    """
+    """Lists the files with an ending below a folder, as sorted relative paths; `PG406` for an unreadable folder."""
 
     def unread(error: OSError) -> None:
         message = f"the folder {error.filename!r} cannot be read: {error.strerror or error}"
-        raise OpError("PG406", message, field="path", help="give this process the right to read it") from error
+        raise OpError("PG406", message, field="path", help="give this process read permission") from error
 
     found = []
     for at, folders, names in os.walk(folder, onerror=unread):
@@ -66,21 +54,21 @@ def files_below(folder: str, ending: str) -> list[str]:
 
 
 def annotated(root: str, keys: Sequence[str], folder: str, ending: str) -> tuple[dict[str, str], list[str]]:
-    """Pairs images with their files: the path of the file of each image that has one, and the paths of files that have no image.
+    """Pairs images with their files: the file of each image that has one, and the files without an image.
 
     Raises:
-        OpError: `PG424` where two images would share a file; `PG402` where no image has one.
+        OpError: `PG424` if two images would share a file; `PG402` if no image has one.
     """
     images: dict[str, str] = {}
     for key in keys:
         other = images.setdefault(without_ending(key), key)
         if other != key:
-            message = f"{other!r} and {key!r} have the same name, so that it is not known whose annotations are whose"
+            message = f"{other!r} and {key!r} have the same name, so their annotations are ambiguous"
             raise OpError("PG424", message, field="path", help="rename one of them, and its annotations")
     files = {without_ending(name): name for name in files_below(folder, ending)}
     if not files.keys() & images.keys():
-        message = f"no image below {root!r} has annotations: {count(len(files), f'{ending} file')} below {folder!r}"
-        raise OpError("PG402", message, field="path", help="an image and its annotations have the same name but for the ending")
+        message = f"no image below {root!r} has annotations; found {count(len(files), f'{ending} file')} below {folder!r}"
+        raise OpError("PG402", message, field="path", help="an image and its annotations must have the same name but for the ending")
     lost = [f"{folder}/{files[stem]}" for stem in files if stem not in images]
     found = {images[stem]: f"{folder}/{name}" for stem, name in files.items() if stem in images}
     return found, lost

@@ -1,4 +1,4 @@
-"""Reads out of their headers how large images are, and how they are turned upright."""
+"""Reads sizes and orientations of images from their headers."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from pipegen.ops.lowering.exif import MOST_ENTRIES, ORIENTATION_TAG, SEARCHED_FO
 from pipegen.ops.lowering.library import plugin_format, ready_for
 
 _HEAD = 64
-"""Bytes by which the format of a file is known."""
+"""Bytes that identify the format of a file."""
 _START = 4096
-"""Bytes that hold the directory of almost every EXIF."""
+"""Bytes that contain almost every EXIF directory."""
 _ORIENTATIONS = range(1, 9)
 _WIDTH, _HEIGHT = 256, 257
-"""Tags of TIFF."""
+"""TIFF tags."""
 _TURNED = frozenset({5, 6, 7, 8})
-"""Orientations of EXIF that swap the sides."""
+"""EXIF orientations that swap the sides."""
 _BODY = frozenset((0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD))
-"""Markers of a JPEG before which its application segments stand."""
+"""JPEG markers that follow the application segments."""
 _XMP = re.compile(rb'tiff:Orientation(?:="|>)([0-9])')
 _FAILURES = (OSError, ValueError, SyntaxError, struct.error)
 
 
 class Sides(NamedTuple):
-    """The width and the height of an image in pixels: upright as its EXIF says, and as they are stored."""
+    """The width and the height of an image in pixels: upright by EXIF, and as stored."""
 
     upright: tuple[int, int]
     stored: tuple[int, int]
 
 
 def sides_of(path: str) -> Sides | None:
-    """Returns the sides of an image; `None` where its header cannot be read."""
+    """Returns the sides of an image; `None` if its header cannot be read."""
     from PIL import Image
 
     try:
         ready_for(content_of(path, _HEAD))
         with _opened(path) as file, Image.open(file) as image:
-            tags = getattr(image, "tag_v2", {})  # of a TIFF, Pillow says its sides upright, or as older versions do, as stored
+            tags = getattr(image, "tag_v2", {})  # Pillow's sides of a TIFF are upright or, in older versions, as stored
             width, height = tags.get(_WIDTH, image.width), tags.get(_HEIGHT, image.height)
     except (*_FAILURES, Image.DecompressionBombError):
         return None
@@ -49,10 +49,7 @@ def sides_of(path: str) -> Sides | None:
 
 
 def orientation_of(path: str) -> int:
-    """Returns the orientation by which `decode` turns an image upright, from 1 to 8; 1 where its header cannot be read.
-
-    Of almost every file a few bytes at its begin say it.
-    """
+    """Returns the EXIF orientation that `decode` applies, from 1 to 8; 1 if the header cannot be read. Mostly reads a few bytes only."""
     try:
         start = content_of(path, _START)
         found = _of_start(start)
@@ -67,7 +64,7 @@ def orientation_of(path: str) -> int:
 
 
 def _of_start(start: bytes) -> int | None:
-    """Finds the orientation in the first bytes of a file; `None` where they leave it open."""
+    """Finds the orientation in the first bytes of a file; `None` if they are not enough."""
     if start[:3] == b"\xff\xd8\xff":
         at = 0
         if start[3:4] == b"\xe1" and start[6:12] == b"Exif\0\0":
@@ -85,7 +82,7 @@ def _of_start(start: bytes) -> int | None:
 
 
 def _of_tiff(data: bytes) -> int | None:
-    """The orientation in the first directory of a TIFF header; `None` where these bytes do not hold it."""
+    """Finds the orientation in the first directory of a TIFF header; `None` if these bytes lack it."""
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
     if order is None or len(data) < 8:
         return None
@@ -105,7 +102,7 @@ def _of_tiff(data: bytes) -> int | None:
 
 
 def _of_png(file: Opened, start: bytes) -> int:
-    """The orientation of a PNG: its chunks are passed over, so that no pixels are read."""
+    """Finds the orientation of a PNG by skipping from chunk to chunk, without reading pixels."""
     at = 8
     xmp = _XMP.search(start) or _XMP.search(file.pread(SEARCHED_FOR_XMP, 0))
     while len(head := file.pread(8, at)) == 8 and head[4:] != b"IEND":
@@ -136,5 +133,5 @@ def _by_pillow(path: str, start: bytes) -> int:
 
 
 def _opened(path: str) -> Any:
-    """Returns what Pillow opens: a path, or a file of another machine."""
+    """Returns what Pillow opens: a path or a remote file."""
     return nullcontext(path) if mounted(path) is None else Opened(path)

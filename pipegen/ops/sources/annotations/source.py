@@ -1,4 +1,4 @@
-"""Holds what sources of images with boxes have in common: which classes there are, and which images are examples."""
+"""`BoxedSource`, the base of sources of images with boxes: their classes and examples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipegen.ops.sources.annotations.found import Found, chosen, on_image
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
 from pipegen.ops.sources.features.items import KeepsBoxes
-from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts, Source
+from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Note, Parts, Source
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count
@@ -32,27 +32,25 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 _COMPARED = 32
-"""Images whose size is compared with what the annotations say."""
+"""Images whose size is compared with the annotations."""
 
 
 class BoxedSource(KeepsBoxes, Source):
     """Images with any number of boxes on each, every box of one class."""
 
     items: ClassVar[tuple[str, ...]] = ()
-    """The numbers that a box has beside its class."""
+    """Further numbers of a box."""
     form: ClassVar[BoxFormat] = "xyxy"
-    """What the columns hold."""
+    """The format of the columns."""
 
     classes: KnownClasses | None = None
-    """The classes in the order of their indices: boxes of others are left out. Or how many there are; by default all that the
-    annotations have."""
+    """Class names in index order, or their number; boxes of other classes are left out. By default all classes of the annotations."""
     map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
-    """From a class that is stored to the one that is meant, such as `{pug: dog, chow: dog}`; what is not listed stays. It comes before
-    `classes`."""
+    """The class meant by a stored one, such as `{pug: dog, chow: dog}`; others stay. Applied before `classes`."""
     ignore: tuple[ClassName, ...] = ()
-    """Classes, as `map` leaves them, whose boxes are left out."""
-    empty: Literal["allow", "refuse", "drop"] | None = None  # type: ignore[assignment]  # one word more than of boxes in arrays
-    """An image on which there is no box: an example, as by default (`allow`), an error (`refuse`), or none (`drop`)."""
+    """Classes, after `map`, whose boxes are left out."""
+    empty: Literal["allow", "refuse", "drop"] | None = None  # type: ignore[assignment]  # boxes in arrays have no `drop`
+    """What to do with images without boxes: keep them (`allow`, the default), raise an error (`refuse`), or leave them out (`drop`)."""
 
     @model_validator(mode="after")
     def _chosen_classes(self) -> BoxedSource:
@@ -63,7 +61,7 @@ class BoxedSource(KeepsBoxes, Source):
         return Classes(self.map or {}, self.ignore)
 
     def infer(self) -> ElementType:
-        """An encoded image, its boxes, and what each of them has."""
+        """Infers an encoded image, its boxes, and their features."""
         return self._type(len(self.classes) if isinstance(self.classes, tuple) else self.classes, 0)
 
     def _type(self, classes: int | None, most: int) -> ElementType:
@@ -77,27 +75,27 @@ class BoxedSource(KeepsBoxes, Source):
         return ElementType(tuple(features.items()))
 
     def _with_instances(self, type_: ElementType, ignore: int = 0) -> ElementType:
-        """Returns the type with a mask that numbers the boxes, and their numbers."""
+        """Adds a mask that numbers the boxes, and their numbers."""
         return with_numbers(type_.replace(mask=FeatureType("instance_mask", "string", (), of="image", ignore=ignore, instances="boxes")))
 
     def has_folders(self) -> bool:
-        """No: the annotations say what is on an image."""
+        """Returns False: classes come from the annotations."""
         return False
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        """Reads the annotations: the folder that keys are relative to, what was found, and the split of each image where they say so.
+        """Reads the annotations; returns the folder of the keys, the annotations, and the split of each image if they give it.
 
         Raises:
-            OpError: `PG401` for a path that leads nowhere, `PG402` without an image, `PG475` for annotations that cannot be read.
+            OpError: `PG401` for a missing path, `PG402` without images, `PG475` for invalid annotations.
         """
         raise NotImplementedError
 
     def drawn(self, found: Found) -> tuple[Found, Sequence[Note]]:
-        """Returns the same with masks of those boxes that are left, where the listing holds masks, and what to know of them."""
+        """Adds masks of the remaining boxes, if the listing holds masks, and notes."""
         return found, ()
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """List the images, with their boxes in columns; see `Source.list` and `find`."""
+        """List the images, with boxes in columns; see `Source.list` and `find`."""
         import numpy as np
 
         root, found, parts = self.find(base, progress)
@@ -108,8 +106,8 @@ class BoxedSource(KeepsBoxes, Source):
         columns: dict[str, Any] = found.columns()
         if self.empty == "refuse" and not found.lengths().all():
             bare = found.keys[int(np.argmin(found.lengths()))]
-            message = f"{root}/{bare} has no box, and so it is with {int((found.lengths() == 0).sum())} of {len(found.keys):,} images"
-            raise OpError("PG251", message, field="empty", help="`empty: drop` leaves such images out")
+            message = f"{root}/{bare} has no box, like {int((found.lengths() == 0).sum())} of {len(found.keys):,} images"
+            raise OpError("PG251", message, field="empty", help="leave such images out with `empty: drop`")
         keys = Strings.hold(found.keys)
         beside = {name: _files(root, paths) for name, paths in found.beside.items()}
         images = as_sizes([_size_of(f"{root}/{key}") for key in keys])
@@ -121,12 +119,13 @@ class BoxedSource(KeepsBoxes, Source):
         listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
         kept = np.flatnonzero(found.lengths()) if self.empty == "drop" else np.arange(len(keys))
         if not len(kept):
-            raise OpError("PG402", f"no image below {root!r} has a box", field="empty", help="`empty: allow` takes images without")
+            raise OpError(
+                "PG402", f"no image below {root!r} has a box", field="empty", help="keep images without boxes with `empty: allow`"
+            )
         return listing if len(kept) == len(keys) else listing.take(kept)
 
 
 def _files(root: str, paths: Sequence[str]) -> Files:
-    """One more file of each image."""
     keys = [os.path.relpath(path, root).replace(os.sep, "/") for path in paths]
     return Files(Strings.hold(keys), Strings.hold(paths), as_sizes([_size_of(path) for path in paths]))
 
@@ -135,11 +134,11 @@ def _size_of(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError:
-        return 1  # which is an error when the file is read
+        return 1  # an error when the file is read
 
 
 def _other_sizes(root: str, found: Found) -> list[Note]:
-    """A `PG479` note where images are of another size than the annotations say, by some of them."""
+    """Notes, with `PG479`, images whose size differs from the annotations, from a sample."""
     wrong: list[Any] = []
     looked = 0
     step = max(1, len(found.keys) // _COMPARED)
@@ -152,46 +151,46 @@ def _other_sizes(root: str, found: Found) -> list[Note]:
     if not wrong:
         return []
     key, sides_, said = wrong[0]
-    told = f"{root}/{key} has {sides_[0]}×{sides_[1]} pixels, and its annotations say {said[0]:g}×{said[1]:g}"
-    message = f"{told}; so it is with {len(wrong)} of {count(looked, 'image')} looked at"
-    help_ = "the boxes would lie elsewhere: annotate the images that are here, or take those that were annotated"
+    told = f"{root}/{key} has {sides_[0]}×{sides_[1]} pixels, but its annotations say {said[0]:g}×{said[1]:g}"
+    message = f"{told}; {len(wrong)} of {count(looked, 'checked image')} differ"
+    help_ = "boxes would be misplaced; annotate these images, or use the annotated ones"
     return [Note("PG479", message, help_)]
 
 
 def without_image(
     gone: Sequence[int], keys: Sequence[str], example: Callable[[int], str], field: str, more: str | None = None
 ) -> list[Missing]:
-    """Collects the images whose files do not exist, which are records all the same: their places among the keys, a sentence about each."""
+    """Collects the images without files, which stay records: their indices in `keys`, and a description of each."""
     import numpy as np
 
     if not gone:
         return []
-    help_ = ("put the images there", *([more] if more else ()))
+    help_ = ("add the images", *([more] if more else ()))
     named = Strings.hold([keys[number] for number in gone])
     return [Missing("PG476", named, example, np.array(gone, np.int64), ("image", "images"), "a file", help_, field)]
 
 
 def without_record(names: Sequence[str], example: Callable[[int], str], field: str) -> list[Missing]:
-    """Collects annotations whose image is unknown: the name of each in a list of what to leave out, and a sentence about each."""
-    help_ = ("put the images there, or take their annotations away",)
+    """Collects annotations of unknown images: their names in `errors.exclude`, and a description of each."""
+    help_ = ("add the images, or remove their annotations",)
     what = ("annotated image", "annotated images")
     return [Missing("PG476", Strings.hold(names), example, None, what, "a file", help_, field)] if names else []
 
 
 def without_own_image(files: Sequence[str], root: str, what: str, field: str = "path") -> list[Missing]:
-    """Collects annotation files that belong to no image, by their paths; each is known by its path relative to the folder of the images."""
+    """Collects annotation files without an image, by path relative to the images' folder."""
     names = [os.path.relpath(file, root).replace(os.sep, "/") for file in files]
     return without_record(names, lambda i: f"the {what} {files[i]!r} has no image", field)
 
 
 def without_listed(names: Sequence[str], split: str, root: str, field: str) -> list[Missing]:
-    """Collects the images that the list of a split names and that are not there."""
-    found = without_record(names, lambda i: f"the list of the split `{split}` names {names[i]!r}, and {root!r} has no such image", field)
+    """Collects listed images that are missing."""
+    found = without_record(names, lambda i: f"the list of the split `{split}` names {names[i]!r}, which {root!r} lacks", field)
     return [replace(one, code="PG578") for one in found]
 
 
 def known_sides(sides: Sequence[tuple[float, float] | None]) -> Any:
-    """Returns width and height of each image, float64 `(images, 2)`, infinite where they are not known."""
+    """Converts widths and heights of images to float64 `(images, 2)`, infinite if unknown."""
     import numpy as np
 
     return np.array([one or (np.inf, np.inf) for one in sides], np.float64).reshape(-1, 2)
@@ -209,7 +208,7 @@ def gathered(
     *,
     relative: bool = False,
 ) -> Found:
-    """Makes columns of boxes that were read one by one: the image, the edges and the class of each, image by image."""
+    """Builds columns from boxes read one by one: image, edges and class of each, ordered by image."""
     import numpy as np
 
     number = {name: i for i, name in enumerate(names)}
@@ -217,3 +216,10 @@ def gathered(
     edges = np.array([edge for _, edge, _ in boxes], np.float64).reshape(-1, 4)
     classes = np.array([number[name] for _, _, name in boxes], np.int64)
     return Found(keys, sides, records, edges, classes, names, places, items, tuple(notes), relative, missing=tuple(missing))
+
+
+def without_masks(left: int, total: int, reason: str) -> list[Note]:
+    """Notes the images that `masks` leaves out, if any."""
+    message = f"{count(left, 'image')} of {total:,} left out: {reason}"
+    gone = (LeftOut(left, "image without a mask", "images without a mask"),)
+    return [Note("PG476", message, "remove `masks` to keep all images", "masks", "info", gone)] if left else []

@@ -1,4 +1,4 @@
-"""Reads what a YOLO data set says of itself: the names of its classes, and where its splits lie."""
+"""Reads the description of a YOLO dataset: class names and places of splits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SPLITS = ("train", "val", "valid", "validation", "test")
 
 @dataclass(frozen=True)
 class Described:
-    """Holds what is known of a data set.
+    """The description of a dataset.
 
     Attributes:
-        folder: The absolute folder that it lies in.
-        names: The classes in the order of their numbers; none where no file says so.
-        splits: For each split that is named, the folders of its images, or the files that list them.
+        folder: Its absolute folder.
+        names: Class names in index order, if given.
+        splits: Folders of images, or files that list them, for each named split.
     """
 
     folder: str
@@ -32,10 +32,10 @@ class Described:
 
 
 def described(base: str, path: str) -> Described:
-    """Returns what is known of the data set in a folder, or of the one that a file of YAML describes.
+    """Reads the description of the dataset in a folder, or in a YAML file.
 
     Raises:
-        OpError: `PG401` where there is neither; `PG475` for a file that cannot be understood.
+        OpError: `PG401` if it is missing; `PG475` for an invalid file.
     """
     whole = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
     if os.path.isfile(whole) and whole.lower().endswith((".yaml", ".yml")):
@@ -64,11 +64,11 @@ def _from_yaml(folder: str, file: str) -> Described:
         content = yaml.load(text, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader)  # noqa: S506
     except yaml.MarkedYAMLError as error:
         at = f":{error.problem_mark.line + 1}:{error.problem_mark.column + 1}" if error.problem_mark else ""
-        raise DamagedError(f"{file}{at} is no YAML: {error.problem}") from None
+        raise DamagedError(f"{file}{at} is not YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise DamagedError(f"{file} is no YAML: {error}") from None
+        raise DamagedError(f"{file} is not YAML: {error}") from None
     if not isinstance(content, dict):
-        raise DamagedError(f"{file} is no description of a data set: a map with `names` is due")
+        raise DamagedError(f"{file} does not describe a dataset: it needs a map with `names`")
     names = content.get("names")
     if isinstance(names, dict):
         if sorted(names, key=str) != sorted(range(len(names)), key=str):
@@ -77,7 +77,7 @@ def _from_yaml(folder: str, file: str) -> Described:
     if names is None:
         names = []
     if not isinstance(names, list) or any(isinstance(name, (list, dict)) or name is None for name in names):
-        raise DamagedError(f"{file}: `names` is no list of names")
+        raise DamagedError(f"{file}: `names` must be a list of names")
     own = content.get("path")
     root = os.path.normpath(os.path.join(folder, own)) if isinstance(own, str) else folder
     root = root if os.path.isdir(root) else folder
@@ -88,12 +88,12 @@ def _from_yaml(folder: str, file: str) -> Described:
 def _checked(file: str, names: list[str]) -> tuple[str, ...]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise DamagedError(f"{file} names two classes {twice!r}")
+        raise DamagedError(f"{file} has the class {twice!r} twice")
     return tuple(names)
 
 
 def _places(value: Any, root: str, folder: str) -> tuple[str, ...]:
-    """The paths of a split. Some tools write one folder too far up, `../train/images`, for what lies beside the file."""
+    """Returns the paths of a split. Some tools write `../train/images`, one folder too far up, for a folder beside the file."""
     found = []
     for path in value if isinstance(value, list) else [value]:
         if isinstance(path, str) and path:

@@ -1,1 +1,1 @@
-"""Takes arrays for records, a row each: from memory, or mapped from `.npy` and `.npz` files."""
+"""Arrays with a record per row: from memory, or mapped from `.npy` and `.npz` files."""

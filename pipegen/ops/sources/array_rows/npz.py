@@ -1,4 +1,4 @@
-"""Reads `.npy` and `.npz` files, mapped into memory where they are stored plainly."""
+"""`.npy` and `.npz` files, mapped into memory unless compressed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.features.arrays import ArrayFeature
 
 _LOCAL_HEADER = 30
-"""Bytes of a member's own header in a ZIP file, before its name and its extra field."""
+"""Bytes of a member's local header in a ZIP file, before its name and extra field."""
 _END, _TAIL = b"PK\5\6", 22 + 65535
-"""What the record at the end of a ZIP file begins with, and the bytes that it takes at most with its comment."""
+"""First bytes of a ZIP file's end record, and its largest size with the comment."""
 _HIGHEST = 2**63 - 1
-"""More bytes than this no array has."""
+"""Upper bound for the bytes of an array."""
 
 
 @dataclass(frozen=True)
 class _Header:
-    """Holds what the header of an array says, checked; `start` counts the bytes before the array's own."""
+    """The checked header of an array; `start` is the number of bytes before its data."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -39,15 +39,15 @@ class _Header:
 
 
 def read_files(features: Mapping[str, ArrayFeature], path: str | None, base: str) -> dict[str, Any]:
-    """The array of each feature as NumPy arrays, read-only.
+    """Reads the array of each feature, read-only.
 
     Args:
         features: The features by name.
-        path: The `.npz` file, or `None` when each feature has a file.
+        path: The `.npz` file, or `None` if each feature has a file.
         base: What relative paths are relative to.
 
     Raises:
-        OpError: `PG401` for a missing file, `PG406` for one that cannot be read, `PG418` for an array that a file lacks.
+        OpError: `PG401` for a missing file, `PG406` for an unreadable one, `PG418` for a missing array.
     """
     if path is None:
         return {
@@ -60,7 +60,7 @@ def read_files(features: Mapping[str, ArrayFeature], path: str | None, base: str
         key = feature.key or name
         if key not in members:
             near = closest(key, members)
-            help_ = f"it holds {quoted(list(members))}; `key` says which is meant"
+            help_ = f"it holds {quoted(list(members))}; choose one by `key`"
             if near:
                 help_ = write(f"key: {near}", "arguments", f"is `{near}` meant? write {{}}")
             field = f"features.{name}" + (".key" if feature.key else "")
@@ -70,11 +70,7 @@ def read_files(features: Mapping[str, ArrayFeature], path: str | None, base: str
 
 
 def read_arrays(file: str) -> dict[str, Any]:
-    """Every array of a `.npz` file by name, but those of objects.
-
-    Raises:
-        OpError: `PG406` for a file that cannot be read.
-    """
+    """Reads every array of a `.npz` file by name, except for arrays of objects; `PG406` if it is unreadable."""
     found: dict[str, Any] = {}
     for name, info in _members(file).items():
         try:
@@ -85,27 +81,27 @@ def read_arrays(file: str) -> dict[str, Any]:
 
 
 def read_array(file: str, field: str) -> Any:
-    """A `.npy` file, mapped into memory."""
+    """Maps a `.npy` file into memory."""
     try:
         with open(file, "rb") as stream:
             if stream.read(2) == b"PK":
-                help_ = "a `.npz` file is the `path` of the source itself"
+                help_ = "use a `.npz` file as the `path` of the source itself"
                 raise OpError("PG406", f"{file!r} holds several arrays", field=field, help=help_)
             stream.seek(0)
             header = _header(stream, os.fstat(stream.fileno()).st_size)
         return _mapped(file, header, header.start)
     except OpError:
         raise
-    except Exception as error:  # NumPy evaluates a header as Python, and raises whatever that meets
+    except Exception as error:  # NumPy evaluates the header as Python, which raises anything
         raise OpError("PG406", f"{file!r} cannot be read: {_said(error)}", field=field) from None
 
 
 def packed_bytes(features: Mapping[str, ArrayFeature], path: str, base: str) -> int:
-    """The bytes that the compressed arrays of a `.npz` file take once they are unpacked, by its table of contents; 0 where it has none."""
+    """Returns the unpacked size of the compressed arrays of a `.npz` file, by its table of contents; 0 without one."""
     try:
         members = _members(_find(base, path, "path"))
     except OpError:
-        return 0  # reading it says what is wrong
+        return 0  # reading reports the error
     wanted = {feature.key or name for name, feature in features.items()}
     return sum(info.file_size for name, info in members.items() if name in wanted and info.compress_type != zipfile.ZIP_STORED)
 
@@ -114,12 +110,12 @@ def _find(base: str, path: str, field: str) -> str:
     file = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
     if os.path.isfile(file):
         return file
-    what = "is a folder and not a file" if os.path.isdir(file) else "does not exist"
-    raise OpError("PG401", f"{file!r} {what}", field=field, help="arrays in memory need no `path`: `pipegen.build(spec, data={…})`")
+    what = "is a folder, not a file" if os.path.isdir(file) else "does not exist"
+    raise OpError("PG401", f"{file!r} {what}", field=field, help="for arrays in memory, use `pipegen.build(spec, data={…})` without `path`")
 
 
 def _members(file: str) -> dict[str, zipfile.ZipInfo]:
-    """The arrays of a `.npz` file by name."""
+    """Returns the arrays of a `.npz` file by name."""
     try:
         with zipfile.ZipFile(file) as archive:
             listed = archive.infolist()
@@ -127,21 +123,21 @@ def _members(file: str) -> dict[str, zipfile.ZipInfo]:
             first, end = min((info.header_offset for info in listed), default=0), _end(archive)
         if len(found) < len(listed):
             twice = next(name for name in found if sum(info.filename.removesuffix(".npy") == name for info in listed) > 1)
-            raise OpError("PG406", f"{file!r} holds several arrays {twice!r}", field="path", help="write each under a name of its own")
+            raise OpError("PG406", f"{file!r} holds several arrays {twice!r}", field="path", help="give each another name")
         if first or end < os.path.getsize(file):
             place = f"begins at byte {first:,}" if first else f"ends at byte {end:,} of {os.path.getsize(file):,}"
-            message = f"{file!r} holds more than one `.npz` file: the one that is read {place}"
-            raise OpError("PG406", message, field="path", help="write their arrays into one file, or give each a file of its own")
+            message = f"{file!r} holds more than one `.npz` file; the one that is read {place}"
+            raise OpError("PG406", message, field="path", help="write the arrays into one file, or split the file")
         return found
     except OpError:
         raise
-    except Exception:  # of a damaged table of contents anything may come, such as a name that is no text
-        help_ = "`np.savez` writes such a file; a `.npy` file is the `path` of a feature"
-        raise OpError("PG406", f"{file!r} is no `.npz` file", field="path", help=help_) from None
+    except Exception:  # a damaged table of contents raises anything
+        help_ = "write it by `np.savez`; use a `.npy` file as the `path` of a feature"
+        raise OpError("PG406", f"{file!r} is not a `.npz` file", field="path", help=help_) from None
 
 
 def _end(archive: zipfile.ZipFile) -> int:
-    """The byte behind the record that ends a ZIP file, which holds the length of the comment behind it."""
+    """Returns the end of a ZIP file's end record and its comment."""
     stream: Any = archive.fp
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(0, size - _TAIL))
@@ -151,7 +147,7 @@ def _end(archive: zipfile.ZipFile) -> int:
 
 
 def _member(file: str, info: zipfile.ZipInfo) -> Any:
-    """One array of a `.npz` file; mapped into memory unless it is compressed. No more is unpacked than the file says of it."""
+    """Reads one array of a `.npz` file, mapped into memory unless compressed. Unpacks no more than its header declares."""
     import numpy as np
 
     try:
@@ -159,26 +155,26 @@ def _member(file: str, info: zipfile.ZipInfo) -> Any:
             header = _header(stream, info.file_size)
             if info.compress_type != zipfile.ZIP_STORED:
                 stored = stream.read(header.nbytes)
-                stream.read(1)  # at the end the checksum is compared
+                stream.read(1)  # the end triggers the checksum
                 return np.ndarray(header.shape, header.dtype, stored, order="F" if header.fortran else "C")
         with open(file, "rb") as raw:
             raw.seek(info.header_offset)
             local = raw.read(_LOCAL_HEADER)
             names = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
             return _mapped(file, header, info.header_offset + _LOCAL_HEADER + names + header.start)
-    except Exception as error:  # what a ZIP file and its arrays may hold is parsed by four libraries, each with errors of its own
+    except Exception as error:  # four libraries parse it, each with its own errors
         raise OpError("PG406", f"the array {info.filename!r} of {file!r} cannot be read: {_said(error)}", field="path") from None
 
 
 def _header(stream: Any, size: int) -> _Header:
-    """Reads the header of an array, and checks that what it promises is there.
+    """Reads the header of an array, and checks that its data is there.
 
     Args:
-        stream: The array as it is stored, from its first byte on.
-        size: How many bytes there are.
+        stream: The stored array.
+        size: Its bytes.
 
     Raises:
-        ValueError: Where the array cannot be used; NumPy raises more.
+        ValueError: The array cannot be used; NumPy raises other errors, too.
     """
     import numpy as np
 
@@ -187,7 +183,7 @@ def _header(stream: Any, size: int) -> _Header:
         raise ValueError(f"its format has the version {version[0]}.{version[1]}")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a header from Python 2 is read all the same
+        warnings.simplefilter("ignore")  # for headers written by Python 2
         shape, fortran, dtype = read(stream)
     if dtype.hasobject:
         raise ValueError("its items are Python objects, which could run code")
@@ -195,22 +191,22 @@ def _header(stream: Any, size: int) -> _Header:
         raise ValueError(f"its shape is {shape}")
     nbytes, start = math.prod(shape) * dtype.itemsize, stream.tell()
     if nbytes > min(size - start, _HIGHEST):
-        raise ValueError(f"it should have {nbytes:,} bytes and has {size - start:,}")
+        raise ValueError(f"it has {size - start:,} of {nbytes:,} bytes")
     if nbytes < size - start:
-        raise ValueError(f"its shape {shape} takes {nbytes:,} bytes, and {size - start - nbytes:,} follow, as of a second array")
+        raise ValueError(f"its shape {shape} takes {nbytes:,} bytes, but {size - start - nbytes:,} more follow, as of a second array")
     return _Header(tuple(map(int, shape)), fortran, dtype, start, nbytes)
 
 
 def _mapped(file: str, header: _Header, at: int) -> Any:
-    """An array of a file, mapped into memory from byte `at` on."""
+    """Maps an array of a file from byte `at` on."""
     import numpy as np
 
-    if header.nbytes == 0:  # nothing can be mapped
+    if header.nbytes == 0:  # an empty range cannot be mapped
         return np.empty(header.shape, header.dtype)
     return np.memmap(file, header.dtype, "r", at, header.shape, "F" if header.fortran else "C")
 
 
 def _said(error: Exception) -> str:
-    """The first line of an error's message, or its class where it has none."""
-    said = error.args[0] if error.args and isinstance(error.args[0], str) else error  # a tokenizer adds a place
+    """Returns the first line of an error's message, else its class."""
+    said = error.args[0] if error.args and isinstance(error.args[0], str) else error  # a tokenizer's error has a place, too
     return next((line.strip() for line in str(said).splitlines() if line.strip()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""Reads ragged arrays: a list of arrays, one for each record, of any length."""
+"""Ragged arrays: one array of any length per record."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ if TYPE_CHECKING:
 
 
 def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: NumberType | None = "float32") -> Ragged:
-    """Returns the items of all records, one behind the other.
+    """Concatenates the items of all records.
 
     Args:
         name: The feature, for messages.
-        given: A `Ragged` column, a list or an object array of one array `(items, ...)` for each record, or an array
-            `(records, items, ...)`.
-        shape: That of an item; `None` where the data says so. Items without an axis may be texts; others are numbers.
-        dtype: That of numbers; see `as_numbers`.
+        given: A `Ragged` column, a list or an object array of one array `(items, ...)` per record, or an array `(records, items, ...)`.
+        shape: Shape of an item; `None` to take it from the data. Items without an axis may be texts; others are numbers.
+        dtype: Target dtype of numbers; see `as_numbers`.
 
     Raises:
-        OpError: `PG402` for no records, `PG204` for a wrong shape, `PG419` for what is no number, `PG666` for a whole number that float32
-            cannot hold.
+        OpError: `PG402` without records, `PG204` for a wrong shape, `PG419` for values that are not numbers, `PG666` for an integer that
+            float32 cannot represent.
     """
     import numpy as np
 
@@ -36,14 +35,14 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: Num
             rows = [without_fractions(_row(name, i, row, shape), dtype) for i, row in enumerate(given)]
         except TypeError:
             raise OpError(
-                "PG418", f"`{name}` is no list of arrays, but {type(given).__name__}", help="give one array for each image"
+                "PG418", f"`{name}` must be a list of arrays, not a {type(given).__name__}", help="pass one array per image"
             ) from None
         lengths = np.array([len(row) for row in rows], np.int64)
         full = [row for row in rows if len(row)]
         inner = shape if shape is not None else (full[0].shape[1:] if full else ())
         odd = next((i for i, row in enumerate(rows) if len(row) and row.shape[1:] != inner), None)
         if odd is not None:
-            message = f"row {odd} of `{name}` has the shape {rows[odd].shape}, and each item has to have the shape {tuple(inner)}"
+            message = f"row {odd} of `{name}` has the shape {rows[odd].shape}, but each item needs the shape {tuple(inner)}"
             raise OpError("PG204", message, help=_help(shape))
         values = np.concatenate(full) if full else np.zeros((0, *inner), np.float32)
     if not len(lengths):
@@ -51,14 +50,14 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: Num
     if shape == () and values.dtype.kind in "USiub":
         return Ragged(values, lengths)
     if values.dtype.kind not in "biuf":
-        raise OpError("PG419", f"the values of `{name}` are {values.dtype}", help="they have to be numbers")
+        raise OpError("PG419", f"the values of `{name}` are {values.dtype}", help="they must be numbers")
 
     def place(item: int) -> str:
         return f"row {int(np.searchsorted(np.cumsum(lengths), item, side='right'))} of `{name}`"
 
     def wrong(item: int) -> OpError:
-        what = "that are no whole numbers of 64 bits" if dtype == "int64" else "that are no numbers"
-        return OpError("PG419", f"{place(item)} holds values {what}", help="leave such items out")
+        what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
+        return OpError("PG419", f"{place(item)} holds values {what}", help="remove such items")
 
     return Ragged(as_numbers(values, dtype, wrong, place, None), lengths)
 
@@ -73,10 +72,10 @@ def _row(name: str, number: int, given: Any, shape: tuple[int, ...] | None) -> A
     if row.dtype == object and all(isinstance(v, str) for v in row.reshape(-1).tolist()) and row.ndim == 1:
         row = row.astype(str)
     if row.dtype == object or row.ndim == 0:
-        raise OpError("PG204", f"row {number} of `{name}` is no array of items", help=_help(shape))
+        raise OpError("PG204", f"row {number} of `{name}` is not an array of items", help=_help(shape))
     return row
 
 
 def _help(shape: tuple[int, ...] | None) -> str:
     inner = "".join(f", {side}" for side in shape or ())
-    return f"an array `(items{inner}{',' if not inner else ''})` for each image, with no items `numpy.zeros((0{inner or ','}))`"
+    return f"pass an array `(items{inner}{',' if not inner else ''})` per image; `numpy.zeros((0{inner or ','}))` has no items"

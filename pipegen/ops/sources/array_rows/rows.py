@@ -1,4 +1,4 @@
-"""Looks at arrays before they become records: are they all there, equally long, of a dtype and a shape that can be read."""
+"""Checks arrays and makes records of them: presence, length, dtype and shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipegen.ops.kinds.numbering import counted_up, with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_rows.masks import sizes_apart, unknown_instances
 from pipegen.ops.sources.features.numbers import as_numbers
-from pipegen.ops.sources.features.pictures import lives_on
+from pipegen.ops.sources.features.pictures import aligned_images
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.strings import Strings
@@ -34,11 +34,11 @@ _SCANNED = 2**25
 
 
 class Rows(Reader):
-    """Reads rows of arrays. An array is held once, whatever number of splits and datasets read it; or, where it is mapped from a file that
-    is large beside the RAM budget, in that file alone.
+    """A reader of array rows. Each array is held once for all splits and datasets, or stays in its mapped file if that is large for the RAM
+    budget.
 
     Args:
-        arrays: The images by feature, as NumPy arrays `(n, height, width, channels)`; everything else is in the listing.
+        arrays: Images by feature, as NumPy arrays `(n, height, width, channels)`; everything else is in the listing.
     """
 
     numbered: ClassVar[bool] = True
@@ -48,7 +48,6 @@ class Rows(Reader):
         self._open: dict[tuple[str, bool], Read] = {}
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        """Returns what takes rows of an array, made once."""
         from pipegen.ops.lowering.stored import Mapped
 
         key = feature, self._stays(feature, ram_budget)
@@ -57,16 +56,13 @@ class Rows(Reader):
         return self._open[key]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        """Return rows of an array."""
         (rows,) = place
         return [self.arrays[feature][row] for row in rows.tolist()]
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        """Says whether one of the arrays stays in its file."""
         return "rows of a mapped file" if any(self._stays(name, ram_budget) for name in features if name in self.arrays) else ""
 
     def held_bytes(self, features: Iterable[str], ram_budget: int) -> int:
-        """Counts the bytes of arrays that do not stay in their files."""
         return sum(self.arrays[name].nbytes for name in features if name in self.arrays and not self._stays(name, ram_budget))
 
     def _stays(self, feature: str, ram_budget: int) -> bool:
@@ -78,8 +74,7 @@ class Rows(Reader):
     def digest(self, *, whole: bool = False) -> str:
         """Identifies the images, in hexadecimal: BLAKE2b over names, dtypes, shapes and bytes.
 
-        Of an array above 256 MiB, as many whole rows as that holds are read, evenly spaced, the first and the last among them; all of them
-        where it is to be `whole`.
+        For an array above 256 MiB, evenly spaced rows of that total are read, with the first and the last; all of them if `whole`.
         """
         found = hashlib.blake2b(digest_size=32)
         for name in sorted(self.arrays):
@@ -91,18 +86,18 @@ class Rows(Reader):
 
 
 def mismatch(reference: ElementType, other: ElementType) -> str | None:
-    """Says what of another split's rows differs from those of the reference; a model takes one shape and one dtype."""
+    """Describes how rows of another split differ from the reference; a model takes one shape and one dtype."""
     for name, x in reference.items():
         y = other[name]
         if (x.dtype, x.shape) != (y.dtype, y.shape):
-            return f"`{name}` is {y.with_(interval=None)} here and {x.with_(interval=None)} there"
+            return f"`{name}` is {y.with_(interval=None)} here, but {x.with_(interval=None)} there"
         if kind_of(x).categorical and (x.classes, x.ignore) != (y.classes, y.ignore):
-            return f"`{name}` has other `classes` or another `ignore` here than there"
+            return f"`{name}` has different `classes` or `ignore` here and there"
     return None
 
 
 def common_type(parts: Sequence[ElementType], reference: ElementType) -> ElementType:
-    """The type of the rows of several splits: values can occur that occur in any."""
+    """Joins the row types of several splits, with all values that occur in any."""
     features = []
     for name, x in reference.items():
         intervals = [part[name].interval for part in parts]
@@ -128,19 +123,17 @@ def _hashed(array: Any, whole: bool) -> Iterator[Any]:
 
 
 def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str, Any]:
-    """The array of each feature, out of what `build(data=)` was given.
-
-    Raises:
-        OpError: `PG418`.
-    """
+    """Returns the array of each feature from `build(data=)`; `PG418` if one is missing."""
     wanted = {feature.key or name: name for name, feature in features.items()}
     given = "data={" + ", ".join(f'"{key}": …' for key in wanted) + "}"
     if data is None:
         raise OpError(
-            "PG418", "the arrays come from `pipegen.build(data=)`, and none were given", help=f"pass them: `pipegen.build(spec, {given})`"
+            "PG418",
+            "`arrays` needs the arrays from `pipegen.build(data=)`, and none were passed",
+            help=f"pass them: `pipegen.build(spec, {given})`",
         )
     if not isinstance(data, Mapping):
-        message = f"`data` is a map from names to arrays, got {type(data).__name__}"
+        message = f"`data` must be a map from names to arrays, not a {type(data).__name__}"
         raise OpError("PG418", message, help=f"pass `{given}`")
     missing = [key for key in wanted if key not in data]
     if missing:
@@ -152,12 +145,12 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
     extra = [str(key) for key in data if key not in wanted]
     if extra:
         message = f"`data` has the array {quoted(extra)}, which no feature reads"
-        raise OpError("PG418", message, field="features", help="add a feature of this name, or leave the array out")
+        raise OpError("PG418", message, field="features", help="add a feature of this name, or remove the array")
     return {name: data[key] for key, name in wanted.items()}
 
 
 def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -> Listing:
-    """The rows of arrays as records; what is wrong with an array is an error among the notes, and then there are no records."""
+    """Lists rows of arrays as records; an invalid array is an error note, with no records."""
     import numpy as np
 
     types: dict[str, FeatureType] = {}
@@ -183,7 +176,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
             notes.append(Note(error.code, error.message, error.help, field, "error"))
     if not notes and len(set(lengths.values())) > 1:
         counted = " and ".join(f"`{name}` has {count(n, 'row')}" for name, n in lengths.items())
-        notes.append(Note("PG418", f"{counted}; row by row they belong together", field="features", severity="error"))
+        notes.append(Note("PG418", f"{counted}; all arrays need the same number of rows", field="features", severity="error"))
     elif not notes:
         notes += _items_apart(types, columns) + unknown_instances(types, columns, images)
     if notes:
@@ -191,7 +184,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
 
     n = next(iter(lengths.values()))
     size = sum(array.nbytes for array in images.values()) // n
-    of = lives_on(features)
+    of = aligned_images(features)
     type_ = with_numbers(ElementType(tuple((name, t.with_(of=of.get(name))) for name, t in types.items())))
     columns |= {name: counted_up(columns[t.beside or ""].lengths) for name, t in type_.items() if kind_of(t).numbers_items}
     notes = sizes_apart(type_)
@@ -202,7 +195,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     main = columns.pop(label) if label is not None else None
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
     if not len(numbers):
-        return _nothing([Note("PG402", "each row is of a class that `ignore` of one label leaves out", field="features", severity="error")])
+        return _nothing([Note("PG402", "`ignore` leaves out every row", field="features", severity="error")])
     return Listing(
         "",
         Strings.hold(map(str, numbers.tolist())),
@@ -219,7 +212,7 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
 
 
 def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -> list[Note]:
-    """Reports a feature that stands beside the items of another one, and has more or fewer of them."""
+    """Reports a feature with more or fewer items than the feature that it belongs to."""
     import numpy as np
 
     notes = []
@@ -230,7 +223,7 @@ def _items_apart(types: Mapping[str, FeatureType], columns: Mapping[str, Any]) -
         if not np.array_equal(own, home):
             row = int(np.argmax(own != home))
             message = f"row {row} has {count(int(own[row]), 'item')} of `{name}` and {int(home[row])} of `{x.beside}`"
-            notes.append(Note("PG418", message, f"each of `{x.beside}` has one of `{name}`", f"features.{name}", "error"))
+            notes.append(Note("PG418", message, f"each of `{x.beside}` needs one of `{name}`", f"features.{name}", "error"))
     return notes
 
 
@@ -241,23 +234,23 @@ def _nothing(notes: list[Note]) -> Listing:
 
 
 def read_values(name: str, given: Any, dtype: NumberType | None = None, *, weights: bool = False) -> Any:
-    """Numbers as float32 or int64 `(n, ...)`; weights as `(n,)`, also where they come as `(n, 1)`.
+    """Converts numbers to float32 or int64 `(n, ...)`; weights to `(n,)`, also from `(n, 1)`.
 
     Raises:
-        OpError: `PG402` for no rows, `PG418` for objects, `PG419` for what is no finite number, or no weight, `PG666` for a whole number
-            that float32 cannot hold.
+        OpError: `PG402` without rows, `PG418` for objects, `PG419` for invalid numbers or weights, `PG666` for an integer that float32
+            cannot represent.
     """
     import numpy as np
 
     array = as_array(name, given)
     if array.dtype.kind not in "biuf":
-        raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they have to be numbers")
+        raise OpError("PG419", f"the values of `{name}` are {array.dtype}", help="they must be numbers")
     if array.ndim == 0 or not len(array):
         raise OpError("PG402", f"the array `{name}` has no rows")
 
     def wrong(row: int) -> OpError:
-        what = "that are no whole numbers of 64 bits" if dtype == "int64" else "that are no numbers"
-        return OpError("PG419", f"row {row} of `{name}` holds values {what}", help="leave such rows out")
+        what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
+        return OpError("PG419", f"row {row} of `{name}` holds values {what}", help="remove such rows")
 
     as_is = dtype if not weights else "float32"
     values = as_numbers(np.asarray(array), as_is, wrong, lambda row: f"row {row} of `{name}`", None)
@@ -266,17 +259,17 @@ def read_values(name: str, given: Any, dtype: NumberType | None = None, *, weigh
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or values.min() < 0:
-        shape = f"its shape is {values.shape}" if values.ndim != 1 else f"the least is {values.min():g}"
-        raise OpError("PG419", f"`{name}` needs one number of 0 or more for each row, and {shape}")
+        shape = f"its shape is {values.shape}" if values.ndim != 1 else f"the smallest is {values.min():g}"
+        raise OpError("PG419", f"`{name}` needs one number of 0 or more per row, but {shape}")
     return values
 
 
 def read_image(name: str, feature: ArrayFeature, given: Any) -> tuple[Any, FeatureType]:
-    """Images as a NumPy array `(n, height, width, channels)` of uint8, uint16 or float32, and the type of one.
+    """Converts images to a NumPy array `(n, height, width, channels)` of uint8, uint16 or float32; returns it with the type of one.
 
     Raises:
-        OpError: `PG204` for a wrong rank, `PG402` for no rows, `PG418` for objects, `PG419` for a dtype, a size or values that
-            cannot be what the feature says.
+        OpError: `PG204` for a wrong rank, `PG402` without rows, `PG418` for objects, `PG419` for a dtype, size or values that do not fit
+            the feature.
     """
     array = _ranked(name, feature, as_array(name, given))
     if not len(array):
@@ -293,11 +286,7 @@ def read_image(name: str, feature: ArrayFeature, given: Any) -> tuple[Any, Featu
 
 
 def as_array(name: str, given: Any) -> Any:
-    """Returns what was given as a NumPy array of numbers.
-
-    Raises:
-        OpError: `PG418` for objects.
-    """
+    """Converts data to a NumPy array; `PG418` for objects."""
     import numpy as np
 
     try:
@@ -305,7 +294,7 @@ def as_array(name: str, given: Any) -> Any:
     except ValueError:
         array = np.empty(0, object)
     if array.dtype == object:
-        message = f"`{name}` is no array of numbers: its items are objects, or differ in shape"
+        message = f"`{name}` is not an array of numbers: its items are objects, or differ in shape"
         raise OpError(
             "PG418", message, help="images of different sizes cannot be rows of one array; keep them as files, or resize them first"
         )
@@ -313,22 +302,18 @@ def as_array(name: str, given: Any) -> Any:
 
 
 def check_channels(name: str, shape: Sequence[int], help_: str, field: str | None = None) -> None:
-    """Checks that the channels of pictures `(n, height, width, channels)` do not come first.
-
-    Raises:
-        OpError: `PG204` where they seem to.
-    """
+    """Raises `PG204` if the channels of images `(n, height, width, channels)` seem to come first."""
     if shape[-1] > 4 and shape[1] in (1, 3, 4):
         message = f"the channels of `{name}` seem to come first: its shape is {tuple(shape)}"
         raise OpError("PG204", message, field=field, help=help_)
 
 
 def _ranked(name: str, feature: ArrayFeature, array: Any) -> Any:
-    """`(n, height, width, channels)`: gray images get their channel axis."""
+    """Returns images as `(n, height, width, channels)`, adding the channel axis of gray ones."""
     shape = array.shape
     if array.ndim == 4:
         if feature.channels is None:
-            check_channels(name, shape, "pass `np.moveaxis(x, 1, -1)`, or say how many `channels` there are")
+            check_channels(name, shape, "pass `np.moveaxis(x, 1, -1)`, or set `channels`")
         return array
     if array.ndim == 3 and not (shape[-1] in (1, 3, 4) and shape[0] > 4):
         return array[..., None]
@@ -340,19 +325,19 @@ def _ranked(name: str, feature: ArrayFeature, array: Any) -> Any:
         )
     side = int(shape[1] ** 0.5) if array.ndim == 2 else 0
     help_ = f"such as `x.reshape(-1, {side}, {side}, 1)`" if side and side * side == shape[1] else None
-    raise OpError("PG204", f"the images of `{name}` need the shape (n, height, width, channels) and have {shape}", help=help_)
+    raise OpError("PG204", f"the images of `{name}` need the shape (n, height, width, channels), not {shape}", help=help_)
 
 
 def _held(name: str, array: Any) -> Any:
-    """The array in a dtype that the pipeline holds: bytes and words as they are, floats as float32."""
+    """Converts an array to the dtype of the pipeline: uint8 and uint16 stay, floats become float32."""
     import numpy as np
 
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
-        with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, which is found with its row
+        with np.errstate(all="ignore"):  # overflow becomes infinite, which is reported with its row
             return array.astype(np.float32, copy=False)
     if array.dtype.kind == "u" and array.dtype.itemsize <= 2:
         return array.astype(array.dtype.newbyteorder("="), copy=False)
-    help_ = "images are uint8, uint16 or floats"
+    help_ = "images must be uint8, uint16 or floats"
     if array.dtype.kind in "iu":
         low, high = int(array.min()), int(array.max())
         fits = next((t for t, top in (("uint8", 255), ("uint16", 65535)) if low >= 0 and high <= top), None)
@@ -363,30 +348,30 @@ def _held(name: str, array: Any) -> Any:
 
 
 def _interval(name: str, feature: ArrayFeature, array: Any) -> Interval | None:
-    """The values that can occur: what the dtype or the feature says, else what the values themselves suggest."""
+    """Returns the range of values: from the dtype or the feature, else guessed from the values."""
     if array.dtype.kind == "u":
         bits = 8 * array.dtype.itemsize
         if feature.range is not None:
             raise OpError(
-                "PG419", f"the images of `{name}` are {array.dtype}, which has a range of its own", field="range", help="leave `range` out"
+                "PG419", f"the images of `{name}` are {array.dtype}, which has a range of its own", field="range", help="remove `range`"
             )
         if feature.bits not in (None, bits):
             raise OpError("PG419", f"the images of `{name}` have {bits} bits", field="bits")
         return BYTE_RANGE if bits == 8 else WORD_RANGE
     if feature.bits is not None:
-        help_ = "leave `bits` out, which is for integers"
+        help_ = "remove `bits`, which is for integers"
         raise OpError("PG419", f"the images of `{name}` are floats", field="bits", help=help_)
     low, high = _extremes(name, array)
     if feature.range is None:
         return next((known for known in _KNOWN_RANGES if known.low <= low and high <= known.high), None)
     declared = Interval(*feature.range)
     if not declared.contains(Interval(low, high)):
-        raise OpError("PG419", f"the values of `{name}` reach from {low:g} to {high:g}, beyond {declared}", field="range")
+        raise OpError("PG419", f"the values of `{name}` range from {low:g} to {high:g}, beyond {declared}", field="range")
     return declared
 
 
 def _extremes(name: str, array: Any) -> tuple[float, float]:
-    """The least and the greatest value, a block of rows at a time."""
+    """Finds the smallest and largest value, a block of rows at a time."""
     import numpy as np
 
     step = max(1, _SCANNED // max(1, array.nbytes // len(array)))
@@ -398,8 +383,8 @@ def _extremes(name: str, array: Any) -> tuple[float, float]:
             row = start + int(np.argmax(~np.isfinite(block).reshape(len(block), -1).all(1)))
             raise OpError(
                 "PG419",
-                f"row {row} of `{name}` holds values that are no numbers",
-                help="NaN or infinity in an image would spoil the training",
+                f"row {row} of `{name}` holds values that are not finite numbers",
+                help="NaN or infinity in an image would ruin the training",
             )
         low, high = min(low, least), max(high, most)
     return low, high

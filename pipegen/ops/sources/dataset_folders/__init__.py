@@ -1,1 +1,1 @@
-"""Reads the metadata that a library of data sets wrote beside its records."""
+"""Metadata that dataset libraries write beside their records."""

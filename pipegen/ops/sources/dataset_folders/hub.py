@@ -1,4 +1,4 @@
-"""Finds the files of a data set that the library of Hugging Face wrote, or that the Hub holds, and what its metadata says of them."""
+"""Finds files and metadata of datasets that Hugging Face's library saved, or from the Hub."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 DICT, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 ONLY = "train"
-"""The split that a data set is which has no others."""
+"""The split of a dataset without splits."""
 HUB_METADATA = b"huggingface"
-"""The key in the metadata of a Parquet file under which the library says what its columns hold."""
+"""The key of the library's metadata in a Parquet file."""
 _NUMBERED = re.compile(r"(?P<split>[\w.]+)-\d{5}-of-\d{5}(-\w+)?\.parquet\Z")
 _ENDING = re.compile(r"(-\d{5}-of-\d{5})?\.arrow\Z")
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A data set in a folder.
+    """A dataset in a folder.
 
     Attributes:
         folder: The folder.
-        files: The absolute paths of the files of each split, in order.
-        features: What each column holds, as its metadata says.
-        rows: The number of records of each split, as far as that is said.
-        sure: Whether a split that has another number lacks some. A set that was filtered, and then saved, keeps the number of before.
+        files: Absolute paths of the files of each split, in order.
+        features: The type of each column, from the metadata.
+        rows: The number of records of each split, if known.
+        sure: Whether another number means missing records. A dataset filtered before saving keeps the old number.
     """
 
     folder: str
@@ -41,12 +41,12 @@ class Saved:
     features: Mapping[str, Any]
     rows: Mapping[str, int]
     parquet: bool = False
-    """Whether they are Parquet files, as the Hub has them, in place of Arrow files."""
+    """Whether they are Parquet files, as on the Hub, rather than Arrow files."""
     sure: bool = False
 
 
 def is_saved(folder: str) -> bool:
-    """Tells whether a folder looks like a data set of Hugging Face's: saved, prepared, or Parquet files with a split `train`."""
+    """Tells whether a folder looks like a Hugging Face dataset: saved, prepared, or Parquet files with a split `train`."""
     return (
         any(os.path.isfile(os.path.join(folder, name)) for name in (DICT, STATE))
         or (os.path.isfile(os.path.join(folder, INFO)) and bool(_prepared(folder)))
@@ -55,11 +55,10 @@ def is_saved(folder: str) -> bool:
 
 
 def find_saved(base: str, path: str) -> Saved:
-    """Finds a data set: one that `save_to_disk` wrote, with splits or without, the folder of a data set that was prepared, or Parquet files
-    whose names say their splits, as the Hub has them.
+    """Finds a dataset: written by `save_to_disk`, with or without splits, prepared, or Parquet files named by split, as on the Hub.
 
     Raises:
-        OpError: `PG401` without such a folder, `PG443` for one that holds something else.
+        OpError: `PG401` without the folder, `PG443` for one without a dataset.
     """
     root = find_root(base, path)
     if os.path.isfile(os.path.join(root, DICT)):
@@ -84,11 +83,11 @@ def find_saved(base: str, path: str) -> Saved:
 
 
 def _saved(folder: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The files of a split, and its metadata, with the name that the split had when it was saved."""
+    """Returns the files of a split, and its metadata, with the original name of the split."""
     state = _json(os.path.join(folder, STATE))
     if state.get("_indices_data_files"):
-        message = f"{os.path.join(folder, STATE)!r} names a file that says which rows count, as versions before 2021 wrote it"
-        raise OpError("PG443", message, field="path", help="load the data set and save it again, by `load_from_disk` and `save_to_disk`")
+        message = f"{os.path.join(folder, STATE)!r} names a file of row indices, as written by versions before 2021"
+        raise OpError("PG443", message, field="path", help="load the dataset and save it again, by `load_from_disk` and `save_to_disk`")
     listed = state.get("_data_files")
     names = [entry.get("filename") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     if not names or not all(isinstance(name, str) and os.path.basename(name) == name for name in names):
@@ -99,17 +98,17 @@ def _saved(folder: str) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 def _prepared(folder: str) -> dict[str, tuple[str, ...]]:
-    """The files of each split by their names, as the library prepares a data set."""
+    """Finds the files of each split by name, as the library prepares a dataset."""
     found: dict[str, list[str]] = {}
     for name in sorted(os.listdir(folder)):
         called, dash, split = _ENDING.sub("", name).rpartition("-")
-        if name.endswith(".arrow") and dash and called != "cache":  # those are what the library has computed
+        if name.endswith(".arrow") and dash and called != "cache":  # caches of the library
             found.setdefault(split, []).append(os.path.join(folder, name))
     return {split: tuple(files) for split, files in found.items()}
 
 
 def _on_hub(root: str) -> dict[str, tuple[str, ...]]:
-    """The Parquet files of each split: `data/train-00000-of-00003.parquet`, `train.parquet` or `train/0000.parquet`."""
+    """Finds the Parquet files of each split: `data/train-00000-of-00003.parquet`, `train.parquet` or `train/0000.parquet`."""
     for folder in (os.path.join(root, "data"), root):
         names = sorted(name for name in os.listdir(folder) if name.endswith(".parquet")) if os.path.isdir(folder) else []
         splits = {name: (found["split"] if (found := _NUMBERED.match(name)) else name.removesuffix(".parquet")) for name in names}
@@ -121,16 +120,16 @@ def _on_hub(root: str) -> dict[str, tuple[str, ...]]:
 
 
 def _columns(file: str) -> dict[str, Any]:
-    """Reads what each column of a Parquet file holds: as the library wrote it there, else images where there are bytes.
+    """Reads the types of a Parquet file's columns from the library's metadata; binary columns are images by default.
 
     Raises:
-        OpError: `PG440` without PyArrow, `PG443` for a file that cannot be read.
+        OpError: `PG440` without PyArrow, `PG443` for an unreadable file.
     """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        message = f"Parquet files are read by PyArrow, which cannot be imported here: {error}"
+        message = f"Parquet files need PyArrow, which cannot be imported: {error}"
         raise OpError("PG440", message, help=how_to_install("pyarrow", "parquet", error)) from None
     try:
         schema = pq.read_schema(file)
@@ -168,22 +167,12 @@ def _counts(about: Mapping[str, Any], splits: list[str]) -> dict[str, int]:
 def _nothing(root: str) -> OpError:
     names = sorted(os.listdir(root))
     near = [name for name in names if os.path.isfile(os.path.join(root, name, STATE)) or os.path.isfile(os.path.join(root, name, DICT))]
-    help_ = (
-        f"{quoted(near)} in it {'is one' if len(near) == 1 else 'are some'}"
-        if near
-        else f"it holds {quoted(names)}"
-        if names
-        else "it is empty"
-    )
-    return OpError("PG443", f"{root!r} is no data set that `save_to_disk` wrote", field="path", help=help_)
+    help_ = f"use {quoted(near)} in it" if near else f"it holds {quoted(names)}" if names else "it is empty"
+    return OpError("PG443", f"{root!r} is not a dataset written by `save_to_disk`", field="path", help=help_)
 
 
 def files_of(saved: Saved, split: str, field: str) -> tuple[str, ...]:
-    """Returns the files of a split.
-
-    Raises:
-        OpError: `PG443` for a split that is not there.
-    """
+    """Returns the files of a split; `PG443` if it is missing."""
     if split in saved.files:
         return saved.files[split]
     known = list(saved.files)
@@ -193,7 +182,7 @@ def files_of(saved: Saved, split: str, field: str) -> tuple[str, ...]:
 
 
 def key_for(saved: Saved, name: str, kind: str) -> str | None:
-    """Returns the column of a feature that names none: that of its name, else the only one of its kind."""
+    """Returns the default column of a feature: that of its name, else the only one of its kind."""
     if name in saved.features:
         return name
     wanted = {"image": "Image", "label": "ClassLabel"}.get(kind)
@@ -202,6 +191,6 @@ def key_for(saved: Saved, name: str, kind: str) -> str | None:
 
 
 def class_names(about: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the names of the classes of a column; empty where it has none."""
+    """Returns the class names of a column, if any."""
     names = about.get("names") if about.get("_type") == "ClassLabel" else None
     return tuple(map(str, names)) if isinstance(names, list) else ()

@@ -1,7 +1,7 @@
-"""Reads the metadata of a data set that TensorFlow Datasets prepared, and its syntax of splits. The library itself is not needed.
+"""Reads metadata and split syntax of TensorFlow Datasets, without the library.
 
-The layout is `DATA_DIR/NAME[/CONFIG]/VERSION/` with `dataset_info.json` and `features.json`, see `tensorflow_datasets/core/dataset_info.py`
-and `core/proto/`; splits are written as in `core/splits.py`, https://www.tensorflow.org/datasets/splits.
+Layout: `DATA_DIR/NAME[/CONFIG]/VERSION/` with `dataset_info.json` and `features.json`, see `tensorflow_datasets/core/dataset_info.py`
+and `core/proto/`; splits as in `core/splits.py`, https://www.tensorflow.org/datasets/splits.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _NAME = re.compile(r"(?P<name>\w+)(?:/(?P<config>[\w.+-]+))?(?::(?P<version>[\d.
 _PART = re.compile(r"(?P<split>[\w-]+)(?:\[(?P<inside>[^\[\]]*)\])?\Z")
 _BOUND = re.compile(r"(?:(?P<value>-?[\d_]+(?:\.\d*)?)(?P<unit>%|shard)?)?\Z")
 _MOST = 1 << 24
-"""Bytes of a file of metadata."""
+"""Size limit of a metadata file."""
 _FIELD = re.compile(r"\{(\w+)\}")
 _FIELDS = frozenset({"DATASET", "SPLIT", "FILEFORMAT", "SHARD_INDEX", "NUM_SHARDS", "SHARD_X_OF_Y"})
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 _PLAIN = re.compile(r"[\w.+-]+")
-"""What the names of data sets, splits and formats are made of: they are parts of the names of files."""
+"""Allowed names of datasets, splits and formats, which are parts of file names."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """One end of a slice: a number of records, a percentage of a split, or a number of shards; `None` for the split's own end."""
+    """One end of a slice: a number of records, a percentage of a split, or a number of shards; `None` for the end of the split."""
 
     value: float | None
     unit: str
@@ -42,25 +42,25 @@ class Bound:
 
 @dataclass(frozen=True)
 class Slice:
-    """A split, or a part of it, as `train[:80%]` names it."""
+    """A split or a part of it, such as `train[:80%]`."""
 
     split: str
     start: Bound
     stop: Bound
 
     def within(self, shard_rows: Sequence[int]) -> tuple[int, int]:
-        """Finds the records that it names: the first, and one past the last.
+        """Returns the first record, and one past the last.
 
         Args:
             shard_rows: Records in each shard of the split.
 
         Raises:
-            OpError: `PG447` where the split has fewer.
+            OpError: `PG447` if the split has fewer records.
         """
         total = sum(shard_rows)
         first, last = _absolute(self.start, shard_rows, 0), _absolute(self.stop, shard_rows, total)
         if abs(first) > total or abs(last) > total:
-            raise OpError("PG447", f"the split `{self.split}` has {total:,} records, and {max(abs(first), abs(last)):,} are asked for")
+            raise OpError("PG447", f"the split `{self.split}` has {total:,} records, but {max(abs(first), abs(last)):,} are requested")
         first, last = (total + bound if bound < 0 else bound for bound in (first, last))
         return first, max(first, last)
 
@@ -76,34 +76,34 @@ def _absolute(bound: Bound, shard_rows: Sequence[int], otherwise: int) -> int:
 
 
 def parse_split(text: str) -> tuple[Slice, ...]:
-    """Reads a split in the syntax of TensorFlow Datasets: `train`, `train[:80%]`, `train[10:20]+test`, `train[2shard:]`, `all`.
+    """Parses a split in the syntax of TensorFlow Datasets: `train`, `train[:80%]`, `train[10:20]+test`, `train[2shard:]`, `all`.
 
     Raises:
-        ValueError: For what is no such text.
+        ValueError: It is invalid.
     """
     return tuple(_slice(part.strip(), text) for part in text.split("+"))
 
 
 def _slice(part: str, text: str) -> Slice:
     match = _PART.match(part)
-    wrong = ValueError(f"{text!r} is no split such as `train`, `train[:80%]`, `train[10:20]` or `train+test`")
+    wrong = ValueError(f"invalid split {text!r}; examples: `train`, `train[:80%]`, `train[10:20]`, `train+test`")
     if match is None:
         raise wrong
     if match["inside"] is None:
         return Slice(match["split"], Bound(None, ""), Bound(None, ""))
     if match["split"] == "all":
-        raise ValueError("`all` is every record of every split, and has no parts")
+        raise ValueError("`all` is every record of every split; it has no parts")
     bounds = [_BOUND.match(bound.strip()) for bound in match["inside"].split(":")]
     found = [bound for bound in bounds if bound is not None]
     if len(found) < len(bounds) or not any(bound["value"] for bound in found) or len(found) > 2:
         raise wrong
-    units = {bound["unit"]: None for bound in found if bound["unit"]}  # one that stands at either end is that of both
+    units = {bound["unit"]: None for bound in found if bound["unit"]}  # a unit at one end is for both
     unit = next(iter(units), "")
     if len(units) > 1 or (unit != "%" and "." in match["inside"]):
         raise wrong
     values = [float(bound["value"]) if bound["value"] else None for bound in found]
     if unit == "%" and any(abs(value or 0) > 100 for value in values):
-        raise ValueError(f"{text!r} goes beyond 100 %")
+        raise ValueError(f"{text!r} exceeds 100 %")
     if len(values) == 1:  # one shard
         if unit != "shard" or values[0] is None:
             raise wrong
@@ -113,16 +113,16 @@ def _slice(part: str, text: str) -> Slice:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A data set that was prepared.
+    """A prepared dataset.
 
     Attributes:
-        folder: The absolute path of the folder that holds its files.
-        name: What it is called.
+        folder: Absolute path of the folder with its files.
+        name: Its name.
         version: Its version.
         file_format: Such as `tfrecord`.
-        splits: For each split, the records of each of its shards.
-        templates: For each split, how its files are called.
-        features: The description of each feature, by the key that records have it under.
+        splits: Number of records in each shard of each split.
+        templates: Template of file names of each split.
+        features: Description of each feature, by its key in records.
     """
 
     folder: str
@@ -135,13 +135,13 @@ class Prepared:
 
     @property
     def reference(self) -> str:
-        """Returns the name with the configuration, if there is one."""
+        """The name with the configuration, if any."""
         upper = os.path.basename(os.path.dirname(self.folder))
         return self.name if upper == self.name else f"{self.name}/{upper}"
 
     @property
     def data_dir(self) -> str:
-        """Returns the folder that the data set is below."""
+        """The folder of all datasets."""
         folder = os.path.dirname(os.path.dirname(self.folder))
         return folder if "/" not in self.reference else os.path.dirname(folder)
 
@@ -157,10 +157,10 @@ class Prepared:
         return _FIELD.sub(lambda found: values[found[1]], self.templates[split])
 
     def pieces(self, slices: Sequence[Slice]) -> Iterator[tuple[str, int, int, int]]:
-        """Yields the parts of files that slices of splits name, in their order: the split, the shard, the first record of it, and how many.
+        """Yields parts of files for slices of splits, in order: split, shard, its first record, and the number of records.
 
         Raises:
-            OpError: `PG447` for an unknown split, or one that has fewer records.
+            OpError: `PG447` for an unknown split, or one with fewer records.
         """
         for one in slices:
             for split in self.splits if one.split == "all" else (one.split,):
@@ -179,34 +179,30 @@ class Prepared:
 
 
 def read_prepared(folder: str) -> Prepared:
-    """Reads the metadata in the folder of a version of a data set.
-
-    Raises:
-        OpError: `PG447`.
-    """
+    """Reads the metadata in the folder of a dataset's version; `PG447` if it is invalid."""
     return _read(folder, os.path.basename(os.path.dirname(folder)))
 
 
 def find_prepared(base: str, data_dir: str, name: str) -> Prepared:
-    """Finds a data set below a folder, of the version that is asked for or the newest.
+    """Finds a dataset below a folder, of the requested version or the newest.
 
     Raises:
-        OpError: `PG401` where it is not there, `PG447` where its metadata cannot be read.
+        OpError: `PG401` if it is missing, `PG447` if its metadata is invalid.
     """
     match = _NAME.match(name)
     if match is None:
-        help_ = "such as `mnist`, `mnist:3.0.1` or `imagenet_resized/64x64`"
-        raise OpError("PG447", f"{name!r} is no name of a data set", field="name", help=help_)
+        help_ = "use for example `mnist`, `mnist:3.0.1` or `imagenet_resized/64x64`"
+        raise OpError("PG447", f"invalid dataset name {name!r}", field="name", help=help_)
     root = os.path.abspath(os.path.join(base, os.path.expanduser(data_dir)))
     if not os.path.isdir(root):
-        raise OpError("PG401", f"there is no folder {root!r}", field="data_dir", help=nearest_folder(root))
+        raise OpError("PG401", f"the folder {root!r} does not exist", field="data_dir", help=nearest_folder(root))
     folder = os.path.join(root, match["name"])
     if not os.path.isdir(folder):
         names = _folders(root)
         near = close_names(match["name"], names)
         help_ = f"is {quoted(near[:1])} meant?" if near else f"it holds {quoted(names)}" if names else "it is empty"
-        told = (help_, "nothing is downloaded: TensorFlow Datasets prepares a data set by `tfds build`")
-        raise OpError("PG401", f"{root!r} holds no data set {match['name']!r}", field="name", help=told)
+        told = (help_, "nothing is downloaded; prepare it with TensorFlow Datasets: `tfds build`")
+        raise OpError("PG401", f"{root!r} has no dataset {match['name']!r}", field="name", help=told)
     folder = _configured(folder, match["config"])
     folder = os.path.join(folder, _newest(folder, match["version"]))
     return _read(folder, match["name"])
@@ -217,7 +213,7 @@ def _folders(folder: str) -> list[str]:
 
 
 def _configured(folder: str, config: str | None) -> str:
-    """The folder of a configuration: the one that is named, or the only one."""
+    """Returns the folder of the named configuration, or of the only one."""
     names = [name for name in _folders(folder) if not _VERSION.match(name)]
     if config is None and (len(names) < len(_folders(folder)) or not names):
         return folder
@@ -227,7 +223,7 @@ def _configured(folder: str, config: str | None) -> str:
         return os.path.join(folder, config)
     called = os.path.basename(folder)
     message = f"{called!r} has several configurations" if config is None else f"{called!r} has no configuration {config!r}"
-    raise OpError("PG401", message, field="name", help=f"name one of {quoted([f'{called}/{name}' for name in names])}")
+    raise OpError("PG401", message, field="name", help=f"use one of {quoted([f'{called}/{name}' for name in names])}")
 
 
 def _newest(folder: str, version: str | None) -> str:
@@ -235,7 +231,7 @@ def _newest(folder: str, version: str | None) -> str:
     known = [name for name in _folders(folder) if _VERSION.match(name)]
     found = [name for name in known if pattern.match(name)]
     if not found:
-        what = f"no version {version}" if version else "no version at all"
+        what = f"no version {version}" if version else "no version"
         raise OpError("PG401", f"{folder!r} holds {what}", field="name", help=f"it holds {quoted(known)}" if known else None)
     return max(found, key=lambda name: [int(part) for part in name.split(".")])
 
@@ -249,18 +245,18 @@ def _read(folder: str, name: str) -> Prepared:
         templates = {str(one["name"]): str(one.get("filepathTemplate") or _TEMPLATE) for one in listed}
         features = dict(_flat(described, ""))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        message = f"the metadata in {folder!r} cannot be understood: {type(error).__name__}: {error}"
-        raise OpError("PG447", message, field="name", help="prepare the data set with a newer TensorFlow Datasets") from None
+        message = f"invalid metadata in {folder!r}: {type(error).__name__}: {error}"
+        raise OpError("PG447", message, field="name", help="prepare the dataset with a newer TensorFlow Datasets") from None
     called = str(about.get("name") or name)
     odd = next((text for text in (called, file_format, *splits) if not _PLAIN.fullmatch(text)), None)
     if odd is not None:
-        raise OpError("PG447", f"{INFO} in {folder!r} has the name {odd!r}, which is not the name of a file", field="name")
+        raise OpError("PG447", f"{INFO} in {folder!r} has the name {odd!r}, which cannot be part of a file name", field="name")
     for split, template in templates.items():
         if not set(_FIELD.findall(template)) <= _FIELDS or not re.fullmatch(r"[^{}\0]*", _FIELD.sub("", template)):
-            message = f"{INFO} in {folder!r} names the files of split {split!r} by {template!r}, which has a field that is not known"
+            message = f"{INFO} in {folder!r} names the files of split {split!r} by {template!r}, which has an unknown field"
             raise OpError("PG447", message, field="name", help=f"the fields are {quoted(sorted(_FIELDS))}")
     if any(rows < 0 for split in splits.values() for rows in split):
-        raise OpError("PG447", f"{INFO} in {folder!r} says that a file has less than no records", field="name")
+        raise OpError("PG447", f"{INFO} in {folder!r} has a negative number of records", field="name")
     return Prepared(folder, called, os.path.basename(folder), file_format, splits, templates, features)
 
 
@@ -270,17 +266,17 @@ def _json(folder: str, name: str) -> dict[str, Any]:
         with open(path, "rb") as stream:
             found = json.loads(stream.read(_MOST))
     except FileNotFoundError:
-        help_ = "the folder was not prepared to its end, or by a version of TensorFlow Datasets from before 2021"
-        raise OpError("PG447", f"there is no {path!r}", field="name", help=help_) from None
+        help_ = "preparing did not finish, or used TensorFlow Datasets from before 2021"
+        raise OpError("PG447", f"{path!r} is missing", field="name", help=help_) from None
     except (OSError, ValueError) as error:
         raise OpError("PG447", f"{path!r} cannot be read: {error}", field="name") from None
     if not isinstance(found, dict):
-        raise OpError("PG447", f"{path!r} is no description of a data set", field="name")
+        raise OpError("PG447", f"{path!r} does not describe a dataset", field="name")
     return found
 
 
 def _flat(feature: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the features of a description with their keys in a record, where an inner feature stands behind a slash."""
+    """Yields features by key in a record; keys of nested features have slashes."""
     inner = feature
     while "sequence" in inner:
         inner = inner["sequence"]["feature"]
@@ -293,22 +289,22 @@ def _flat(feature: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[s
 
 
 def class_names(prepared: Prepared, key: str) -> tuple[str, ...]:
-    """Returns the classes of a label, by the file that lists them, or else by their number; none where it is no label with classes.
+    """Returns the classes of a label from their file, else by number; empty without classes.
 
     Raises:
-        OpError: `PG447` where the file cannot be read, or lists more or fewer classes than the label has.
+        OpError: `PG447` if the file is unreadable, or its number of classes differs from the label's.
     """
     feature = prepared.features[key]
     while "sequence" in feature:
         feature = feature["sequence"]["feature"]
     said = feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0
     if not str(said).isdigit():
-        raise OpError("PG447", f"{FEATURES} in {prepared.folder!r} says that `{key}` has {said!r} classes", field="name")
+        raise OpError("PG447", f"{FEATURES} in {prepared.folder!r} gives `{key}` {said!r} classes", field="name")
     path = os.path.join(prepared.folder, f"{key.replace('/', '-')}.labels.txt")
     count, numbers = int(said), tuple(map(str, range(int(said))))
     if not count or not os.path.exists(path):
         return numbers
-    help_ = "write the file again, or say `classes` in `features`"
+    help_ = "write the file again, or set `classes` in `features`"
     try:
         with open(path, encoding="utf-8") as stream:
             names = tuple(line.strip() for line in stream.read(_MOST).splitlines() if line.strip())
@@ -318,5 +314,5 @@ def class_names(prepared: Prepared, key: str) -> tuple[str, ...]:
     if odd is not None:
         raise OpError("PG447", f"{path!r} is damaged: it lists the class {odd!r}", field="name", help=help_)
     if len(names) != count:
-        raise OpError("PG447", f"{path!r} lists {len(names):,} classes, and {FEATURES} says {count:,}", field="name", help=help_)
+        raise OpError("PG447", f"{path!r} lists {len(names):,} classes, but {FEATURES} says {count:,}", field="name", help=help_)
     return names

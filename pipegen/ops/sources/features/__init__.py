@@ -1,1 +1,1 @@
-"""Describes features as sources have them: arrays, classes, numbers in columns, files that hold no picture."""
+"""Features as sources have them: arrays, classes, numbers in columns, files of arrays."""

@@ -1,4 +1,4 @@
-"""Describes the arrays of a source: what each holds, and where it comes from."""
+"""`ArrayFeature`: one array of a source, its kind and origin."""
 
 from __future__ import annotations
 
@@ -27,46 +27,46 @@ _OF = dict.fromkeys(("classes", "offset", "map"), "labels") | dict.fromkeys(("si
 _OF |= dict.fromkeys(("format", "max", "min_area", "min_visibility", "min_size", "empty"), "boxes")
 _OF |= {"dtype": "tensors"}
 _OF |= dict.fromkeys(("names", "mirror_pairs", "outside"), "keypoints")
-"""What an argument belongs to in the first place."""
+"""The kinds that an argument belongs to."""
 
 
 class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
-    """One array of a source: what it holds, and where it comes from."""
+    """One array of a source: its kind and origin."""
 
     _later: ClassVar[frozenset[str]] = frozenset({"map", "dtype"}) | LATER
 
     kind: Kind
-    """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, which are held as
-    float32. `mask`: the class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class
-    names, `(n,)` or `(n, 1)`. `tensor`: numbers of any shape `(n, ...)`, held as `dtype`. `weight`: numbers of 0 or more, `(n,)`,
-    which weigh the examples in the loss. `boxes`: four numbers of each, a list of arrays `(items, 4)`. `keypoints`: x and y of each, and
-    perhaps 0, 1 or 2 for absent, hidden or seen: `(n, names, 2 or 3)`; with boxes, a list of arrays `(items, names, 2 or 3)`; and without
-    `names` one of arrays `(items, 2 or 3)`."""
+    """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, stored as float32. `mask`: the
+    class index of each pixel, `(n, height, width)` or `(n, height, width, 1)`. `label`: class indices or class names, `(n,)` or `(n, 1)`.
+    `tensor`: numbers of any shape `(n, ...)`, stored as `dtype`. `weight`: numbers of 0 or more, `(n,)`, that weigh the examples in the
+    loss. `boxes`: four numbers per box, a list of arrays `(items, 4)`. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden
+    or visible: `(n, names, 2 or 3)`; with boxes, a list of arrays `(items, names, 2 or 3)`; without `names`, a list of arrays `(items, 2 or
+    3)`."""
     key: Annotated[str, Field(min_length=1)] | None = None
-    """The name of the array in `data=` or in the `.npz` file; by default the feature's own name."""
+    """Name of the array in `data=` or in the `.npz` file; by default the feature's name."""
     path: Annotated[str, Field(min_length=1)] | None = None
-    """A `.npy` file that holds this array alone, relative to the spec's file."""
+    """A `.npy` file with only this array, relative to the spec's file."""
     size: FixedSize | None = None
-    """The size of the images: a square's side or `[height, width]`, in pixels. Said here, it is known before the data is there."""
+    """Size of the images: the side of a square, or `[height, width]`, in pixels. Needed only to know it before the data."""
     channels: Annotated[int, Field(ge=1)] | None = None
-    """Channels of the images. Without it they are those of the data; until that is there, images are taken for RGB."""
+    """Channels of the images; by default those of the data. Before the data is known, RGB is assumed."""
     bits: Literal[8, 16] | None = None
-    """Bits of an integer image: 8 for uint8, 16 for uint16. Without it the data says so."""
+    """Bits of an integer image: 8 for uint8, 16 for uint16. By default as in the data."""
     range: tuple[Number, Number] | None = None
-    """The lowest and the highest value that images of floats can have, such as `[0, 1]`. Without it, data that lies in 0..1,
-    in -1..1 or in 0..255 has that range, and any other none."""
+    """Lowest and highest possible value of images of floats, such as `[0, 1]`. By default the range is 0..1, -1..1 or 0..255 if the data
+    fits it, else none."""
     classes: KnownClasses | None = None
-    """The names of the classes in the order of their indices, or how many there are; by default the data says so."""
+    """Class names in index order, or their number; by default as in the data."""
     format: BoxFormat | None = None
-    """For boxes: what the four numbers of one are; `xyxy` by default. `xyxy` is left, top, right and bottom edge in pixels, `xywh` left,
-    top, width and height, `center_xywh` the centre, width and height, `yxyx` top, left, bottom and right; `rel_xyxy` and so on the same in
-    parts of the image's width and height."""
+    """Format of boxes, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top, width and height. `center_xywh`:
+    centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as fractions of the image's width and
+    height."""
     offset: int = 0
-    """What is subtracted from the stored labels to get class indices, such as 1 where classes are counted from 1."""
+    """Number subtracted from stored labels to get class indices, such as 1 if they start at 1."""
 
     dtype: NumberType | None = None
-    """For a tensor: `float32`, the default, or `int64` for whole numbers beyond 16,777,216, such as ids and times. By default a whole
-    number that float32 cannot hold is an error; `float32` written out takes it rounded."""
+    """For a tensor: `float32` (default), or `int64` for integers beyond 16,777,216, such as ids and times. By default an integer that
+    float32 cannot represent is an error; with an explicit `float32` it is rounded."""
 
     @field_validator("size")
     @classmethod
@@ -77,7 +77,7 @@ class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ig
     @classmethod
     def _rises(cls, ends: tuple[float, float] | None) -> tuple[float, float] | None:
         if ends is not None and not ends[0] < ends[1]:
-            raise ValueError(f"`range` is the lowest and the highest value, got [{ends[0]:g}, {ends[1]:g}]")
+            raise ValueError(f"`range` must be the lowest and the highest value; got [{ends[0]:g}, {ends[1]:g}]")
         return ends
 
     @model_validator(mode="after")
@@ -86,23 +86,23 @@ class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ig
         if self.bits is not None and self.range is not None:
             raise ValueError("`range` is for images of floats, and `bits` for integers; leave one of them out")
         if self.key is not None and self.path is not None:
-            raise ValueError("`key` names an array among several, and a `.npy` file holds one; leave `key` out")
+            raise ValueError("`key` names one of several arrays, but a `.npy` file holds one; leave `key` out")
         return self
 
     @property
     def home(self) -> str | None:
-        """Returns the feature of which each item has one of these, if any."""
+        """The feature with one of these per item, if any."""
         found: str | None = getattr(self, "with")
         return found
 
     def box_rules(self) -> BoxRules:
-        """Returns how its boxes are stored, and which are kept."""
+        """Returns the format of its boxes, and the rules for keeping them."""
         return self.rules(self.format or "xyxy")
 
     def possible(self) -> tuple[FeatureType, ...]:
-        """The types that it can turn out to have; the first is what stands for it before the data is there."""
+        """Returns its possible types; the first is assumed before the data is known."""
         return kind_of(self).array_types(self)
 
     def height_width(self) -> tuple[int | None, int | None]:
-        """Returns the size of an image in pixels, as far as it is given."""
+        """Returns the size of an image in pixels, if given."""
         return height_width(self.size) if self.size is not None else (None, None)

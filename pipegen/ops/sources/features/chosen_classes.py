@@ -1,4 +1,4 @@
-"""Holds the arguments that say which classes a label has: what is stored under other names, and what is left out."""
+"""`ChoosesClasses`: the arguments `map` and `ignore` of labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ChoosesClasses(Model):
-    """Holds `map` and `ignore` of a feature."""
+    """The arguments `map` and `ignore` of a feature."""
 
     if TYPE_CHECKING:
         kind: str
@@ -30,11 +30,11 @@ class ChoosesClasses(Model):
         offset: int
 
     map: Annotated[dict[ClassName, ClassName], Field(min_length=1)] | None = None
-    """For a label: from what is stored to the class that is meant, such as `{pug: dog, chow: dog}`: several that are given one name become
-    one class, and what is not listed stays. It comes before `classes` and `offset`."""
+    """For a label: the class meant by a stored one, such as `{pug: dog, chow: dog}`. Several with one name become one class; others stay.
+    Applied before `classes` and `offset`."""
     ignore: Index | tuple[ClassName, ...] = 0
-    """For a label: classes, as `map` leaves them, whose examples are left out, such as `[unknown]`; of several labels one is enough.
-    For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
+    """For a label: classes (after `map`) whose examples are left out, such as `[unknown]`; for several labels, one of them is enough. For a
+    mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
 
     @field_validator("ignore")
     @classmethod
@@ -46,17 +46,17 @@ class ChoosesClasses(Model):
         kind = kind_of(self)
         if self.ignore and kind.aligns is isinstance(self.ignore, tuple):
             form = "one class index" if kind.aligns else "a list of classes, such as `[unknown]`"
-            raise PartError(f"`ignore` of `kind: {self.kind}` is {form}", "ignore")
+            raise PartError(f"`ignore` of `kind: {self.kind}` must be {form}", "ignore")
         self.chosen.check(self.classes)
         return self
 
     @property
     def chosen(self) -> Classes:
-        """Returns which classes it has, and under which names."""
+        """The renamed and ignored classes."""
         return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else ())
 
     def told_by(self, names: tuple[str, ...]) -> dict[str, object]:
-        """Returns what changes in the arguments where the data says the names of its class indices."""
+        """Returns the arguments changed by class names from the data."""
         if not self.chosen:
             return {"classes": IndexedNames(names)}
         given = {str(stored): name for stored, name in (self.map or {}).items()}
@@ -66,9 +66,9 @@ class ChoosesClasses(Model):
 def chosen_labels(
     name: str, feature: ChoosesClasses, given: Any, place: Callable[[int], str] | None = None, notes: list[Note] | None = None
 ) -> tuple[Ints, tuple[str, ...], Ints]:
-    """The class index of each row as `map` and `ignore` of a feature have it, int64 `(n,)`, the classes, and which rows stay, bool `(n,)`.
+    """Applies `map` and `ignore` to labels: class indices int64 `(n,)` (-1 for rows left out), the classes, and the rows kept, bool `(n,)`.
 
-    For arguments and errors see `read_labels`; rows that are left out have the index -1.
+    For arguments and errors see `read_labels`.
     """
     import numpy as np
 
@@ -78,7 +78,7 @@ def chosen_labels(
         return (*read_labels(name, feature.classes, feature.offset, stored, where), np.ones(0, bool))
     meant, stays = feature.chosen.of_values(stored)
     if not stays.any():
-        message = f"none of the {len(stored):,} labels of `{name}` is of a class that `ignore` does not leave out"
+        message = f"none of the {len(stored):,} labels of `{name}` has a class that `ignore` keeps"
         raise OpError("PG402", message, field="ignore")
     kept = np.flatnonzero(stays)
     found, names = read_labels(name, feature.classes, feature.offset, meant.take(kept), lambda row: where(int(kept[row])), notes)

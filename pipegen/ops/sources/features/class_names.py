@@ -1,4 +1,4 @@
-"""Says which classes a column of labels has: what is stored under other names, and what is left out."""
+"""`Classes`: renamed and ignored classes of a column of labels."""
 
 from __future__ import annotations
 
@@ -27,50 +27,48 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 ClassName: TypeAlias = int | str
-"""A class by its name, or by its stored number."""
+"""A class by name, or by stored number."""
 KnownClasses: TypeAlias = Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
-"""How many classes there are, or their names, each once."""
+"""The number of classes, or their distinct names."""
 _MOST_COMPARED = 1_000
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Renames what is stored of labels, and leaves classes out.
+    """Renamed and ignored classes.
 
     Attributes:
-        names: From what is stored to the class that is meant.
-        ignored: The classes whose rows are left out, as `names` leaves them.
+        names: The meant class of each stored one.
+        ignored: The classes, after renaming, whose rows are left out.
     """
 
     names: Mapping[ClassName, ClassName] = field(default_factory=dict)
     ignored: tuple[ClassName, ...] = ()
 
     def check(self, listed: int | tuple[str, ...] | None) -> None:
-        """Checks them beside each other and the classes that are listed.
-
-        Raises:
-            PartError: Where they contradict each other.
-        """
+        """Raises `PartError` if they contradict each other or the listed classes."""
         meant = {str(name) for name in self.names.values()}
         known = listed if isinstance(listed, tuple) else None
         for stored, name in self.names.items():
             if known is not None and str(name) not in known and str(name) not in map(str, self.ignored):
                 near = closest(str(name), known)
                 help_ = f"is {near!r} meant?" if near else f"it lists {quoted(known)}"
-                message = f"`map` makes {str(stored)!r} the class {str(name)!r}, which `classes` does not list"
+                message = f"`map` renames {str(stored)!r} to {str(name)!r}, which `classes` does not list"
                 raise PartError(message, "map", stored, help=help_)
         for i, name in enumerate(self.ignored):
             if name in self.names and str(self.names[name]) != str(name) and str(name) not in meant:
-                message = f"`ignore` leaves out {str(name)!r}, which `map` makes {str(self.names[name])!r}"
-                raise PartError(message, "ignore", i, help="take it off one of the two: `ignore` comes after `map`")
+                message = f"`ignore` leaves out {str(name)!r}, which `map` renames to {str(self.names[name])!r}"
+                raise PartError(message, "ignore", i, help="remove it from one of the two; `ignore` comes after `map`")
             if known is not None and str(name) in known:
-                raise PartError(f"`ignore` leaves out {str(name)!r}, which `classes` lists", "ignore", i, help="take it off one of the two")
+                raise PartError(
+                    f"`ignore` leaves out {str(name)!r}, which `classes` lists", "ignore", i, help="remove it from one of the two"
+                )
 
     def __bool__(self) -> bool:
         return bool(self.names or self.ignored)
 
     def renamed(self, cells: Sequence[str], separator: str | None) -> Sequence[str]:
-        """The cells of a column as `names` has them; `separator` stands between the classes of a cell with several."""
+        """Renames the cells of a column; `separator` separates several classes in a cell."""
         if not self.names:
             return cells
         names = {str(stored): str(name) for stored, name in self.names.items()}
@@ -83,14 +81,14 @@ class Classes:
         return ["".join(LIST + name_of(part) for part in parts(cell, separator)) for cell in cells]
 
     def without_ignored(self, cells: Sequence[str], separator: str | None) -> list[int]:
-        """The numbers of the cells, renamed already, that hold no class that is left out."""
+        """Returns the numbers of the renamed cells without ignored classes."""
         gone = {str(name) for name in self.ignored}
         if separator is None:
             return [row for row, cell in enumerate(cells) if cell not in gone and plain(cell) not in gone]
         return [row for row, cell in enumerate(cells) if gone.isdisjoint([*(found := parts(cell, separator)), *map(plain, found)])]
 
     def of_values(self, stored: Values) -> tuple[Values, Ints]:
-        """Returns the labels that are meant, and which of them are not left out: bool `(n,)`."""
+        """Returns the meant labels, and which are kept: bool `(n,)`."""
         import numpy as np
 
         held = stored.as_texts()
@@ -101,7 +99,7 @@ class Classes:
         return Values(None, found.texts, found.codes[held.codes]), stays[held.codes]
 
     def notes(self, cells: Sequence[str], separator: str | None, field: str) -> Iterator[Note]:
-        """Reports names that no cell has; `cells` as they are stored."""
+        """Reports names that no stored cell has."""
         stored = set(cells) if separator is None else {part for cell in set(cells) for part in parts(cell, separator)}
         stored |= set(map(plain, stored))
         names = {str(own): str(name) for own, name in self.names.items()}

@@ -1,4 +1,4 @@
-"""Reads what the columns of a table say of each record beside its files: numbers, class names, lists of class names."""
+"""Reads columns of a table: numbers, class names, lists of class names."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Labels:
     """A column of labels.
 
     Attributes:
-        values: int64 `(n,)`, the class index of each row; or uint8 `(n, classes)`, 1 for each class that a row has.
-        names: The classes in the order of their indices.
+        values: int64 `(n,)`, the class index of each row; or uint8 `(n, classes)`, 1 for each class of a row.
+        names: The classes in index order.
     """
 
     values: Any
@@ -36,17 +36,18 @@ class Labels:
 
 
 def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, dtype: NumberType | None, *, weights: bool = False) -> Any:
-    """A column as float32 or int64 `(n,)`.
+    """Reads a column as float32 or int64 `(n,)`.
 
     Args:
         cells: The text of each row.
-        place: Where a row stands.
+        place: Describes the place of a row.
         field: The argument that names the column, for errors.
-        dtype: What they are to be; `None` is float32, in which every whole number has to stay what it is.
-        weights: Whether a number below 0 is an error.
+        dtype: The target; `None` is float32 without rounded integers.
+        weights: Whether negative numbers are errors.
 
     Raises:
-        OpError: `PG423` where a cell is no finite number, or no whole one for int64; `PG666` for a whole number that float32 cannot hold.
+        OpError: `PG423` for a cell that is not a finite number, or for int64 not an integer; `PG666` for an integer that float32 cannot
+            represent.
     """
     import numpy as np
 
@@ -57,10 +58,10 @@ def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, 
         try:
             values[row] = read(cell)
         except ValueError:
-            wrong.append((_no_number(place(row), cell, whole=dtype == "int64"), "leave such rows out, or fill them in"))
+            wrong.append((_no_number(place(row), cell, whole=dtype == "int64"), "remove such rows, or correct them"))
             continue
         if weights and values[row] < 0:
-            help_ = "a weight is 0 or more: an example of weight 2 counts twice in the loss"
+            help_ = "weights must be 0 or more; an example of weight 2 counts twice in the loss"
             wrong.append((f"{place(row)} has the weight {values[row]:g}", help_))
     if wrong:
         more = f"; {count(len(wrong) - 1, 'more row is wrong', 'more rows are wrong')} in this column" if len(wrong) > 1 else ""
@@ -71,12 +72,8 @@ def read_numbers(cells: Sequence[str], place: Callable[[int], str], field: str, 
 
 
 def _number(cell: str) -> float:
-    """A finite number.
-
-    Raises:
-        ValueError: If it is none.
-    """
-    value = float(cell.replace("_", "x"))  # Python's own underscores between digits are no numbers of a table
+    """Parses a finite number; `ValueError` for anything else."""
+    value = float(cell.replace("_", "x"))  # underscores between digits are Python's own
     if not abs(value) <= _LARGEST:
         raise ValueError(cell)
     return value
@@ -84,19 +81,15 @@ def _number(cell: str) -> float:
 
 def _no_number(where: str, cell: str, *, whole: bool) -> str:
     if cell.startswith(LIST):
-        return f"{where} holds a list, where one number is due"
-    what = "whole number of 64 bits" if whole else "number"
-    return f"{where} has {cell!r}, which is no {what}" if cell else f"{where} has an empty cell, where a number is due"
+        return f"{where} holds a list; it needs one number"
+    what = "a 64-bit integer" if whole else "a number"
+    return f"{where} has {cell!r}, which is not {what}" if cell else f"{where} has an empty cell; it needs a number"
 
 
 def read_one_label(
     name: str, cells: Sequence[str], classes: Classes, offset: int, place: Callable[[int], str], field: str, notes: list[Note]
 ) -> Labels:
-    """A column that holds one class for each row: indices or names, by the rule in `label_values`.
-
-    Raises:
-        OpError: `PG420` for an empty cell, or one that names no class.
-    """
+    """Reads a column of one class per row, index or name, by the rule in `label_values`; `PG420` for an invalid label."""
 
     def said(row: int) -> str:
         return f"the label at {place(row)}"
@@ -118,20 +111,20 @@ def read_several_labels(
     field: str,
     notes: list[Note],
 ) -> Labels:
-    """A column that holds any number of classes for each row, none included.
+    """Reads a column of any number of classes per row.
 
     Args:
         name: The feature, for messages.
         cells: The text of each row.
-        separator: What stands between two classes; blanks around it do not count.
-        classes: The names of the classes, or how many there are, or `None` where the data says so.
-        offset: What is subtracted from whole numbers.
-        place: Where a row stands.
+        separator: Separates classes; surrounding blanks are ignored.
+        classes: Class names, their number, or `None` to take them from the data.
+        offset: Number subtracted from integers.
+        place: Describes the place of a row.
         field: The feature, for errors.
-        notes: Takes what is odd about the classes.
+        notes: Collects findings about the classes.
 
     Raises:
-        OpError: `PG420` for an unknown class, for lists that were written as text, and where no row has any.
+        OpError: `PG420` for an unknown class, for lists written as text, and if no row has any.
     """
     import numpy as np
 
@@ -153,13 +146,13 @@ def read_several_labels(
 
 
 def parts(cell: str, separator: str) -> list[str]:
-    """The classes of a cell that holds any number of them."""
+    """Splits a cell into its classes."""
     found = cell[1:].split(LIST) if cell.startswith(LIST) else cell.split(separator)
     return [part for part in map(str.strip, found) if part]
 
 
 def classes_used(labels: Labels) -> set[str]:
-    """The classes that some row has."""
+    """Returns the classes that some row has."""
     import numpy as np
 
     values = labels.values.values if isinstance(labels.values, Ragged) else labels.values
@@ -168,7 +161,7 @@ def classes_used(labels: Labels) -> set[str]:
 
 
 def with_classes(labels: Labels, names: tuple[str, ...]) -> Any:
-    """The values of labels, counted by another list of classes, which has all those that are used."""
+    """Renumbers labels by another list of classes, which has all used ones."""
     import numpy as np
 
     index = {name: i for i, name in enumerate(names)}

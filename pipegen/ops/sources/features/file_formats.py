@@ -1,4 +1,4 @@
-"""Describes files that hold an array and no picture: which format, and what of it."""
+"""`FileFeature`: files that hold arrays rather than images, and their formats."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Npy(Model):
     """A `.npy` file for each example."""
 
     channels: _Count = 1
-    """How many channels the array `(height, width, channels)` has; one of two axes has one."""
+    """Number of channels of the array `(height, width, channels)`; an array of two axes has one."""
 
 
 class Nifti(Model):
     """A NIfTI volume, `.nii` or `.nii.gz`, for each example."""
 
     slices: _Count | None = None
-    """How many slices a volume has along its third axis: they are the channels of the image."""
+    """Number of slices of a volume along its third axis, which become the channels of the image."""
     slice: _Place | None = None
-    """The one slice that is read, counted from 0."""
+    """The only slice to read, counted from 0."""
 
     @model_validator(mode="after")
     def _one(self) -> Nifti:
         if (self.slices is None) == (self.slice is None):
-            raise ValueError("a volume gives all of its `slices`, of which the number is due, or one `slice`")
+            raise ValueError("give either the number of `slices` of a volume, or one `slice`")
         return self
 
 
@@ -46,26 +46,26 @@ class GeoTiff(Model):
     """A GeoTIFF for each example."""
 
     bands: Annotated[tuple[_Count, ...], Field(min_length=1)] = (1,)
-    """The bands that are read, counted from 1: they are the channels of the image, in this order."""
+    """Bands to read, counted from 1, which become the channels of the image in this order."""
     window: tuple[_Place | _Column, _Place | _Column, _Count | _Column, _Count | _Column] | None = None
-    """The first row and column, counted from 0, and the height and width of the part that is read, in pixels. In a table each may be the
-    name of a column, `[top, left, 256, 256]`: every row then has a window of its own, of which alone is read from the file."""
+    """First row and column, counted from 0, and height and width of the part to read, in pixels. In a table each may be the name of a
+    column, `[top, left, 256, 256]`: every row then has a window of its own, and only that is read."""
 
     @property
     def by_row(self) -> bool:
-        """Returns whether each row of a table has a window of its own."""
+        """Whether each row of a table has a window of its own."""
         return self.window is not None and any(isinstance(side, str) for side in self.window)
 
 
 class ArrayFile(Model):
-    """One format, with what is read of it."""
+    """One format, with its options."""
 
     npy: Npy | None = None
-    """NumPy's own: `{npy: {channels: 3}}`."""
+    """NumPy files: `{npy: {channels: 3}}`."""
     nifti: Nifti | None = None
     """NIfTI volumes: `{nifti: {slices: 32}}`, `{nifti: {slice: 16}}`."""
     dicom: Literal["stored", "rescaled"] | None = None
-    """DICOM pictures: `{dicom: stored}` gives the values of the file, `{dicom: rescaled}` those that they stand for, such as Hounsfield
+    """DICOM images: `{dicom: stored}` gives the stored values, `{dicom: rescaled}` the values that they represent, such as Hounsfield
     units."""
     geotiff: GeoTiff | None = None
     """GeoTIFF: `{geotiff: {bands: [4, 3, 2]}}`, `{geotiff: {window: [0, 0, 256, 256]}}`."""
@@ -74,23 +74,23 @@ class ArrayFile(Model):
     def _one(self) -> ArrayFile:
         given = [name for name in type(self).model_fields if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"a format is one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
+            raise ValueError(f"a format needs exactly one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
         return self
 
     @property
     def name(self) -> str:
-        """Returns the format."""
+        """The name of the format."""
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
     def decoder(self) -> ArrayDecoder:
-        """Returns what decodes such files, as images."""
+        """Returns the decoder of such files."""
         if self.npy is not None:
             return _decoder("npy", self.npy.channels)
         if self.nifti is not None:
             return _decoder("nifti", self.nifti.slices or 1, index=self.nifti.slice)
         if self.geotiff is not None:
             window = self.geotiff.window
-            cut = None if self.geotiff.by_row else window  # a window of a row's own is what is stored of it
+            cut = None if self.geotiff.by_row else window  # only the row's window is stored
             found = _decoder("geotiff", len(self.geotiff.bands), bands=self.geotiff.bands, window=cut)
             size = (None, None) if window is None else (side if isinstance(side, int) else None for side in window[2:])
             return found.model_copy(update={"shape": (*size, *found.shape[2:])})
@@ -105,7 +105,7 @@ def _decoder(format: str, channels: int | None, **options: Any) -> ArrayDecoder:
 
 
 def decoder_of(format: Format) -> ArrayDecoder:
-    """Returns what decodes files of a format, as images."""
+    """Returns the decoder of files of a format."""
     if isinstance(format, ArrayFile):
         return format.decoder()
     return {"npy": _decoder("npy", 1), "flo": _decoder("flo", 2), "nifti": _decoder("nifti", None), "geotiff": GEOTIFF.decoder()}[format]
@@ -115,44 +115,44 @@ GEOTIFF = ArrayFile(geotiff=GeoTiff())
 
 
 class FileFeature(StoredPicture):
-    """One feature whose values may lie in files of their own."""
+    """One feature with values in files."""
 
     _later: ClassVar[frozenset[str]] = frozenset({"format", "shape"})
     in_rows: ClassVar[bool] = False
-    """Whether examples are rows of a table, whose columns may say where the window of each lies."""
+    """Whether examples are rows of a table, whose columns may hold windows."""
 
     format: Format | None = None
-    """For an array, and for an image whose files hold one and no picture: what the files are. `npy`, `nifti`, `geotiff` and `flo`
-    (optical flow, of 2 channels; arrays alone) are words; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`, `{dicom: rescaled}` and
-    `{geotiff: {bands: [4, 3, 2]}}` say more. Values come out as float32, as they are stored."""
+    """For an array, and for an image in files of arrays: their format. `npy`, `nifti`, `geotiff` and `flo` (optical flow of 2 channels; for
+    arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have
+    options. Values are float32, as stored."""
     shape: Annotated[tuple[_Count, ...], Field(min_length=1)] | None = None
-    """For an array: its shape, which every file has, such as `[436, 1024, 2]`. For a tensor of a table whose cells are lists of numbers,
-    as in Parquet files: the shape of each, such as `[768]`; they are held in memory."""
+    """For an array: its shape, the same in every file, such as `[436, 1024, 2]`. For a tensor of a table with cells of lists of numbers, as
+    in Parquet files: the shape of each, such as `[768]`; they stay in memory."""
 
     @model_validator(mode="after")
     def _whole_array(self) -> FileFeature:
         takes = {name for source in ("files", "table") for name in kind_of(self).arguments.get(source, ())}
         for name, of, example in (("format", "images and arrays", "npy"), ("shape", "arrays and tensors", "[64, 64]")):
             if getattr(self, name) is not None and name not in takes:
-                raise PartError(f"`{name}` belongs to {of}, and this is `kind: {self.kind}`", name)
+                raise PartError(f"`{name}` belongs to {of}, but this is `kind: {self.kind}`", name)
             if getattr(self, name) is None and "shape" in takes and kind_of(self).storage == "encoded":
                 raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
         if self.windows() is not None and not self.in_rows:
-            raise PartError("a window is named by columns, and this is no table", "format", help="such as `window: [0, 0, 256, 256]`")
+            raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
         return self
 
     def windows(self) -> GeoTiff | None:
-        """Returns what is read of rasters of which each row has a window of its own; `None` of other files."""
+        """Returns the options of rasters with a window per row; `None` for other files."""
         geotiff = self.format.geotiff if isinstance(self.format, ArrayFile) else None
         return geotiff if geotiff is not None and geotiff.by_row else None
 
 
 def unread_formats(features: Mapping[str, FileFeature]) -> Iterator[OpError]:
-    """Yields an error for each feature whose files no library that is here can read: `PG414`."""
+    """Yields a `PG414` error for each feature whose files no installed library can read."""
     for name, feature in features.items():
         if feature.format is not None:
             format = feature.format if isinstance(feature.format, str) else feature.format.name
             missing = missing_library(format)
             if missing is not None:
-                message = f"files of the format `{format}` are read by {missing[0]}, which is not installed"
+                message = f"files of the format `{format}` need {missing[0]}, which is not installed"
                 yield OpError("PG414", message, field=f"features.{name}.format", help=missing[1])

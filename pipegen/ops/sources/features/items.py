@@ -1,4 +1,4 @@
-"""Holds the arguments of a feature of which an image has any number of items, such as boxes, and of what stands beside them."""
+"""Arguments of features with any number of items per image, such as boxes, and of features per item."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ from pipegen.ops.model import Model
 from pipegen.ops.sources.features.pictures import Picture
 
 LATER = frozenset({"format", "max", "min_area", "min_visibility", "min_size", "empty", "with", "names", "mirror_pairs", "outside"})
-"""Arguments that came later than others of features."""
+"""Arguments that are not part of a spec's hash unless they are set."""
 
 
 class KeepsBoxes(Model):
-    """Holds the arguments that say which boxes are kept."""
+    """Arguments for keeping boxes."""
 
     max: PositiveInt | None = None
-    """For boxes: the most that one image leaves with, the largest first; each has so many places then. Without it there are as many
-    places as the image with the most boxes needs."""
+    """For boxes: the largest number kept of an image, largest boxes first; each image has that many places. By default as many places as
+    the image with the most boxes needs."""
     min_area: Annotated[float, Field(ge=0)] | None = None
-    """For boxes: the least area of what is left of one on its image, in square pixels."""
+    """For boxes: the smallest area that must remain on the image, in square pixels."""
     min_visibility: Annotated[float, Field(ge=0, le=1)] | None = None
-    """For boxes: the least share of one's area that a step leaves on the image, from 0 to 1."""
+    """For boxes: the smallest fraction of the area that a step must leave on the image, from 0 to 1."""
     min_size: Annotated[float, Field(ge=0)] | None = None
-    """For boxes: the least width and height of what is left of one, in pixels."""
+    """For boxes: the smallest width and height that must remain, in pixels."""
     empty: Literal["allow", "refuse"] | None = None
-    """For boxes: whether a stored image may have none; `allow` by default."""
+    """For boxes: whether an image may have none; `allow` by default."""
 
     def rules(self, form: BoxFormat | None) -> BoxRules:
-        """Returns them for boxes that are stored in a format; `None` where they are as steps work on them."""
+        """Returns the rules for boxes stored in a format; `None` for the format that steps use."""
         return BoxRules(form, self.max, self.min_area or 0.0, self.min_visibility or 0.0, self.min_size or 0.0, self.empty or "allow")
 
 
 class NamesPoints(Model):
-    """Holds the arguments that say what keypoints are called, and what becomes of them."""
+    """Arguments for names and handling of keypoints."""
 
     names: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] | None = None
-    """For keypoints: what they are called, in their order. An image has one of each then, or each box that they are `with`; without
-    names it has any number of points."""
+    """For keypoints: their names, in order. Each image, or each box that they are `with`, has one of each. Without names an image has any
+    number of points."""
     mirror_pairs: tuple[tuple[str, str], ...] | None = None
-    """For keypoints: the names that a mirror swaps, such as `[[left_eye, right_eye]]`; `[]` says that there are none."""
+    """For keypoints: the names that a mirror swaps, such as `[[left_eye, right_eye]]`; `[]` for none."""
     outside: Outside | None = None
-    """For keypoints: what becomes of those that leave the image. `remove`, the default, makes named ones absent, and leaves others out;
-    `keep` leaves them where they are, beyond it."""
+    """For keypoints: what to do with points outside of the image. `remove` (default) makes named ones absent and drops others; `keep`
+    leaves them there."""
 
 
 if TYPE_CHECKING:
 
     class Beside(Picture):
-        """Holds `with`, which is no name in Python."""
+        """The argument `with`, which is a keyword in Python."""
 
 else:
     _WITH = (
-        "The boxes of which each has one of these, such as a class or a set of keypoints: they are dropped, sorted and padded with them. A "
-        "mask `with` boxes has at each pixel the number of a box, counted from 1, and 0 where there is none."
+        "Boxes that have one of these each, such as a class or a set of keypoints: these are dropped, sorted and padded with them. A mask "
+        "`with` boxes has at each pixel the number of a box, counted from 1, or 0."
     )
     Beside = create_model(
         "Beside",

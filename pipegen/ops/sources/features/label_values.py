@@ -1,11 +1,11 @@
-"""The one rule for what stored labels mean, in every source: all values decide, and their type in the file does not matter.
+"""The rule for the meaning of stored labels, the same for every source: all values decide, whatever their type in the file.
 
-- Whole numbers, as numbers or as text, are class indices: `2`, `"10"`, and `2.0`, as pandas writes a column with an empty cell.
+- Integers, as numbers or as text, are class indices: `2`, `"10"`, and `2.0`, as pandas writes a column with an empty cell.
 - `True` and `False` are the class indices 1 and 0.
-- Anything else is the name of a class, and so is a number with leading zeros, a plus sign or an exponent. Names are in the order of text.
-- One value that is not a number makes names of all.
-- A number with a fraction is an error, and so is an empty value.
-- What `classes` lists is a name. Where it lists whole numbers, every value is.
+- Anything else is a class name, including numbers with leading zeros, a plus sign or an exponent. Names are in text order.
+- One value that is not a number makes all of them names.
+- A number with a fraction is an error, as is an empty value.
+- Values listed in `classes` are names. If it lists integers, every value is a name.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 LIST = "\x1f"
-"""Stands before each item of a cell that holds a list; no text of a label has this character."""
+"""Precedes each item of a cell with a list; no label text contains it."""
 WHOLE = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)
-"""A whole number, as it is written."""
+"""An integer as text."""
 _NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.(\d+))?", re.ASCII)
 _TRUE, _FALSE = "True", "False"
 BOOLEANS = (_FALSE, _TRUE)
-"""The texts of truth values, in the order of their class indices."""
+"""The texts of truth values, in order of their class indices."""
 _MISSING = frozenset({"nan", "+nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "nat"})
 _INFINITE = frozenset({"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"})
 _LIST = re.compile(r"\[.*\]", re.DOTALL)
@@ -41,7 +41,7 @@ _NANOSECONDS = re.compile(r"(.*)T(\d\d:\d\d:\d\d)(?:\.(\d+))?")
 
 
 class IndexedNames(tuple[str, ...]):
-    """Names of classes that metadata gives for stored indices: a stored number is an index, even where the names look like numbers."""
+    """Class names that metadata gives for stored indices: stored numbers are indices even if names look like numbers."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Values:
     """The labels of all records as they are stored.
 
     Attributes:
-        numbers: Whole numbers, int64 `(n,)`, where all are stored as such; else `None`.
-        texts: The distinct values as text, where they are not whole numbers.
-        codes: The place in `texts` of each record's value, int64 `(n,)`.
+        numbers: Integers, int64 `(n,)`, if all are stored as such.
+        texts: The distinct values as text, otherwise.
+        codes: The index in `texts` of each record's value, int64 `(n,)`.
     """
 
     numbers: Ints | None
@@ -63,11 +63,7 @@ class Values:
 
     @classmethod
     def of(cls, given: Any) -> Values:
-        """Returns what an array or a list of stored values holds.
-
-        Raises:
-            TypeError: For values that cannot be labels, with their dtype.
-        """
+        """Converts an array or a list of stored values; `TypeError` with the dtype if they cannot be labels."""
         import numpy as np
 
         if isinstance(given, Values):
@@ -89,7 +85,7 @@ class Values:
 
     @classmethod
     def of_texts(cls, texts: Iterable[str]) -> Values:
-        """Returns what `label_texts` has written."""
+        """Builds it from `label_texts`."""
         import numpy as np
 
         places: dict[str, int] = {}
@@ -97,7 +93,7 @@ class Values:
         return cls(None, tuple(places), codes)
 
     def as_texts(self) -> Values:
-        """Returns the same with numbers as texts."""
+        """Converts numbers to texts."""
         import numpy as np
 
         if self.numbers is None:
@@ -106,7 +102,6 @@ class Values:
         return Values(None, tuple(map(str, distinct.tolist())), codes.reshape(-1))
 
     def take(self, rows: Ints) -> Values:
-        """Returns the values of some records."""
         import numpy as np
 
         if self.numbers is not None:
@@ -115,24 +110,22 @@ class Values:
         return Values(None, tuple(self.texts[i] for i in kept.tolist()), codes.reshape(-1))
 
     def text(self, row: int) -> str:
-        """Returns one value as text."""
         return str(int(self.numbers[row])) if self.numbers is not None else self.texts[int(self.codes[row])]
 
     def count(self, texts: Iterable[str]) -> int:
-        """Counts the records with one of some values."""
+        """Counts the records with one of these values."""
         import numpy as np
 
         return int(np.isin(self.codes, [self.texts.index(text) for text in texts]).sum())
 
     def first(self, text: str) -> int:
-        """Returns the first record with a value."""
         import numpy as np
 
         return int(np.argmax(self.codes == self.texts.index(text)))
 
 
 def label_texts(values: Iterable[Any]) -> list[str]:
-    """Writes stored values as text, as pandas writes them to CSV: empty where one is missing, bytes as UTF-8."""
+    """Converts stored values to text as pandas does for CSV: missing ones are empty, bytes are UTF-8."""
     return [_text(value) for value in values]
 
 
@@ -158,7 +151,7 @@ def _text(value: Any) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Returns whether a value is `None`, not-a-number of any kind, what pandas marks as missing, or what NumPy masks."""
+    """Tells whether a value is `None`, not-a-number of any kind, missing for pandas, or masked by NumPy."""
     if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return True
     try:
@@ -168,7 +161,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _moment(value: Any) -> str:
-    """Writes a `datetime64`; one of nanoseconds would become an integer by `item()`."""
+    """Converts a `datetime64`, whose nanoseconds `item()` would make an integer."""
     moment = value.item()
     if isinstance(moment, date):
         return str(moment)
@@ -181,24 +174,24 @@ def _moment(value: Any) -> str:
 
 
 def as_dates(texts: Sequence[str]) -> Sequence[str]:
-    """Writes times as dates where all of them are at midnight, as pandas does; other texts stay."""
+    """Shortens times to dates if all are at midnight, as pandas does."""
     return [text[:10] for text in texts] if all(_MIDNIGHT.fullmatch(text) for text in texts) else texts
 
 
 def plain(text: str) -> str:
-    """Returns a whole number without its fraction of zeros, and any other text as it is."""
+    """Removes a fraction of zeros from an integer; returns other texts as they are."""
     found = _NUMBER.fullmatch(text)
     return found[1] if found is not None and not (found[2] or "").strip("0") else text
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """Class indices, or names: the decision on a label.
+    """The meaning of a label's values: class indices or names.
 
     Attributes:
-        indices: From each distinct text to the whole number that is stored; `None` where the texts are names of classes.
+        indices: The stored integer of each distinct text; `None` for class names.
         boolean: Whether they are truth values.
-        fractions: Texts of numbers that are not whole, which leave no meaning.
+        fractions: Texts of numbers that are not integers, which are errors.
         missing: Texts that stand for a missing number.
     """
 
@@ -212,12 +205,12 @@ NAMES = Meaning(None)
 
 
 def meaning_of(texts: Sequence[str], classes: int | tuple[str, ...] | None, offset: int) -> Meaning:
-    """Decides whether distinct values, none of them empty, are class indices or names.
+    """Decides whether distinct, non-empty values are class indices or names.
 
     Args:
         texts: The values.
-        classes: As the spec declares them.
-        offset: What is subtracted from stored numbers; other than 0, it says that they are indices.
+        classes: As declared in the spec.
+        offset: Number subtracted from stored numbers; unless it is 0, they are indices.
     """
     if isinstance(classes, tuple) and _by_name(texts, classes, offset):
         return NAMES
@@ -241,19 +234,19 @@ def _by_name(texts: Iterable[str], classes: tuple[str, ...], offset: int) -> boo
 
 
 def lists_numbers(classes: int | tuple[str, ...] | None, offset: int) -> bool:
-    """Returns whether `classes` lists whole numbers as names, so that a stored number is a name."""
+    """Tells whether `classes` lists integers as names, so that stored numbers are names."""
     if not isinstance(classes, tuple) or isinstance(classes, IndexedNames) or offset:
         return False
     return any(WHOLE.fullmatch(plain(name)) for name in classes)
 
 
 def not_text(texts: Iterable[str]) -> str | None:
-    """Returns the first text that is not UTF-8; its bytes stand in it as surrogates."""
+    """Returns the first text that is not UTF-8, which contains surrogates."""
     return next((text for text in texts if any("\ud800" <= letter <= "\udfff" for letter in text)), None)
 
 
 def written_lists(texts: Sequence[str]) -> str | None:
-    """Returns an example where texts are lists as Python or JSON writes them: one with quotes, or all in square brackets."""
+    """Returns an example of lists written as in Python or JSON: one with quotes, or all of them in square brackets."""
     quoted = next((text for text in texts if _QUOTED_LIST.fullmatch(text)), None)
     if quoted is not None and all(text[:1] + text[-1:] in ("[]", "()", "{}") for text in texts if text != "set()"):
         return quoted
@@ -261,7 +254,7 @@ def written_lists(texts: Sequence[str]) -> str | None:
 
 
 def twins(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Returns groups of names that differ only in case, in blanks, in how Unicode writes them, or in how a number is written."""
+    """Groups names that differ only in case, blanks, Unicode form or number format."""
     groups: dict[str | Decimal, list[str]] = {}
     for name in names:
         same = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
@@ -270,11 +263,11 @@ def twins(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def order_of_numbers(names: Sequence[str]) -> tuple[str, str] | None:
-    """Compares the order of names, which is that of text, with that of the numbers among them.
+    """Compares the text order of names with the order of the numbers among them.
 
     Returns:
-        Two names that are numbers, the larger first in the order of text; where all names are numbers, in their order, and not their own
-        indices, the first of these twice; `None` otherwise.
+        Two names that are numbers, the larger first in text order; if all names are ordered numbers but not their own indices, the first of
+        these twice; else `None`.
     """
     numbers = [(float(name.replace(",", "")), name) for name in names if _LIKE_A_NUMBER.fullmatch(name)]
     apart = next(((a[1], b[1]) for a, b in pairwise(numbers) if a[0] > b[0]), None)

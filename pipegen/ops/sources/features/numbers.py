@@ -1,4 +1,4 @@
-"""Numbers of tensors: as float32, in which a whole number must not become another one, or as int64."""
+"""Numbers of tensors: int64, or float32 without rounding integers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,13 @@ if TYPE_CHECKING:
 
 NumberType = Literal["float32", "int64"]
 EXACT = 2**24
-"""Whole numbers up to this are all floats of 32 bits."""
+"""Largest integer up to which float32 is exact."""
 _WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?", re.ASCII)
 _INT64 = 2**63
 
 
 def whole_number(text: str) -> int:
-    """Reads a whole number, without going through a float.
-
-    Raises:
-        ValueError: If it is something else, or beyond int64.
-    """
+    """Parses an integer without going through a float; `ValueError` for anything else, or beyond int64."""
     found = _WHOLE.fullmatch(text.strip())
     number = int(found[1]) if found is not None and len(text) < 100 else _INT64
     if not -_INT64 <= number < _INT64:
@@ -34,7 +30,7 @@ def whole_number(text: str) -> int:
 
 
 def without_fractions(values: Any, dtype: NumberType | None) -> Any:
-    """Returns whole floats as int64 where that is due, so that they can stand beside integers which no float holds."""
+    """Converts integral floats to int64 if that is the target, to join them with integers that no float can represent."""
     import numpy as np
 
     if dtype != "int64" or values.dtype.kind != "f":
@@ -44,11 +40,7 @@ def without_fractions(values: Any, dtype: NumberType | None) -> Any:
 
 
 def check_cells(cells: Sequence[str], place: Callable[[int], str], field: str) -> None:
-    """Checks that a column of whole numbers can be float32; a column with other numbers is one of floats, which are rounded.
-
-    Raises:
-        OpError: `PG666`.
-    """
+    """Raises `PG666` if float32 would round a column of integers; columns with other numbers may be rounded."""
     found = [_WHOLE.fullmatch(cell) for cell in cells]
     if None in found:
         return
@@ -61,17 +53,17 @@ def check_cells(cells: Sequence[str], place: Callable[[int], str], field: str) -
 
 
 def as_numbers(values: Any, dtype: NumberType | None, row: Callable[[int], OpError], place: Callable[[int], str], field: str | None) -> Any:
-    """Returns an array as float32 or int64.
+    """Converts an array to float32 or int64.
 
     Args:
         values: Numbers `(n, ...)`.
-        dtype: What they are to be; `None` is float32, in which every whole number has to stay what it is.
-        row: Makes the error of a row that holds something else than is due: not a finite number, or for int64 a fraction.
-        place: Says where a row stands.
-        field: The argument that errors are about.
+        dtype: The target; `None` is float32 without rounded integers.
+        row: Makes the error of a row with a number that is not finite, or for int64 not an integer.
+        place: Describes the place of a row.
+        field: The argument of errors.
 
     Raises:
-        OpError: What `row` makes; `PG666`.
+        OpError: From `row`; `PG666`.
     """
     import numpy as np
 
@@ -87,7 +79,7 @@ def as_numbers(values: Any, dtype: NumberType | None, row: Callable[[int], OpErr
         if odd is not None:
             raise row(odd)
         return values.astype(np.int64)
-    with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, which is found below
+    with np.errstate(all="ignore"):  # overflow becomes infinite, which is found below
         found = values.astype(np.float32)
     odd = first(~np.isfinite(found))
     if odd is not None:
@@ -102,8 +94,7 @@ def as_numbers(values: Any, dtype: NumberType | None, row: Callable[[int], OpErr
 
 
 def changed_whole(values: Any, found: Any) -> Any:
-    """Tells which whole numbers became others as float32, bool `(n, ...)`; `None` where none can, or they are floats of which some are not
-    whole."""
+    """Tells which integers float32 rounded, bool `(n, ...)`; `None` if that is impossible, or if some values are fractions."""
     import numpy as np
 
     if values.dtype.kind in "iu" and values.dtype.itemsize >= 4:
@@ -117,7 +108,7 @@ def changed_whole(values: Any, found: Any) -> Any:
 
 
 def rounded(where: str, number: int, field: str | None) -> OpError:
-    """Returns the error of a whole number that would be rounded: `PG666`."""
+    """Returns the `PG666` error of an integer that would be rounded."""
     import numpy as np
 
     near = int(np.float32(number))
@@ -126,8 +117,8 @@ def rounded(where: str, number: int, field: str | None) -> OpError:
 
 
 def keep_whole() -> tuple[Advice, Advice]:
-    """Returns what to do about a whole number that float32 cannot hold."""
+    """Returns advice for an integer that float32 cannot represent."""
     return (
-        write("dtype: int64", "arguments", "{} keeps whole numbers as they are"),
-        write("dtype: float32", "arguments", "{} takes them rounded"),
+        write("dtype: int64", "arguments", "{} keeps integers exact"),
+        write("dtype: float32", "arguments", "{} rounds them"),
     )

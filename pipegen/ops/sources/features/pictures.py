@@ -1,4 +1,4 @@
-"""Holds what features with pixels have in common: the image that they are aligned with, and what a mask's values mean."""
+"""Features with pixels: the image that they are aligned with, and the values of masks."""
 
 from __future__ import annotations
 
@@ -25,50 +25,48 @@ _Stored = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Picture(Model):
-    """Holds the arguments of a feature that can be aligned with an image.
+    """Arguments of a feature that can be aligned with an image.
 
     Attributes:
-        kind: What it is; subclasses say which kinds there are.
+        kind: Its kind; subclasses define the kinds.
     """
 
     if TYPE_CHECKING:
         kind: str
 
     _later: ClassVar[frozenset[str]] = frozenset()
-    """Arguments that came later than the others."""
+    """Arguments that are not part of a spec's hash unless they are set."""
 
     of: Annotated[str, Field(min_length=1)] | None = None
-    """The image that this mask or image is aligned with: it moves with it, and takes no steps that change values unless one names it. A
-    mask is aligned with the only image by default; an image without it draws for itself."""
+    """The image that this mask or image is aligned with: it moves with it, and steps that change values leave it out unless they name it. A
+    mask is aligned with the only image by default; an image without `of` has draws of its own."""
     ignore: Index = 0
-    """For a mask: the class index of what a constant fill uncovers, such as 255 for pixels that the loss leaves out."""
+    """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
 
     @model_serializer(mode="wrap")
     def _what_is_said(self, handler: Any) -> dict[str, Any]:
-        """Leaves out what is not said of the arguments that came later, so that hashes of older specs stay."""
+        """Omits these arguments unless they are set, so that they do not change the hashes of other specs."""
         return {name: value for name, value in handler(self).items() if name not in self._later or value is not None}
 
     @property
     def num_classes(self) -> int | None:
-        """Returns the number of classes, as far as it is given."""
+        """The number of classes, if given."""
         classes: int | tuple[str, ...] | None = getattr(self, "classes", None)
         return len(classes) if isinstance(classes, tuple) else classes
 
 
 class StoredPicture(Picture):
-    """The same of a feature in files."""
+    """The same for a feature in files."""
 
     values: Annotated[dict[_Stored, Index], Field(min_length=1)] | None = None
-    """For a mask: from each value that its files hold to the class index, such as `{0: 0, 255: 1}`; without it, values are
-    indices. Every index that it gives is a class, that of `ignore` too, unless `classes` says how many there are. Of a palette PNG the
-    value is the place in the palette."""
+    """For a mask: the class index of each value in its files, such as `{0: 0, 255: 1}`; by default values are indices. Every index is a
+    class, including that of `ignore`, unless `classes` sets the number. In a palette PNG values are palette indices."""
 
     channels: Literal[1, 3, 4] | None = None
-    """For an image: what files are decoded to, 1 for gray, 3 for RGB, 4 for RGB and transparency; by default what `decode` says, which
-    is 3."""
+    """For an image: the channels to decode to, 1 for gray, 3 for RGB, 4 for RGB and transparency; by default as in `decode`, which is 3."""
     bits: Literal[8, 16] | None = None
-    """For an image: the bits of a value. With 16, files give uint16 from 0 to 65535. A file of another depth is an error; by default
-    what `decode` says, which is 8."""
+    """For an image: the bits of a value. With 16, files give uint16 from 0 to 65535. A file of another depth is an error; by default as in
+    `decode`, which is 8."""
 
     @field_validator("values")
     @classmethod
@@ -76,22 +74,22 @@ class StoredPicture(Picture):
         return values and dict(sorted(values.items()))
 
     def decoder(self, classes: int | None) -> MaskDecoder:
-        """Returns what decodes the files of a mask that has so many classes."""
+        """Returns the decoder of the files of a mask with `classes` classes."""
         allowed = tuple(sorted({*range(classes), self.ignore})) if classes is not None else None
         return MaskDecoder(values=tuple(self.values.items()) if self.values is not None else None, allowed=allowed)
 
     def classes_of_mask(self) -> int | None:
-        """Counts the classes of a mask, as far as its values say so."""
+        """Counts the classes of a mask from its values, if given."""
         indices = list((self.values or {}).values())
         return max(indices) + 1 if indices else None
 
 
-def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
+def aligned_images(features: Mapping[str, Picture]) -> dict[str, str | None]:
     """Returns the image that each feature is aligned with, or `None`.
 
     Raises:
-        PartError: For an `of` that names no image or one that is aligned with another, for a mask whose image is in doubt, and for
-            arguments of other kinds of features.
+        PartError: An `of` names no image, or one that is aligned with another; a mask has several possible images; or an argument belongs
+            to another kind.
     """
     images = [name for name, feature in features.items() if kind_of(feature).levels and feature.of is None]
     found: dict[str, str | None] = {}
@@ -103,7 +101,7 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
         if not kind.aligns:
             for argument in ("of", "ignore", "values"):
                 if getattr(feature, argument, None) not in (None, 0) and not kind.takes("table", argument):
-                    raise PartError(f"`{argument}` belongs to images and masks, and `{name}` is `kind: {kind.name}`", name, argument)
+                    raise PartError(f"`{argument}` belongs to images and masks, but `{name}` is `kind: {kind.name}`", name, argument)
             continue
         _check_kind(name, feature, kind)
         if feature.of is not None and feature.of not in images:
@@ -119,41 +117,41 @@ def lives_on(features: Mapping[str, Picture]) -> dict[str, str | None]:
 
 
 def _marks(name: str, home: str, features: Mapping[str, Picture], of: Mapping[str, str | None]) -> None:
-    """Checks that a mask of instances lies on the image of their boxes, and that nothing else is called as the numbers of these are."""
+    """Checks that a mask of instances and its boxes share an image, and that the name of their numbers is free."""
     if of[name] != of[home]:
-        raise PartError(f"`{name}` is aligned with `{of[name]}`, and its `{home}` with `{of[home]}`", name, "of")
+        raise PartError(f"`{name}` is aligned with `{of[name]}`, but its `{home}` with `{of[home]}`", name, "of")
     number = number_name(home)
     if number in features:
-        message = f"`{number}` is what the numbers are called by which `{name}` knows its `{home}`"
-        raise PartError(message, number, help="give the feature another name")
+        message = f"`{number}` is reserved for the numbers of `{home}` in `{name}`"
+        raise PartError(message, number, help="rename the feature")
 
 
 def _beside(name: str, home: str, features: Mapping[str, Picture]) -> str:
-    """Checks the feature beside whose items another one stands."""
+    """Returns the feature with the items that another one belongs to."""
     ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
     kind = kind_of(features[name])
     if kind.marks_items:
         ragged = [other for other in ragged if kind_of(features[other]).leads == "boxes"]
     if not kind.ragged and not kind.marks_items:
-        raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, and `{name}` is `kind: {kind.name}`", name, "with")
+        raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, but `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:
         near = closest(home, ragged)
-        help_ = f"did you mean `{near}`?" if near else "name a feature of `kind: boxes`"
-        what = "is no feature of boxes" if kind.marks_items else "has no items"
+        help_ = f"is `{near}` meant?" if near else "name a feature of `kind: boxes`"
+        what = "is not a feature of boxes" if kind.marks_items else "has no items"
         raise PartError(f"`{name}` is `with: {home}`, which {what}", name, "with", help=help_)
     return home
 
 
 def _check_kind(name: str, feature: Picture, kind: FeatureKind) -> None:
-    """Reject the arguments that belong to another kind of picture."""
+    """Rejects arguments that belong to another kind of picture."""
     for other in named_kinds():
         for argument in other.picture_arguments:
             if argument not in kind.picture_arguments and getattr(feature, argument, None) not in (None, 0):
-                raise PartError(f"`{argument}` belongs to {other.plural}, and `{name}` is `kind: {kind.name}`", name, argument)
+                raise PartError(f"`{argument}` belongs to {other.plural}, but `{name}` is `kind: {kind.name}`", name, argument)
 
 
 def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequence[str]) -> PartError:
-    """Says what is wrong with an `of` that names none of the images that draw for themselves, and what was probably meant."""
+    """Describes an `of` that names no suitable image, with a suggestion."""
     others = [image for image in images if image != name]
     further = features[of].of if of in features else None
     if of == name:
@@ -161,18 +159,18 @@ def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequen
     elif further is not None and kind_of(features[of]).levels:
         what = "is aligned with another image itself"
     else:
-        what = "is no image of `features`"
+        what = "is not an image of `features`"
     near = further if further in others else closest(of, others)
     if near is not None:
-        help_ = f"did you mean `{near}`?"
+        help_ = f"is `{near}` meant?"
     elif others:
         help_ = f"it can be aligned with {' or '.join(f'`{image}`' for image in others)}"
     else:
-        help_ = "leave `of` out: there is no other image"
+        help_ = "remove `of`, since `features` has no other image"
     return PartError(f"`{name}` is aligned with `of: {of}`, which {what}", name, "of", help=help_)
 
 
 def decoders(features: Mapping[str, Picture]) -> dict[str, Transform]:
-    """Returns what decodes the files of those features that no step of the spec decodes."""
+    """Returns decoders of features whose files no step of the spec decodes."""
     found = {name: kind_of(feature).decoder(feature, feature.num_classes) for name, feature in features.items()}
     return {name: decoder for name, decoder in found.items() if decoder is not None}

@@ -1,1 +1,1 @@
-"""Walks folders: which files there are, what they are by their content, and what was passed over."""
+"""Walks folders, recognises images by content, and reports what was ignored."""

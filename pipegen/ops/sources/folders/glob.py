@@ -8,24 +8,24 @@ from typing import Protocol
 from pipegen.patterns import MOST, compile_pattern
 
 _QUICK = 2
-"""Wildcards up to which Python's `re` serves, at most quadratic in a path's length; beyond, RE2, which is linear."""
+"""Number of wildcards up to which Python's `re` is used, at most quadratic in a path's length; beyond, RE2, which is linear."""
 
 
 class Glob(Protocol):
-    """Matches whole relative paths."""
+    """A pattern for whole relative paths."""
 
     def match(self, path: str, /) -> object:
-        """Gives something true where the path matches."""
+        """Returns a true value if the path matches."""
 
 
 def compile_glob(pattern: str) -> Glob:
     """Compiles a glob that matches whole relative paths.
 
-    `*` and `?` stay within one folder, `**/` stands for any number of folders, also none, `[abc]` and `[!abc]` for one
-    character. A pattern without a slash is about the file's name, wherever it lies. Upper and lower case differ.
+    `*` and `?` stay within one folder, `**/` matches any number of folders, also none, `[abc]` and `[!abc]` one character. A pattern
+    without a slash matches the file's name in any folder. Case matters.
 
     Raises:
-        ValueError: If a bracket is not closed, or the pattern is longer than any path.
+        ValueError: A bracket is not closed, or the pattern is longer than any path.
     """
     if len(pattern) > MOST:
         raise ValueError(f"the pattern is longer than {MOST:,} characters")
@@ -56,7 +56,7 @@ def _compiled(expression: str, *, quick: bool) -> Glob:
 
 
 def _bracket(text: str, start: int) -> tuple[str, int]:
-    """The regular expression of the bracket at `start`, and where the text goes on after it. No set holds a slash."""
+    """Returns the regular expression of the bracket at `start`, and the place after it. No set matches a slash."""
     negated = text[start + 1 : start + 2] == "!"
     first = start + 2 if negated else start + 1
     end = text.find("]", first + 1)
@@ -80,12 +80,12 @@ def _bracket(text: str, start: int) -> tuple[str, int]:
 
 
 def _ranges(low: str, high: str) -> list[tuple[str, str]]:
-    """A range of characters without the slash."""
+    """Splits a range of characters around the slash."""
     if not low <= "/" <= high:
         return [(low, high)]
     return [(a, b) for a, b in ((low, "."), ("0", high)) if a <= b]
 
 
 def _literal(char: str) -> str:
-    """One character, in and out of brackets, for `re` and RE2 alike."""
+    """Escapes one character, in and out of brackets, for `re` and RE2 alike."""
     return char if char.isalnum() or char in "_/ " or char > "\x7f" else "\\" + char

@@ -1,4 +1,4 @@
-"""Walks a folder of images: names, sizes and what it ignored. Opens only files whose name does not tell."""
+"""Walks a folder of images. Opens only files whose ending is not enough to recognise them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ JUNK = frozenset({
     "network trash folder", "temporary items", "@eadir", "@tmp", "@sharebin", "#recycle", "#snapshot", "@recycle", "@recently-snapshot",
     "~snapshot",
 })  # fmt: skip
-"""Files and folders, in lower case, that macOS, Windows, Linux, and the storage devices of Synology, QNAP and NetApp leave behind; others
-begin with a dot."""
+"""Files and folders, in lower case, that macOS, Windows, Linux, and storage devices of Synology, QNAP and NetApp create, besides names with
+a leading dot."""
 _PROGRESS_EVERY = 1000
 
 Found: TypeAlias = tuple[str, int]
-"""A path relative to the root and a size in bytes."""
+"""A path relative to the root, and a size in bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +52,18 @@ class Tree:
 
 
 def is_hidden(name: str) -> bool:
-    """Returns whether a file or folder of this name is the system's own and no data."""
+    """Tells whether files or folders of this name are hidden or belong to the system."""
     return name.startswith(".") or is_junk(name)
 
 
 def is_junk(name: str) -> bool:
-    """Returns whether a system or a storage device makes files or folders of this name."""
+    """Tells whether files or folders of this name belong to the system or a storage device."""
     return name.lower() in JUNK
 
 
 @dataclass
 class Tally:
-    """Holds what a walk skipped, as relative paths or as counts by kind."""
+    """Entries that a walk ignored, as relative paths or counts by kind."""
 
     files: int = 0
     unmatched: int = 0
@@ -79,9 +79,9 @@ class Scan:
     """One walk below a root.
 
     Attributes:
-        root: The absolute folder that every path is relative to.
-        match: What relative paths must match, or `None`.
-        tally: What was ignored so far.
+        root: The absolute folder that paths are relative to.
+        match: Pattern of relative paths, if any.
+        tally: Ignored entries so far.
     """
 
     def __init__(
@@ -93,8 +93,7 @@ class Scan:
         progress: Callable[[int], None] | None = None,
         every_file: bool = False,
     ) -> None:
-        """Start with an empty tally; `progress` gets the number of files seen so far, now and then. Only images count, unless `every_file`
-        does."""
+        """Starts a walk; `progress` gets the number of files so far, now and then. Only images are listed, unless `every_file` is set."""
         self._every_file = every_file
         self.root = root
         self.tally = Tally()
@@ -103,10 +102,9 @@ class Scan:
         self._progress = progress
 
     def tree(self, below: str = "") -> Tree:
-        """The images at any depth below a relative folder, sorted by path.
+        """Lists the images at any depth below a relative folder, sorted by path.
 
-        A real folder is entered where it stands; a linked one only after those, and only when nothing in this tree
-        has shown its target yet. So loops end, and no folder is listed twice.
+        Linked folders are entered after real ones, and only if their target is new. So loops end, and no folder is listed twice.
         """
         import numpy as np
 
@@ -133,23 +131,23 @@ class Scan:
         return _sorted(paths.strings(), as_sizes(np.concatenate(sizes)))
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
-        """Lists what lies directly in a relative folder.
+        """Lists the direct entries of a relative folder.
 
         Returns:
-            The folders, the linked folders (none unless links are followed) and the images, as sorted relative paths.
+            The folders, the linked folders (if links are followed) and the images, as sorted relative paths.
 
         Raises:
-            OpError: `PG406` when the folder cannot be read.
+            OpError: `PG406` if the folder cannot be read.
         """
         try:
             with os.scandir(self._absolute(folder)) as entries:
                 return self._sorted_out(entries, folder)
         except OSError as error:
             message = f"the folder {self._absolute(folder)!r} cannot be read: {error.strerror or error}"
-            raise OpError("PG406", message, field="path", help="give this process the right to read it") from error
+            raise OpError("PG406", message, field="path", help="give this process read permission") from error
 
     def _sorted_out(self, entries: Iterable[Any], folder: str) -> tuple[list[str], list[str], list[Found]]:
-        """Sorts out what lies in a folder, each as `os.DirEntry`; see `level`."""
+        """Sorts entries, each as `os.DirEntry`; see `level`."""
         folders: list[str] = []
         links: list[str] = []
         images: list[Found] = []
@@ -169,31 +167,28 @@ class Scan:
         return sorted(folders), sorted(links), sorted(images)
 
     def has_folder(self, folder: str) -> bool:
-        """Returns whether there is such a folder that may be entered."""
+        """Tells whether the folder exists and may be entered."""
         parts = folder.split("/")
         linked = any(os.path.islink(self._absolute("/".join(parts[: i + 1]))) for i in range(len(parts)))
         return os.path.isdir(self._absolute(folder)) and (self._follow_links or not linked)
 
     def reader(self, paths: Strings) -> Reader:
-        """Returns what reads images that were found."""
         return FileReader()
 
     def head(self, entry: Any, count: int) -> bytes:
-        """Reads the first bytes of a file."""
         return content_of(entry.path, count)
 
     def _absolute(self, folder: str) -> str:
         return f"{self.root}/{folder}" if folder else self.root
 
     def _count(self, files: int) -> None:
-        """Counts files that were seen."""
         before = self.tally.files
         self.tally.files += files
         if self._progress is not None and before // _PROGRESS_EVERY < self.tally.files // _PROGRESS_EVERY:
             self._progress(self.tally.files)
 
     def _size_of_image(self, entry: Any, path: str) -> int | None:
-        """The size of an image in bytes, or `None` after counting what else it is."""
+        """Returns the size of an image in bytes, or counts another file and returns `None`."""
         tally = self.tally
         self._count(1)
         if self.match is not None and self.match.match(path) is None:
@@ -205,7 +200,7 @@ class Scan:
             return None
         try:
             info = entry.stat()
-            if not stat.S_ISREG(info.st_mode):  # opening a pipe would wait for ever
+            if not stat.S_ISREG(info.st_mode):  # opening a pipe would block
                 tally.foreign["special"] += 1
                 return None
             if not self._every_file and extension not in IMAGE_EXTENSIONS and not self._is_image(entry, path, extension):
@@ -242,5 +237,4 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _holds(folder: str, inner: str) -> bool:
-    """Returns whether `inner` is `folder` or lies in it."""
     return inner == folder or inner.startswith(folder.rstrip(os.sep) + os.sep)

@@ -1,1 +1,1 @@
-"""Says what every source gives: the list of its records, in columns, and the reader that reads them."""
+"""What every source returns: the list of its records, in columns, and a reader of them."""

@@ -1,4 +1,4 @@
-"""Reads the records of a reader with some changes: under other names, with other classes, and with what they lack."""
+"""A reader with renamed features, other classes, or constant features."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Changes:
-    """Says in what the records of a reader differ from those that are stored.
+    """How the records of a reader differ from the stored ones.
 
     Attributes:
-        names: For features that are called otherwise, by their new names those of the reader.
-        tables: For labels by their new names, from each stored class index to the one that is meant: int64.
-        values: Features that every record has alike, by their new names: an array of the shape of one.
+        names: The reader's name of each renamed feature, by the new name.
+        tables: For labels by their new names, the meant class of each stored class index: int64.
+        values: Constant features by their new names: an array of the shape of one.
         label: The new name of the label that gives the data its classes.
-        rows: How many records each file has, by the number that the reader knows it as.
+        rows: The number of records of each file, by the reader's number of the file.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -34,17 +34,12 @@ class Changes:
     rows: Mapping[int, int] = field(default_factory=dict)
 
     def own(self, name: str) -> str:
-        """Returns what the reader calls a feature."""
+        """Returns the reader's name of a feature."""
         return self.names.get(name, name)
 
 
 class AdaptedReader(Reader):
-    """Reads the records of another reader with some changes.
-
-    Args:
-        inner: The reader.
-        changes: The changes.
-    """
+    """A reader that applies changes to another reader's records."""
 
     def __init__(self, inner: Reader, changes: Changes) -> None:
         self._inner, self._changes = inner, changes
@@ -90,8 +85,6 @@ class AdaptedReader(Reader):
         table = changes.tables.get(changes.label) if changes.label is not None else None
         return found if found is None or table is None else table[found].astype(np.int32)
 
-    # All else is as the reader says it.
-
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
         return self._inner.stored(self._changes.own(feature), *place)
 
@@ -121,13 +114,13 @@ class AdaptedReader(Reader):
 
 
 def read_with(listing: Listing, changes: Changes) -> Listing:
-    """A listing whose records are read with some changes."""
+    """Returns a listing whose records are read with some changes."""
     readers = {split: AdaptedReader(reader, replace(changes, rows=_rows(listing, split))) for split, reader in listing.readers.items()}
     return replace(listing, readers=readers)
 
 
 def _rows(listing: Listing, split: str) -> dict[int, int]:
-    """Counts the records of the files of a reader, by the numbers that it knows them as; none of records that are no shards."""
+    """Counts the records of a reader's files, by the reader's number of the file; empty without shards."""
     shards = listing.shards
     found: dict[int, int] = {}
     if shards is None:

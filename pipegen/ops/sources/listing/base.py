@@ -1,4 +1,4 @@
-"""Defines what a source is: which records there are, in which order, and of which type. Listing reads names, never pixels."""
+"""`Source` and `Listing`: which records there are, in which order, and of which type. Listing reads names, never pixels."""
 
 from __future__ import annotations
 
@@ -27,24 +27,17 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
     Cells: TypeAlias = Callable[[str | int, str], tuple[str, ...]]
-    """From the name or the number of a column, and the argument that names it, to its text for each record."""
+    """Returns the text of a column for each record, given its name or number and the argument that names it."""
 
 
 class LeftOut(NamedTuple):
-    """A number of things that a listing leaves out.
-
-    Attributes:
-        number: How many.
-        one: The words for one of them, such as `box without an area`.
-        several: The words for several.
-    """
+    """A number of things that a listing leaves out, with the words for one (`box without an area`) and for several."""
 
     number: int
     one: str
     several: str
 
     def __str__(self) -> str:
-        """Counts them: `3 boxes without an area`."""
         return f"{self.number:,} {self.one if self.number == 1 else self.several}"
 
 
@@ -56,9 +49,8 @@ class Note:
         code: A diagnostic code.
         message: One sentence.
         help: What to do.
-        field: The argument of the source that it concerns (dotted where it is nested, such as
-            `train.image_folder.path`), or `None` for the source as a whole.
-        severity: How bad it is, where that differs from what the code usually means.
+        field: The argument of the source that it concerns, dotted if nested (`train.image_folder.path`); `None` for the whole source.
+        severity: Its severity, if it differs from the usual one of the code.
         left_out: What is left out for this reason.
     """
 
@@ -75,7 +67,7 @@ class Files:
     """One more file of each record, in source order.
 
     Attributes:
-        keys: What identifies each wherever the data is mounted, such as its relative path.
+        keys: Identifiers independent of where the data is mounted, such as relative paths.
         paths: Absolute paths.
         sizes: Bytes of each, uint32 or int64.
     """
@@ -85,17 +77,16 @@ class Files:
     sizes: Ints
 
     def take(self, records: Ints) -> Files:
-        """Those of some records."""
         return Files(self.keys.take(records), self.paths.take(records), self.sizes[records])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The split that each record belongs to, as the source says.
+    """The split that the source assigns to each record.
 
     Attributes:
         names: The splits.
-        codes: The place of each record's split among them, int16 `(n,)`.
+        codes: The index of each record's split in `names`, int16 `(n,)`.
     """
 
     names: tuple[str, ...]
@@ -103,7 +94,7 @@ class Parts:
 
     @classmethod
     def hold(cls, splits: Sequence[str]) -> Parts:
-        """Holds the split of each record."""
+        """Builds it from the split of each record."""
         import numpy as np
 
         names = tuple(dict.fromkeys(splits))
@@ -118,13 +109,13 @@ class Parts:
         return len(self.records(split))
 
     def records(self, split: str) -> Ints:
-        """The records of a split, rising."""
+        """Returns the indices of a split's records, rising."""
         return (self.codes == (self.names.index(split) if split in self.names else -1)).nonzero()[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listing:
-    """The records of a source, in source order: a table whose columns are arrays. Sequences of Python objects become such.
+    """The records of a source, in source order: a table of arrays. Sequences of Python objects are converted.
 
     Attributes:
         root: The absolute folder that the keys are relative to.
@@ -132,8 +123,8 @@ class Listing:
         labels: A class index for each key, int32, or `None` without labels.
         class_names: The classes in index order; empty without labels.
         sizes: Bytes of each record's files, uint32 or int64.
-        notes: What was odd.
-        parts: For a source whose splits come from different places: the split each record belongs to, else `None`.
+        notes: Findings about the data.
+        parts: The split that each record belongs to, if the source assigns splits.
     """
 
     root: str
@@ -144,42 +135,41 @@ class Listing:
     notes: tuple[Note, ...] = field(default=())
     parts: Parts | None = None
     paths: Strings | None = None
-    """Absolute paths where they are not `root/key` (several roots); else `None`."""
+    """Absolute paths, if they are not `root/key` (several roots)."""
     readers: Mapping[str, Reader] = field(default_factory=lambda: {"": FileReader()})
-    """What reads the records, by split, or under the empty name for every split. Where they are `numbered`, a key is the number of a
-    row, behind the split where there are several."""
+    """The reader of each split, or under the empty name the reader of all. If readers are `numbered`, a key is a row number, after the
+    split if there are several."""
 
     in_table: bool = False
-    """Whether a table says which records there are, in which order and with which labels, and not the keys."""
+    """Whether a table, rather than the keys, gives the records, their order and their labels."""
 
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    """Features of which each record holds a few numbers: an array `(n, ...)` each, in source order. Of an encoded feature that has no
-    files, since the listing holds it, the bytes of each record, `Packed`."""
+    """Features of a few numbers per record: an array `(n, ...)` each, in source order. For an encoded feature without files, the bytes of
+    each record, `Packed`."""
     column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For those of them that are labels, their classes."""
+    """The classes of those columns that are labels."""
     beside: Mapping[str, Files] = field(default_factory=dict)
-    """Where a record has several files: by feature, those beside the one that `keys` and `paths` are about."""
+    """Further files of each record, by feature, beside the one in `keys` and `paths`."""
     cells: Cells | None = None
     """Reads any column of a table."""
     type: ElementType | None = None
-    """The type of a record, where the data says more of it than the arguments."""
+    """The type of a record, if the data determines it further than the arguments."""
 
     rows: Ints | None = None
-    """The row that each record is read by, int64, where records are `numbered`; otherwise their keys say it."""
+    """The row of each `numbered` record, int64; by default its key."""
     ids: Ints | None = None
-    """The 64-bit id of each record, where it does not follow from the source's name and the key, uint64."""
+    """The 64-bit id of each record, uint64, if it does not follow from the source's name and the key."""
 
     shards: Shards | None = None
-    """For files that hold many records each: how many. Keys, sizes and parts are then those of the files, not of their records."""
+    """For files of many records: their numbers of records. Keys, sizes and parts are then those of the files."""
     missing: tuple[Missing, ...] = ()
-    """Records whose files do not exist, which are here until `errors.missing` has decided on them, and files that belong to no record."""
+    """Records without their files, kept until `errors.missing` decides on them, and files without a record."""
     excluded: frozenset[str] = frozenset()
-    """The keys that were left out, and are not here."""
+    """The keys that were left out."""
     sides: np.ndarray[Any, Any] | None = None
-    """Where annotations say how large images are: height and width of each in pixels, float64 `(n, 2)`, NaN where they do not."""
+    """Height and width of each image in pixels according to annotations, float64 `(n, 2)`, else NaN."""
 
     def __post_init__(self) -> None:
-        """Makes columns of what is none yet."""
         import numpy as np
 
         columns: dict[str, Any] = {"keys": Strings.hold(self.keys), "sizes": as_sizes(self.sizes)}
@@ -193,35 +183,35 @@ class Listing:
             object.__setattr__(self, name, column)
 
     def reader(self, split: str = "") -> Reader:
-        """Returns what reads the records of a split."""
+        """Returns the reader of a split."""
         return self.readers.get(split) or next(iter(self.readers.values()))
 
     @property
     def numbered(self) -> bool:
-        """Returns whether records are rows that have no files, and are known by their numbers."""
+        """Whether records are rows without files, identified by number."""
         return self.reader().numbered and not self.reader().archived
 
     @property
     def in_files(self) -> bool:
-        """Returns whether the paths of all records are those of files, neither rows nor members of an archive."""
+        """Whether the paths of all records are files, neither rows nor members of an archive."""
         return not any(reader.numbered for reader in self.readers.values())
 
     def row(self, i: int) -> int:
-        """The row that record `i` is read by, where it has one."""
+        """Returns the row of record `i`, if it has one."""
         return int(self.rows[i]) if self.rows is not None else int(self.keys[i].rpartition("/")[2])
 
     def files(self) -> Strings:
-        """The absolute paths of the records; their keys where they are numbered rows."""
+        """Returns the absolute paths of the records; the keys of numbered rows."""
         if self.paths is not None:
             return self.paths
         return self.keys if self.numbered else self.keys.below(f"{self.root}/")
 
     def path(self, i: int) -> str:
-        """The absolute path of record `i`; the number of the row where it is one."""
+        """Returns the absolute path of record `i`, or the number of its row."""
         return self.files()[i]
 
     def take(self, records: Ints) -> Listing:
-        """The listing of some records, in their order."""
+        """Returns the listing of some records, in the given order."""
         return replace(
             self,
             keys=self.keys.take(records).packed(),
@@ -246,109 +236,105 @@ def _cells_of(cells: Cells, kept: list[int], column: str | int, field: str) -> t
 
 
 class Source(Model):
-    """Lists records. The registry finds subclasses by their `op`."""
+    """A source of records. The registry finds subclasses by their `op`."""
 
     op: ClassVar[str]
     places: ClassVar[frozenset[str]] = frozenset()
-    """The arguments that say where data lies, relative to the spec's file, besides those that always do (`path`, `root`)."""
+    """Arguments that are paths relative to the spec's file, besides `path` and `root`."""
 
     def infer(self) -> ElementType:
-        """The type of one record before any step, from the arguments alone."""
+        """Infers the type of a record before any step, from the arguments alone."""
         raise NotImplementedError
 
     def possible(self) -> tuple[ElementType, ...]:
-        """The types that records can turn out to have, as far as the arguments leave that open; `infer()` comes first.
+        """Lists the types that the arguments allow, `infer()` first.
 
-        What is wrong for one of them and right for another is found out when the data is there.
+        An error for some of them only is reported once the data is known.
         """
         return (self.infer(),)
 
     def decoders(self) -> Mapping[str, Transform]:
-        """For features whose files no step of the spec decodes: what does."""
+        """Returns decoders for features whose files no step of the spec decodes."""
         return {}
 
     def described(self) -> Mapping[str, tuple[str, ...]]:
-        """The features that the arguments describe, each with the key path of that below the source."""
+        """Returns the key path, below the source, of each feature that the arguments describe."""
         return {name: ("features", name) for name in getattr(self, "features", ())}
 
     def class_feature(self) -> str | None:
-        """The feature that says of which class each record is, whether or not a model is to learn it."""
+        """Returns the feature with the class of each record, even if no model learns it."""
         from pipegen.ops.kinds.registry import kind_of, several_labels
 
         return main_label(name for name, t in self.infer().items() if kind_of(t).labels and not several_labels(t))
 
     def has_rows(self) -> bool:
-        """Returns whether records are rows that have no files; by default, whether nothing of them is decoded."""
+        """Tells whether records are rows without files; by default, whether no feature is encoded."""
         return not any(t.encoded for _, t in self.infer().items())
 
     def has_folders(self) -> bool:
-        """Returns whether the folders that files lie in say something, such as their class."""
+        """Tells whether the folders of files carry meaning, such as the class."""
         return not self.has_rows()
 
     def by_class(self) -> bool:
-        """Returns whether records are stored one class after another, as class folders have them."""
+        """Tells whether records are stored class by class, as in class folders."""
         return self.has_labels() and self.has_folders()
 
     def needs_data(self) -> bool:
-        """Returns whether the records come from `build(data=)` and from nowhere else."""
+        """Tells whether the records come from `build(data=)` only."""
         return False
 
     def read_by_python(self) -> str:
-        """Says which records are read by Python whatever the files are; empty where that depends on them, or is never so."""
+        """Describes what Python reads whatever the files are, or ""."""
         return ""
 
     def keep_index_in(self, folder: Path | None) -> None:
-        """Lets the listing keep in a folder what takes long to find out about files that hold many records."""
+        """Sets the folder for indexes of files that hold many records."""
 
     def split_method(self) -> Literal["random", "hash"]:
-        """Returns the method of splits that say none."""
+        """Returns the default method of splits."""
         return "random"
 
     def fetched_as_read(self) -> frozenset[str]:
-        """Returns the arguments that name files which are listed by their names and sizes, and then read through `pipegen.mounts`: where
-        these lie on another machine, what a record needs is fetched when it is read. Files of other arguments are fetched beforehand."""
+        """Returns the arguments whose files are listed by name and size and read through `pipegen.mounts`. If remote, they are fetched
+        record by record; files of other arguments are fetched beforehand."""
         return frozenset()
 
     def reads_addresses(self) -> bool:
-        """Returns whether what reads these files in the graph can do so where they lie, at addresses that TensorFlow knows."""
+        """Tells whether the graph can read remote files at their addresses, by TensorFlow."""
         return False
 
     def unpacked(self, base: Path) -> int:
-        """Returns the bytes of memory that listing takes because files have to be unpacked, as far as the files themselves say.
-
-        Args:
-            base: What relative paths are relative to.
-        """
+        """Returns the bytes of memory that listing needs for unpacking, from the files' own headers."""
         return 0
 
     def remarks(self) -> tuple[str, ...]:
-        """Says, a line each, what is computed otherwise than a reader of the spec would think."""
+        """Describes, one line each, computations that a reader of the spec would not expect."""
         return ()
 
     def canvases(self) -> Mapping[str, tuple[int, int]]:
-        """Returns height and width of the canvases that images of several sizes are stored on, by feature."""
+        """Returns height and width of the canvas that stores images of several sizes, by feature."""
         return {}
 
     def has_labels(self) -> bool:
-        """Returns whether records carry a class label, or several."""
+        """Tells whether records carry one or several class labels."""
         from pipegen.ops.kinds.registry import kind_of
 
         return any(kind_of(t).labels for _, t in self.infer().items())
 
     def mixed(self) -> Mapping[str, Any]:
-        """Returns the parts of a source that mixes several, by name; none for any other."""
+        """Returns the parts of a mix by name; empty for other sources."""
         return {}
 
     def has_columns(self) -> bool:
-        """Returns whether records are rows of a table, whose other columns can be asked for."""
+        """Tells whether records are rows of a table with further columns."""
         return False
 
     def has_classes(self) -> bool:
-        """Returns whether each record is of one class."""
+        """Tells whether each record has one class."""
         return self.class_feature() is not None
 
     def split_names(self) -> tuple[str, ...] | None:
-        """The splits, when the source itself says which record is in which; else `None`."""
+        """Returns the splits, if the source assigns them."""
         return None
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
@@ -360,12 +346,12 @@ class Source(Model):
             data: What `build(data=)` was given, for a source that `needs_data`.
 
         Raises:
-            OpError: `PG401` when a path does not exist, `PG402` when nothing was found.
+            OpError: `PG401` if a path does not exist, `PG402` if nothing was found.
         """
         raise NotImplementedError
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
-        """List the records of splits that each have a folder of their own; by default all records, of which each lies in one or none.
+        """List the records of splits with one folder each; by default all records, each in one folder or none.
 
         Args:
             base: What relative paths are relative to.
@@ -376,15 +362,15 @@ class Source(Model):
 
 
 def main_label(names: Iterable[str]) -> str | None:
-    """Returns the label that gives the data its classes, of several: `label`, else the first."""
+    """Returns the label that gives the data its classes: `label`, else the first."""
     names = tuple(names)
     return "label" if "label" in names else next(iter(names), None)
 
 
 def shards_of(listing: Listing) -> Shards:
-    """Returns what the files of a listing hold, which are known to hold many records each."""
+    """Returns the shards of a listing that must have some."""
     if listing.shards is None:
-        raise InternalError("records were looked for in shards, and each is a file of its own")
+        raise InternalError("the listing has no shards: each record is a file")
     return listing.shards
 
 
@@ -393,14 +379,13 @@ def listed_labels(listing: Listing) -> Ints | None:
     import numpy as np
 
     shards, parts = shards_of(listing), listing.parts
-    files = {"": slice(None)} if parts is None else {name: parts.records(name) for name in parts.names}  # one behind the other
+    files = {"": slice(None)} if parts is None else {name: parts.records(name) for name in parts.names}  # in order
     each = [_labels_of(listing.reader(name), shards, own) for name, own in files.items()]
     known = [labels for labels in each if labels is not None]
     return np.concatenate(known) if len(known) == len(each) else None
 
 
 def _labels_of(reader: Reader, shards: Shards, own: Ints | slice) -> Ints | None:
-    """The classes of those records of some files that count."""
     import numpy as np
 
     numbers = shards.numbers[own]

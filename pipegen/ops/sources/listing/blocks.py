@@ -1,4 +1,4 @@
-"""Reads records that are stored in blocks, such as row groups or chunks: a block is read whole, and kept while records of it are in use."""
+"""A reader of records stored in blocks, such as row groups or chunks, which are read whole and cached."""
 
 from __future__ import annotations
 
@@ -18,45 +18,43 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 _RETRY = 5.0
-"""Seconds for which a block that could not be read is not tried again: each of its records would try it."""
+"""Seconds before a block that failed is tried again; else each of its records would try it."""
 _WINDOWS = 2
-"""Windows that are in memory at a time: batches of one are on their way while the first of the next are read."""
+"""Windows in memory at a time: batches of one are in flight while the next is being read."""
 _BESIDE = 4
-"""Blocks that are kept whatever their size, since several threads each read one."""
+"""Blocks kept whatever their size, since several threads read one each."""
 _USUAL = 2**28
-"""Bytes of blocks that are kept where no order jumps about, as far as the budget goes."""
+"""Bytes of blocks kept for a sequential order, within the budget."""
 
 
 class Block(Protocol):
-    """Holds one feature of the records of a block."""
+    """One feature of the records of a block."""
 
     nbytes: int
 
     def take(self, rows: Ints) -> Any:
-        """Returns the values of some rows, counted within the block: an array `(n, ...)`, of objects for encoded bytes."""
+        """Returns the values of some rows of the block: an array `(n, ...)`, of objects for encoded bytes."""
 
 
 class ArrayBlock:
-    """Holds the rows of a block in an array `(rows, ...)`."""
+    """Rows of a block in an array `(rows, ...)`."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
         self.nbytes = int(values.nbytes)
 
     def take(self, rows: Ints) -> Any:
-        """Returns rows of the array."""
         return self.values[rows]
 
 
 class BytesBlock:
-    """Holds the encoded bytes of each row."""
+    """The encoded bytes of each row."""
 
     def __init__(self, values: list[bytes]) -> None:
         self.values = values
         self.nbytes = sum(map(len, values))
 
     def take(self, rows: Ints) -> Any:
-        """Returns the bytes of some rows as objects."""
         import numpy as np
 
         found: Any = np.empty(len(rows), object)
@@ -65,7 +63,7 @@ class BytesBlock:
 
 
 class Window:
-    """Keeps blocks in memory. Each is read once for all threads that ask; what was unused for longest goes first.
+    """A cache of blocks, least recently used first out. Each block is read once for all threads.
 
     Attributes:
         limit: The bytes to keep; a few blocks are kept in any case.
@@ -80,14 +78,18 @@ class Window:
 
     @property
     def nbytes(self) -> int:
-        """Returns the bytes of the blocks that are held."""
+        """Bytes of the cached blocks."""
         return self._bytes
 
+    def reserve(self, num_bytes: int, ram_budget: int) -> None:
+        """Raises the limit, within the budget, to a window of `num_bytes` of records and the next one."""
+        self.limit = max(self.limit, min(max(_USUAL, _WINDOWS * num_bytes), ram_budget))
+
     def get(self, block: int, feature: str, load: Callable[[int, str], Block]) -> Block:
-        """Returns a feature of a block, read if it is not at hand.
+        """Returns a feature of a block, reading it on a miss.
 
         Raises:
-            Exception: Whatever `load` raises; for a few seconds the same again.
+            Exception: Whatever `load` raises; for a few seconds the same error again.
         """
         key = block, feature
         with self._lock:
@@ -117,31 +119,22 @@ class Window:
         return found
 
     def _drop(self) -> None:
-        """Lets go of the blocks that were unused for longest, as far as there are too many."""
+        """Evicts the least recently used blocks above the limit."""
         for key in [key for key, future in self._held.items() if future.done()][:-_BESIDE]:
             if self._bytes <= self.limit:
                 return
             self._bytes -= self._held.pop(key).result().nbytes
 
 
-def window_limit(num_bytes: int, ram_budget: int) -> int:
-    """Returns the bytes to keep of a window of so many bytes of records, and of the one that follows it, within the budget."""
-    return min(max(_USUAL, _WINDOWS * num_bytes), ram_budget)
-
-
 class Stamp:
-    """Remembers the size of a file and when it was written, so that a reader notices when it is another one."""
+    """Size and modification time of a file, to detect changes."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self._seen = self._now()
 
     def check(self) -> None:
-        """Looks at the file again.
-
-        Raises:
-            OSError: When it was changed, or is gone.
-        """
+        """Raises `OSError` if the file changed or is gone."""
         if self._now() != self._seen:
             raise OSError(f"{self.file} was changed while it was in use; build the pipeline again")
 
@@ -151,16 +144,16 @@ class Stamp:
 
 
 class BlockReader(Reader):
-    """Reads records whose blocks can be read only whole. Subclasses say which blocks there are, and read one.
+    """A reader of blocks that must be read whole. Subclasses define the blocks and read one.
 
-    A window of an order keeps its blocks in memory, so that each is read once an epoch; what is resumed reads those of its window again.
+    The cache holds the window of an order, so that each block is read once per epoch; a resumed run reads the blocks of its window again.
 
     Args:
         sizes: Records of each block, int64 `(blocks,)`.
     """
 
     called: str = "blocks"
-    """What a reader's blocks are called in its format."""
+    """The format's word for blocks."""
 
     def __init__(self, sizes: Ints) -> None:
         import numpy as np
@@ -178,22 +171,20 @@ class BlockReader(Reader):
         raise NotImplementedError
 
     def value_type(self, feature: str) -> tuple[str, tuple[int | None, ...]]:
-        """Returns the dtype and the shape of one record's value; `string` for encoded bytes."""
+        """Returns dtype and shape of one record's value; `string` for encoded bytes."""
         return "string", ()
 
     def find(self, *place: Ints) -> tuple[Ints, Ints]:
-        """Finds the block of each place `(n,)`, and the row in it; by default a place is a number among all records."""
+        """Finds the block of each place `(n,)` and the row in it; by default a place is a number among all records."""
         import numpy as np
 
         block: Ints = np.searchsorted(self.starts, place[0], side="right") - 1
         return block, place[0] - self.starts[block]
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
-        """Makes room for the blocks of a window of so many bytes of records, and of the one that follows it, within the budget."""
-        self._window.limit = max(self._window.limit, window_limit(num_bytes, ram_budget))
+        self._window.reserve(num_bytes, ram_budget)
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Returns what reads several features of records in one call."""
         from pipegen.ops.lowering.stored import called
 
         def take(names: Sequence[str], *place: Any) -> list[Any]:
@@ -202,10 +193,10 @@ class BlockReader(Reader):
         return called(take, {feature: self.value_type(feature) for feature in features})
 
     def take(self, feature: str, *place: Any) -> Any:
-        """Reads a feature of records, stacked as their places are: NumPy scalars, or `(n,)`.
+        """Reads a feature of records at places that are NumPy scalars or `(n,)`.
 
         Raises:
-            OSError: When a block cannot be read.
+            OSError: A block cannot be read.
         """
         import numpy as np
 
@@ -217,7 +208,7 @@ class BlockReader(Reader):
                 parts[one] = self._window.get(one, feature, self.load).take(row[block == one])
             except (OSError, ValueError):
                 raise
-            except Exception as error:  # of a library's own kind, which nobody else knows
+            except Exception as error:  # a library's own class, unknown to callers
                 raise OSError(f"{type(error).__name__}: {error}") from error
         found: Any = np.empty((len(block), *next(iter(parts.values())).shape[1:]), next(iter(parts.values())).dtype)
         for one, values in parts.items():
@@ -225,10 +216,8 @@ class BlockReader(Reader):
         return found if np.ndim(place[0]) else found[0]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        """Return what `take` reads."""
         found: Sequence[Any] = self.take(feature, *place)
         return found
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        """Says what is read."""
         return self.called

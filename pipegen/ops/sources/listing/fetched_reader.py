@@ -1,4 +1,4 @@
-"""Reads records that are files of other machines."""
+"""A reader of records that are remote files."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 
 
 class FetchedFileReader(FileReader):
-    """Reads records whose encoded features are a file each, which is fetched when it is read."""
+    """A reader of encoded features in remote files, each fetched when it is read."""
 
     fetches = True
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        """Returns what fetches the bytes of a file, from its address."""
         from pipegen.ops.lowering.fetched import FetchedFiles
 
         return FetchedFiles()
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return "files of other machines"
+        return "remote files"

@@ -1,4 +1,4 @@
-"""Records whose files do not exist: sources list them with all others, and `errors.missing` decides what happens to them."""
+"""Records whose files do not exist: sources list them with the others, and `errors.missing` decides on them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Missing:
 
     Attributes:
         code: The code of the finding.
-        keys: The name of each in `errors.exclude`: its key; of a file that belongs to no record, its path relative to the listing's root.
-        example: Describes one of them, by its number among the keys: which file is missing, and where it is named.
-        records: The place of each in the listing, rising; `None` for files that belong to no record.
-        what: The word for one of them, and for several.
+        keys: The name of each in `errors.exclude`: its key, or, for a file without a record, its path relative to the listing's root.
+        example: Describes one of them, by its index in `keys`: which file is missing, and where it is named.
+        records: The index of each in the listing, rising; `None` for files without a record.
+        what: The words for one of them and for several.
         lack: What they lack.
-        help: What to do besides leaving them out.
+        help: What to do instead of leaving them out.
         field: The argument of the source that they concern; see `Note`.
     """
 
@@ -38,22 +38,21 @@ class Missing:
     field: str | None = None
 
     def __post_init__(self) -> None:
-        """Makes a column of the keys."""
         object.__setattr__(self, "keys", Strings.hold(self.keys))
 
     def only(self, kept: Ints) -> Missing:
-        """Keeps some of them, given by their numbers among the keys."""
+        """Keeps some of them, by their indices in `keys`."""
         numbers, example = kept.tolist(), self.example
         records = None if self.records is None else self.records[kept]
         return replace(self, keys=self.keys.take(kept), records=records, example=lambda i: example(numbers[i]))
 
     def renamed(self, named: Callable[[str], str]) -> Missing:
-        """Puts other names for places into what is said of them."""
+        """Rewrites the places named in its messages."""
         example = self.example
         return replace(self, example=lambda i: named(example(i)), help=tuple(map(named, self.help)))
 
     def taken(self, place: Ints) -> Missing:
-        """Follows a listing of which records are taken: `place` has the new place of each record, -1 for those that are not taken."""
+        """Adapts to a listing of some records: `place` has the new index of each record, or -1."""
         if self.records is None:
             return self
         kept = (place[self.records] >= 0).nonzero()[0]
@@ -61,12 +60,12 @@ class Missing:
         return replace(own, records=place[own.records])
 
     def within(self, part: str, start: int, before: str, field: str | None, *, rooted: bool) -> Missing:
-        """Follows a listing that becomes a part of a larger one.
+        """Adapts to a listing that becomes a part of a larger one.
 
         Args:
-            part: The name of the part, with which sentences begin.
-            start: The place of its first record there.
-            before: What keys begin with there.
+            part: The name of the part, put in front of sentences.
+            start: The index of its first record in the larger listing.
+            before: The prefix of its keys there.
             field: The argument of the larger source.
             rooted: Whether keys are those of the larger listing already.
         """
@@ -81,7 +80,7 @@ class Missing:
 
 
 def taken(groups: Sequence[Missing], records: Ints, total: int) -> tuple[Missing, ...]:
-    """Follows a listing of which records are taken, of so many."""
+    """Adapts groups to a listing of some records, out of `total`."""
     if not groups:
         return ()
     import numpy as np

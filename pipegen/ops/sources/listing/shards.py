@@ -1,4 +1,4 @@
-"""Describes the shards of a source: files that hold many records each, at one row of a few columns a file."""
+"""`Shards`: files of many records each, described by one row of a few columns per file."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """Says of each file of a listing, in its order, which records it holds.
+    """The records of each file of a listing, in its order.
 
     Attributes:
-        rows: How many: int64 `(files,)`.
-        numbers: What the reader knows each file as: int64 `(files,)`. They stay as they are where files are left out.
-        block_rows: Of files that are read by blocks: how many records each block of a file holds, of which the last may hold fewer, int64
-            `(files,)`. Without it a file is a block.
-        offsets: Where only a part of a file counts: the number of the first record that does, int64 `(files,)`. A record keeps the number
-            that it has in its file, and a file may be listed again with another part.
-        kept: Where single records of a file do not count: which do, bool, a file's records after another's.
-        digests: What identifies the content of each file, as far as the source has looked: a hash, or when it was written.
+        rows: Number of records: int64 `(files,)`.
+        numbers: The reader's number of each file, stable when files are left out: int64 `(files,)`.
+        block_rows: For files read by blocks: records per block, of which the last may have fewer, int64 `(files,)`. By default a file is
+            one block.
+        offsets: The first record used, if only a part of a file is: int64 `(files,)`. Records keep their number in the file, and a file may
+            be listed several times with different parts.
+        kept: Whether each record is used, bool, file after file; by default all are.
+        digests: Identifies the content of each file: a hash, or its modification time.
     """
 
     rows: Ints
@@ -34,27 +34,25 @@ class Shards:
     kept: Ints | None = None
 
     def __post_init__(self) -> None:
-        """Makes a column of digests that are none yet."""
         object.__setattr__(self, "digests", Strings.hold(self.digests))
 
     @property
     def total(self) -> int:
-        """Counts the records, also those that do not count."""
+        """Number of records, including ignored ones."""
         return int(self.rows.sum())
 
     @property
     def ignored(self) -> int:
-        """Counts the records that do not count."""
+        """Number of ignored records."""
         return 0 if self.kept is None else int((~self.kept).sum())
 
     def take(self, files: Ints) -> Shards:
-        """Returns those of some files."""
         blocks, offsets = (None if column is None else column[files] for column in (self.block_rows, self.offsets))
         kept = self.kept_rows(files, self.rows[files])
         return Shards(self.rows[files], self.numbers[files], self.digests.take(files), blocks, offsets, kept)
 
     def kept_rows(self, files: Ints, rows: Ints, offsets: Ints | None = None) -> Ints | None:
-        """Returns which records of some files count, of each so many from an offset on."""
+        """Returns which records of some files are used, `rows` of each from `offsets` on."""
         import numpy as np
 
         if self.kept is None:

@@ -1,4 +1,4 @@
-"""Holds many texts in one block of bytes: a few bytes a text beside its own, where a Python string takes some sixty."""
+"""Many texts in one block of bytes: a few bytes of overhead each, where a Python string has about sixty."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     """Whole numbers `(n,)`."""
 
 _BLOCK = 1 << 14
-"""Texts worked on at a time."""
+"""Texts per block."""
 ALIGNED = 64
-"""Bytes of which the address of an array that tensors share is a multiple."""
+"""Alignment in bytes of arrays whose memory tensors share."""
 _LARGE = 1 << 22
-"""Bytes for which NumPy asks the system for huge pages."""
+"""Size from which NumPy asks the system for huge pages."""
 _PIECE = 1 << 26
-"""Bytes collected in one piece: what is as large is given back to the system, and leaves no holes."""
+"""Bytes per piece: pieces this large go back to the system and leave no holes."""
 _WORD = 8
-"""Bytes compared at a time; as many are left over behind the last text."""
+"""Bytes compared at a time; as many follow the last text."""
 
 
 def encode(text: str) -> bytes:
-    """The bytes of a text: UTF-8, and different for different texts even where a file's name is not valid UTF-8."""
+    """Encodes a text as UTF-8; different texts stay different even if a file's name is not valid UTF-8."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def decode(content: bytes) -> str:
-    """The text of bytes from `encode`."""
+    """Decodes bytes from `encode`."""
     return content.decode("utf-8", "surrogatepass")
 
 
 def as_sizes(values: Ints | Sequence[int]) -> Ints:
-    """Numbers of 0 or more as an array: uint32 where they fit, else int64."""
+    """Converts non-negative numbers to an array: uint32 if they fit, else int64."""
     import numpy as np
 
     found = np.asarray(values, None if isinstance(values, np.ndarray) else np.int64)
@@ -45,21 +45,21 @@ def as_sizes(values: Ints | Sequence[int]) -> Ints:
 
 
 def as_places(values: Ints | Sequence[int], count: int) -> Ints:
-    """Places among `count` things as an array: int32 where they fit, else int64."""
+    """Converts indices among `count` things to an array: int32 if they fit, else int64."""
     import numpy as np
 
     return np.asarray(values).astype(np.int32 if count < 2**31 else np.int64, copy=False)
 
 
 class Strings(Sequence[str]):
-    """Texts that are decoded as they are asked for. They stand for a tuple of `str` wherever that is read.
+    """A sequence of texts, decoded on access, that stands in for a tuple of `str`.
 
     Attributes:
         blob: The bytes of all texts, uint8, and eight more.
-        bounds: Where each begins and the last one ends: uint32 where that is enough, else int64, `(n + 1,)`.
-        prefixes: What stands before the texts, and is held once.
-        of: The number of each text's prefix, `(n,)`, where there are several.
-        rows: Which of these texts it is, in which order; `None` for all.
+        bounds: The start of each text and the end of the last, `(n + 1,)`: uint32 if it fits, else int64.
+        prefixes: Prefixes of the texts, stored once.
+        of: The index of each text's prefix, `(n,)`, if there are several.
+        rows: The texts that it has, in order; `None` for all.
     """
 
     __slots__ = ("blob", "bounds", "of", "prefixes", "rows")
@@ -68,12 +68,11 @@ class Strings(Sequence[str]):
     def __init__(
         self, blob: Ints, bounds: Ints, prefixes: tuple[bytes, ...] = (b"",), of: Ints | None = None, rows: Ints | None = None
     ) -> None:
-        """Takes the arrays as they are."""
         self.blob, self.bounds, self.prefixes, self.of, self.rows = blob, bounds, prefixes, of, rows
 
     @classmethod
     def hold(cls, texts: Iterable[str]) -> Strings:
-        """Holds texts; they are given back as they are where they are held already."""
+        """Builds it from texts; returns `Strings` as they are."""
         if isinstance(texts, Strings):
             return texts
         collected, rest = Collector(), iter(texts)
@@ -83,7 +82,7 @@ class Strings(Sequence[str]):
 
     @classmethod
     def of_bytes(cls, blob: Ints, lengths: Ints) -> Strings:
-        """Holds texts of so many bytes each, uint8, one after another; what is no UTF-8 becomes what Python's file names have for it."""
+        """Builds it from concatenated bytes, uint8, and lengths; invalid UTF-8 becomes surrogates, as in Python's file names."""
         import numpy as np
 
         found = cls(aligned([blob, np.zeros(_WORD, np.uint8)]), _bounds(lengths))
@@ -93,7 +92,7 @@ class Strings(Sequence[str]):
 
     @classmethod
     def join(cls, parts: Sequence[Strings]) -> Strings:
-        """Holds the texts of several, one after another; prefixes stay apart."""
+        """Concatenates several; prefixes stay separate."""
         import numpy as np
 
         parts = [part.packed() for part in parts]
@@ -108,16 +107,16 @@ class Strings(Sequence[str]):
         return cls(blob, _bounds(np.concatenate(lengths) if lengths else np.zeros(0, np.int64)), prefixes, kinds)
 
     def below(self, prefix: str) -> Strings:
-        """The same texts with something before each, which share the block of bytes."""
+        """Returns the same texts with a prefix, sharing the block of bytes."""
         return Strings(self.blob, self.bounds, tuple(encode(prefix) + own for own in self.prefixes), self.of, self.rows)
 
     def take(self, places: Ints) -> Strings:
-        """The texts at these places, which share the block of bytes."""
+        """Returns the texts at these places, sharing the block of bytes."""
         rows = as_places(places if self.rows is None else self.rows[places], len(self.bounds))
         return Strings(self.blob, self.bounds, self.prefixes, self.of, rows)
 
     def packed(self) -> Strings:
-        """The same texts in a block of bytes that has no others; prefixes stay apart."""
+        """Returns the same texts in a block of bytes without others; prefixes stay separate."""
         import numpy as np
 
         if self.rows is None:
@@ -127,7 +126,7 @@ class Strings(Sequence[str]):
         return Strings(blob, _bounds(lengths), self.prefixes, None if self.of is None else self.of[self.rows])
 
     def blocks(self) -> Iterator[list[bytes]]:
-        """Yields the texts as `encode` writes them, some thousands at a time."""
+        """Yields the encoded texts, some thousands at a time."""
         for at, stop in self._spans():
             block, lengths = self._bytes(at, stop)
             data, ends = block.tobytes(), [0, *lengths.cumsum().tolist()]
@@ -140,17 +139,17 @@ class Strings(Sequence[str]):
                 yield [prefix + piece for piece in pieces] if prefix else pieces
 
     def order(self) -> Ints | None:
-        """Returns the places of the texts in the order of their characters; `None` where they stand in it already."""
+        """Returns the places of the texts in character order; `None` if they are sorted."""
         import numpy as np
 
         texts = self if len(self.prefixes) == 1 else Strings._of_blocks(self.blocks())
         texts = texts.packed()
-        if all(texts._rises(at, min(stop + 1, len(texts))) for at, stop in texts._spans()):
+        if all(texts._is_sorted(at, min(stop + 1, len(texts))) for at, stop in texts._spans()):
             return None
         starts: Ints = texts.bounds[:-1].astype(np.int64)
         lengths: Ints = texts.bounds[1:] - starts
         places: Ints = np.argsort(lengths, kind="stable")
-        for word in range((int(lengths.max()) - 1) // _WORD, -1, -1):  # the last word first: later sorts leave ties as they are
+        for word in range((int(lengths.max()) - 1) // _WORD, -1, -1):  # last word first, since sorts are stable
             longer = lengths[places] > word * _WORD
             some = places[longer]
             ranks = np.argsort(texts._word(starts[some], lengths[some], word), kind="stable")
@@ -169,7 +168,7 @@ class Strings(Sequence[str]):
         return ((at, min(at + _BLOCK, n)) for at in range(0, n, _BLOCK))
 
     def _bytes(self, at: int, stop: int) -> tuple[Ints, Ints]:
-        """The bytes of some texts, without prefixes, and the length of each."""
+        """Returns the bytes of some texts, without prefixes, and their lengths."""
         import numpy as np
 
         if self.rows is None:
@@ -182,7 +181,7 @@ class Strings(Sequence[str]):
         return self.blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])], lengths
 
     def _word(self, starts: Ints, lengths: Ints, word: int) -> Ints:
-        """Eight bytes of each text as one number, which orders as they do; zeros behind its end."""
+        """Returns eight bytes of each text as one number of the same order, padded with zeros."""
         import numpy as np
 
         every = np.ndarray((len(self.blob) - _WORD + 1,), ">u8", self.blob.data, strides=(1,))
@@ -191,8 +190,7 @@ class Strings(Sequence[str]):
         missing = (_WORD - np.clip(left, 1, _WORD)).astype(np.uint64) * np.uint64(8)
         return np.where(left > 0, value >> missing << missing, np.uint64(0))
 
-    def _rises(self, at: int, stop: int) -> bool:
-        """Returns whether some texts stand in the order of their characters."""
+    def _is_sorted(self, at: int, stop: int) -> bool:
         import numpy as np
 
         bounds: Ints = self.bounds[at : stop + 1].astype(np.int64)
@@ -225,7 +223,7 @@ class Strings(Sequence[str]):
             return self.take(np.arange(len(self))[place])
         n, at = len(self), int(place)
         if not -n <= at < n:
-            raise IndexError(f"there are {n} texts and no number {at}")
+            raise IndexError(f"index {at} out of range for {n} texts")
         row = at % n if self.rows is None else int(self.rows[at])
         prefix = self.prefixes[0 if self.of is None else self.of[row]]
         return decode(prefix + self.blob[int(self.bounds[row]) : int(self.bounds[row + 1])].tobytes())
@@ -241,14 +239,13 @@ class Strings(Sequence[str]):
 
 
 class Collector:
-    """Takes texts as they come, and keeps their bytes alone."""
+    """Collects the bytes of texts as they come."""
 
     def __init__(self) -> None:
         self._data = [bytearray()]
         self._lengths: list[Ints] = []
 
     def add(self, texts: Sequence[str]) -> None:
-        """Take some texts."""
         joined = "".join(texts)
         if joined.isascii():
             self._take(joined.encode(), texts)
@@ -256,7 +253,7 @@ class Collector:
             self.add_bytes([encode(text) for text in texts])
 
     def add_bytes(self, texts: Sequence[bytes]) -> None:
-        """Take some texts as `encode` writes them."""
+        """Adds encoded texts."""
         self._take(b"".join(texts), texts)
 
     def _take(self, data: bytes, texts: Sequence[str] | Sequence[bytes]) -> None:
@@ -268,7 +265,7 @@ class Collector:
         self._lengths.append(np.fromiter(map(len, texts), np.uint32, len(texts)))
 
     def strings(self) -> Strings:
-        """Returns what was taken; nothing more can be."""
+        """Returns the collected texts; nothing can be added afterwards."""
         import numpy as np
 
         lengths = np.concatenate([np.zeros(0, np.uint32), *self._lengths])
@@ -277,7 +274,7 @@ class Collector:
 
 
 def _bounds(lengths: Ints) -> Ints:
-    """Returns where texts of these lengths begin and the last one ends."""
+    """Returns the starts of texts of these lengths, and the end of the last."""
     import numpy as np
 
     bounds: Ints = aligned([np.zeros(len(lengths) + 1, np.uint32 if int(lengths.sum(dtype=np.int64)) < 2**32 else np.int64)])
@@ -286,13 +283,13 @@ def _bounds(lengths: Ints) -> Ints:
 
 
 def shareable(values: Ints) -> Ints:
-    """An array as it is where tensors can share its memory, else a copy that they can."""
+    """Returns an array whose memory tensors can share: the array itself, else a copy."""
     taken = values.ctypes.data % ALIGNED == 0 and values.flags.c_contiguous and values.flags.writeable
     return values if taken else aligned([values])
 
 
 def aligned(parts: Sequence[Ints]) -> Ints:
-    """Arrays of one dtype joined to one that begins at an address from which every library takes it as it is."""
+    """Concatenates arrays of one dtype into an array whose memory any library can share."""
     import numpy as np
 
     size, dtype = sum(part.nbytes for part in parts), parts[0].dtype
@@ -302,7 +299,7 @@ def aligned(parts: Sequence[Ints]) -> Ints:
 
 
 def _memory(size: int) -> Ints:
-    """Returns bytes to be filled, of small pages: to make room for the huge ones that NumPy asks for can take longer than to fill them."""
+    """Allocates small pages: making room for NumPy's huge ones can take longer than filling them."""
     import mmap
 
     import numpy as np

@@ -1,1 +1,1 @@
-"""Puts sources together that are parts of one: the splits of `by_split`, the parts of `mix`."""
+"""Joins sources that are parts of one: the splits of `by_split`, the parts of `mix`."""

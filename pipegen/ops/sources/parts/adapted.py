@@ -1,4 +1,4 @@
-"""The listing of a part of a mix: features under the names that they have there, those that are filled, and labels of united classes."""
+"""The listing of a part of a mix: renamed features, filled features, and labels with merged classes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 PART = "part"
-"""The feature that says which part of a mix an example is of, where nothing else has this name."""
+"""The feature with the part of a mix that an example is from, unless the name is taken."""
 
 
 @dataclass(frozen=True)
 class Adapting:
-    """Says how the features of a part become those of the mix.
+    """How the features of a part become those of the mix.
 
     Attributes:
-        names: For features that are called otherwise, by their own names those of the mix.
-        fill: The features that the part lacks: for each its type, and its value.
-        order: All features in the order that they have in the mix.
-        parts: The names of the parts, where a feature says which one an example is of; else none.
+        names: The name in the mix of each renamed feature, by its own name.
+        fill: Type and value of each feature that the part lacks.
+        order: All features in the order of the mix.
+        parts: The names of the parts, if a feature holds the part of an example; else empty.
     """
 
     names: Mapping[str, str]
@@ -40,11 +40,10 @@ class Adapting:
     parts: tuple[str, ...] = ()
 
     def name(self, own: str) -> str:
-        """The name in the mix of a feature of the part's own source."""
         return self.names.get(own, own)
 
     def type_of(self, own: ElementType) -> ElementType:
-        """The type of a record in the mix, from that in the part's own source."""
+        """Converts the type of a record to that in the mix."""
 
         def named(name: str | None) -> str | None:
             return self.name(name) if name is not None else None
@@ -56,7 +55,7 @@ class Adapting:
 
 
 def adapted(listing: Listing, adapting: Adapting) -> Listing:
-    """The listing of a part's own source as the mix has it; values of labels that are filled are set once all classes are known."""
+    """Adapts the listing of a part's source to the mix; filled labels are set once all classes are known."""
     names = adapting.name
     if adapting.names:
         listing = read_with(listing, Changes({new: own for own, new in adapting.names.items()}))
@@ -70,10 +69,10 @@ def adapted(listing: Listing, adapting: Adapting) -> Listing:
 
 
 def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tuple[str, ...]]) -> Listing:
-    """A listing with the features that its part lacks; its classes, and those of its columns, are known by now.
+    """Adds the features that a part lacks to its listing, whose classes are known by now.
 
     Raises:
-        OpError: `PG463` where a value does not fit its feature.
+        OpError: `PG463` if a value does not fit its feature.
     """
     import numpy as np
 
@@ -90,40 +89,38 @@ def filled(listing: Listing, adapting: Adapting, column_classes: Mapping[str, tu
 
 
 def _filled(name: str, t: FeatureType, value: Any, classes: tuple[str, ...]) -> Any:
-    """The value of a feature that a part lacks, for each of its records: an array of the feature's shape.
-
-    Raises:
-        OpError: `PG463` where the value does not fit the type.
-    """
+    """Converts the value of a filled feature to an array of the feature's shape; `PG463` if it does not fit."""
     import numpy as np
 
     kind = kind_of(t)
     if kind.labels and not several_labels(t):
         if isinstance(value, str):
             if value not in classes:
-                message = f"there is no class {value!r} to fill `{name}` with"
+                message = f"invalid class {value!r} for `{name}`"
                 raise OpError("PG463", message, field=f"fill.{name}", help=f"the classes are {', '.join(classes)}")
             value = classes.index(value)
         if not isinstance(value, (int, float)) or value != int(value) or not 0 <= value < max(1, t.classes or len(classes) or 2**31):
-            message = f"`{name}` is a label, so it is filled with a class"
-            raise OpError("PG463", message, field=f"fill.{name}", help="write the name of a class, or its index from 0")
+            message = f"invalid value {value!r} for the label `{name}`"
+            raise OpError("PG463", message, field=f"fill.{name}", help="write a class name, or its index from 0")
         return np.array(value, np.int64)
     if kind.numbers and not isinstance(value, str):
         row = np.asarray(value)
         if row.dtype.kind not in "biuf" or (not np.array_equal(row.astype(np.dtype(t.dtype)), row) and t.dtype == "int64"):
-            message = f"`{name}` holds {t.dtype}, and {value!r} is not"
-            raise OpError("PG463", message, field=f"fill.{name}", help="write whole numbers, such as 0")
+            message = f"`{name}` holds {t.dtype}, but the value is {value!r}"
+            raise OpError("PG463", message, field=f"fill.{name}", help="write integers, such as 0")
         row = row.astype(np.dtype(t.dtype))
         if row.ndim == 0 or row.shape == t.shape:
             return np.broadcast_to(row, tuple(d or 0 for d in t.shape))
-        message = f"`{name}` has {t.shape[0] if t.shape else 1} numbers for each example, and `fill` has {row.size}"
-        raise OpError("PG463", message, field=f"fill.{name}", help="write one number for all of them, or a list of as many")
-    message = f"a part cannot be filled with `{name}`, which holds {kind.plural}"
-    raise OpError("PG463", message, field=f"fill.{name}", help="fill labels, tensors and weights; leave other features out of `output`")
+        message = f"`{name}` has {t.shape[0] if t.shape else 1} numbers per example, but `fill` has {row.size}"
+        raise OpError("PG463", message, field=f"fill.{name}", help="write one number for all of them, or a list of that length")
+    message = f"`{name}` cannot be filled: it holds {kind.plural}"
+    raise OpError(
+        "PG463", message, field=f"fill.{name}", help="only labels, tensors and weights can be filled; remove other features from `output`"
+    )
 
 
-def united(listing: Listing, classes: tuple[str, ...], column_classes: Mapping[str, tuple[str, ...]], label: str | None) -> Listing:
-    """A listing whose labels count the classes of all parts; `label` is the one that gives the data its classes."""
+def merge_classes(listing: Listing, classes: tuple[str, ...], column_classes: Mapping[str, tuple[str, ...]], label: str | None) -> Listing:
+    """Renumbers the labels of a listing by the classes of all parts; `label` gives the data its classes."""
     import numpy as np
 
     def table(own: tuple[str, ...], every: tuple[str, ...]) -> Ints:

@@ -1,4 +1,4 @@
-"""Joins the listings of several places into one whose records know their split."""
+"""Joins the listings of several splits into one."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None = None, notes: Sequence[Note] = ()) -> Listing:
-    """One listing of several splits.
+    """Joins the listings of several splits.
 
     A class that the reference split lacks is a `PG408` note, and its records are left out.
 
     Args:
-        listings: The listing of each split; their own notes are taken over.
-        reference: The split whose classes count; when it could not be listed, those of the first one.
-        root: The folder that all keys are relative to already; without it keys become `SPLIT/key`.
-        notes: More notes, which come first.
+        listings: The listing of each split; their notes are kept.
+        reference: The split whose classes count, else the first.
+        root: The folder that all keys are relative to already; by default keys become `SPLIT/key`.
+        notes: More notes, put first.
     """
     import numpy as np
 
@@ -92,7 +92,6 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
 
 
 def _all_sides(parts: Sequence[Listing]) -> Any:
-    """The sizes of the images of several splits, one after another, where annotations say any."""
     import numpy as np
 
     if all(listing.sides is None for listing in parts):
@@ -101,30 +100,30 @@ def _all_sides(parts: Sequence[Listing]) -> Any:
 
 
 def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tuple[dict[str, Any], list[Note]]:
-    """The columns of a split with its labels counted as in the reference, and a `PG408` note for each class that it lacks."""
+    """Renumbers a split's labels by the reference, with a `PG408` note for each class that it lacks."""
     values, notes = dict(listing.columns), []
     for name, own in listing.column_classes.items():
         names = first.column_classes.get(name, own)
         labels = Labels(listing.columns[name], own)
         lacking = classes_used(labels) - set(names)
         if lacking:
-            message = f"`{split}` has the class {min(lacking)!r} in `{name}`, and `{reference}` has no such class"
+            message = f"`{split}` has the class {min(lacking)!r} in `{name}`, which `{reference}` lacks"
             notes.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", split, "error"))
         else:
             values[name] = with_classes(labels, names)
     for name in values.keys() - listing.column_classes.keys():
         if counts_classes(listing, name) and listing.column_classes != first.column_classes:
-            message = f"`{split}` has other classes than `{reference}`, by which the pixels of `{name}` count"
+            message = f"`{split}` and `{reference}` have different classes, which number the pixels of `{name}`"
             notes.append(Note("PG408", message, "name them in both: `classes: […]`", split, "error"))
         here, there = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in (listing.columns[name], first.columns[name]))
         if here != there and not listing.numbered:
-            message = f"`{split}`: `{name}` has the shape {here}, and in `{reference}` {there}"
+            message = f"`{split}`: `{name}` has the shape {here}, but {there} in `{reference}`"
             notes.append(Note("PG210", message, field=split, severity="error"))
     return values, notes
 
 
 def _with_room(parts: Sequence[Listing], reference: ElementType | None) -> ElementType | None:
-    """Returns a type with as many places for items as any of several splits needs."""
+    """Gives a type enough places for the items of every split."""
     if reference is None:
         return None
     types = [listing.type for listing in parts if listing.type is not None]
@@ -133,19 +132,18 @@ def _with_room(parts: Sequence[Listing], reference: ElementType | None) -> Eleme
 
 
 def _cells(parts: list[Cells], column: str | int, field: str) -> tuple[str, ...]:
-    """A column of several tables, one after another."""
     return tuple(chain.from_iterable([cells(column, field) for cells in parts]))
 
 
 def _rows(parts: Sequence[Listing]) -> Ints | None:
-    """The rows of several splits, one after another, where a split has any; each split's reader knows its own."""
+    """Joins the rows of several splits, if any; each split's reader knows its own."""
     if all(listing.rows is None for listing in parts):
         return None
     return _all([_own_rows(listing) for listing in parts])
 
 
 def _own_rows(listing: Listing) -> Ints:
-    """The rows of one split; zeros for files, which are read by their paths."""
+    """Returns the rows of a split; zeros for files, which are read by path."""
     import numpy as np
 
     if listing.rows is not None:
@@ -155,7 +153,6 @@ def _own_rows(listing: Listing) -> Ints:
 
 
 def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:
-    """The further files of several splits, one after another."""
     return {
         name: Files(
             Strings.join([part[name].keys for part in parts]),
@@ -167,14 +164,13 @@ def _all_files(parts: Sequence[Mapping[str, Files]]) -> dict[str, Files]:
 
 
 def _all(columns: Sequence[Ints | None]) -> Ints:
-    """Numbers of several splits, one after another."""
     import numpy as np
 
     return np.concatenate([column for column in columns if column is not None] or [np.zeros(0, np.int32)])
 
 
 def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
-    """The shards of several splits, one after another; each split's reader knows them by the numbers that they have there."""
+    """Joins the shards of several splits; each split's reader keeps its own numbers."""
     import numpy as np
 
     held = [shards for shards in parts if shards is not None]
@@ -194,7 +190,7 @@ def _all_shards(parts: Sequence[Shards | None]) -> Shards | None:
 
 
 def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
-    """Columns of several splits, one after another; none where a note says what is wrong with them."""
+    """Joins the columns of several splits; returns none if a note reports a mismatch."""
     try:
         return {name: joined([part[name] for part in columns]) for name in (columns[0] if columns else {})}
     except ValueError:
@@ -202,22 +198,22 @@ def _joined(columns: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _apart(listings: Mapping[str, Listing], first: Listing, reference: str) -> list[Note]:
-    """A note for each split whose records cannot be read as those of the reference: other rows, files that hold many, other classes."""
+    """Notes splits that cannot be read like the reference: other rows, other storage, other classes."""
     notes = []
     for split, listing in listings.items():
         what = mismatch(first.type, listing.type) if first.type and listing.type and first.numbered and listing.numbered else None
         if (listing.shards is None) != (first.shards is None):
-            what = f"records lie many in a file either here or in `{reference}`, and not in both"
+            what = f"files hold many records each either here or in `{reference}`, but not in both"
         if what is not None:
             notes.append(Note("PG210", f"`{split}`: {what}", field=split, severity="error"))
         elif listing.shards is not None and listing.class_names != first.class_names:
             help_ = f"the classes of `{reference}`: {', '.join(first.class_names)}"
-            notes.append(Note("PG408", f"`{split}` has other classes than `{reference}`, or in another order", help_, split, "error"))
+            notes.append(Note("PG408", f"`{split}` and `{reference}` have different classes, or in another order", help_, split, "error"))
     return notes
 
 
 def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...], prefix: str) -> list[Note]:
-    """A `PG408` note for each class of a split that the reference does not have."""
+    """Notes, with `PG408`, each class of a split that the reference lacks."""
     found = []
     for i, name in enumerate(listing.class_names):
         with_it: list[int] = (listing.labels == i).nonzero()[0][:1].tolist() if listing.labels is not None and name not in names else []
@@ -225,6 +221,6 @@ def _unknown(split: str, listing: Listing, reference: str, names: tuple[str, ...
             where = f"in row {example}" if listing.numbered else f"such as {example}"
             if not (listing.numbered or listing.in_table):
                 where = f"in {example[: example.index(f'/{name}/', len(listing.root)) + len(name) + 1]!r}"
-            message = f"`{split}` has the class {name!r}, {where}, and `{reference}` has no such class"
+            message = f"`{split}` has the class {name!r}, {where}, which `{reference}` lacks"
             found.append(Note("PG408", message, f"the classes of `{reference}`: {', '.join(names)}", prefix + split, "error"))
     return found

@@ -1,1 +1,1 @@
-"""Says how a store of `pipegen prepare` lies on the disk, and reads it."""
+"""The layout of stores of `pipegen prepare`, and readers of them."""

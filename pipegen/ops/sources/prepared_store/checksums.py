@@ -1,4 +1,4 @@
-"""Compares the files of a prepared store with the checksums that were written down when they were."""
+"""Checks the files of a prepared store against their checksums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK = 1 << 22
 
 
 def checksum(file: Path) -> int:
-    """Computes the CRC-32 of a file, a block at a time."""
+    """Computes the CRC-32 of a file."""
     found = 0
     with open(file, "rb") as stream:
         while block := stream.read(_BLOCK):
@@ -27,12 +27,7 @@ def checksum(file: Path) -> int:
 
 
 def check_columns(root: Path, about: StoreAbout) -> None:
-    """Compares the columns of the records with their checksums: they say where each record lies, and its labels, and nothing else would
-    notice that they say something else.
-
-    Raises:
-        OpError: `PG570`.
-    """
+    """Raises `PG570` if columns of the records are damaged: they have places and labels, and nothing else would notice."""
     try:
         for file, problem in _damaged(_columns(root, about)):
             raise OpError("PG570", f"{str(file)!r} is damaged: {problem}", field="path", help=PREPARE_AGAIN)
@@ -41,11 +36,7 @@ def check_columns(root: Path, about: StoreAbout) -> None:
 
 
 def damaged_files(root: Path, about: StoreAbout) -> Iterator[tuple[Path, str]]:
-    """Reads every file of a store, and yields those whose bytes are not those that were written, and what is wrong.
-
-    Raises:
-        OSError: When one cannot be read.
-    """
+    """Reads every file of a store, and yields the damaged ones with their problem; `OSError` if one is unreadable."""
     yield from _damaged(_columns(root, about))
     for shard, files in zip(about.shards, shard_files(root, about.shards, about.pixels, about.suffix), strict=True):
         yield from _damaged({file: shard.sums[held] for held, file in files.items()})
@@ -58,6 +49,6 @@ def _columns(root: Path, about: StoreAbout) -> dict[Path, int]:
 def _damaged(wanted: Mapping[Path, int]) -> Iterator[tuple[Path, str]]:
     for file, sum_ in wanted.items():
         if not file.is_file():
-            yield file, "it is not there"
+            yield file, "it is missing"
         elif (found := checksum(file)) != sum_:
-            yield file, f"its CRC-32 is {found:08x}, and was {sum_:08x} when it was written"
+            yield file, f"its CRC-32 is {found:08x}, but was {sum_:08x} when it was written"

@@ -1,4 +1,4 @@
-"""Reads a prepared store whose shards are ArrayRecord files: their library finds a record by its number, and no place in a file would."""
+"""A prepared store of ArrayRecord files, whose library finds records by number."""
 
 from __future__ import annotations
 
@@ -17,38 +17,32 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Store
 
 ENCODED = "/encoded"
-"""Behind the name of a feature, the key of a `tf.Example` that holds its encoded file."""
+"""Suffix of a feature's name that makes the key of its encoded file in a `tf.Example`."""
 
 
 class StoredMessages(StoredRows):
-    """Reads the encoded files of records that are a `tf.Example` each, in one call into Python for all features."""
+    """A reader of encoded files in `tf.Example` records, in one call into Python for all features."""
 
     def __init__(self, root: Path, about: StoreAbout) -> None:
         super().__init__(root, about)
         self._files = [str(own[RECORDS]) for own in shard_files(root, about.shards, about.pixels, about.suffix)]
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Returns what reads features of records by their rows."""
         from pipegen.ops.lowering.stored import called
 
         return called(self._take, dict.fromkeys(features, ("string", ())))
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        """Says which files are read."""
         return "records of ArrayRecord files"
 
     def examine(self) -> None:
-        """Opens the first file.
-
-        Raises:
-            OpError: `PG440` without the library, `PG570` for a file that is damaged.
-        """
+        """Opens the first file; `PG440` without the library, `PG570` if it is damaged."""
         from pipegen.ops.sources.stores.base import MissingLibrary, StoreError
 
         try:
             self._store(0)
         except MissingLibrary as error:
-            raise OpError("PG440", f"ArrayRecord files are read by {error}", help=error.help) from None
+            raise OpError("PG440", f"ArrayRecord files need {error}", help=error.help) from None
         except StoreError as error:
             message = f"{self._files[0]!r} cannot be read: {error}"
             raise OpError("PG570", message, field="path", help=PREPARE_AGAIN) from None
@@ -60,11 +54,7 @@ class StoredMessages(StoredRows):
         return opened(ArrayRecords, self._files[shard])
 
     def _take(self, names: Sequence[str], rows: Any) -> list[Any]:
-        """Reads features of the records of some rows: arrays `(n,)` of byte strings.
-
-        Raises:
-            StoreError: When one cannot be read.
-        """
+        """Reads features of some rows: arrays `(n,)` of byte strings; `StoreError` if one is unreadable."""
         import numpy as np
 
         from pipegen.ops.sources.records.tf_example import read_key

@@ -1,4 +1,4 @@
-"""Reads the shards of a prepared store: mapped into memory one behind the other, so that a record is found by one multiplication."""
+"""Shards of a prepared store, mapped into memory one after another, so that a multiplication finds a record."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StoredShards:
-    """Names the files of a feature's shards, which are read as one array of bytes.
+    """The files of a feature's shards, read as one array of bytes.
 
     Attributes:
-        files: One for each shard, in order.
+        files: One per shard, in order.
         sizes: The bytes of each.
-        starts: Where each begins in the array: multiples of a page.
-        row: Bytes of a row; 0 where what lies there is of any length.
+        starts: The start of each in the array: multiples of a page.
+        row: Bytes of a row; 0 for contents of any length.
         rows: Rows of a full shard.
     """
 
@@ -40,13 +40,13 @@ class StoredShards:
 
     @property
     def total(self) -> int:
-        """Counts the bytes from the start of the first to the end of the last."""
+        """The bytes from the start of the first to the end of the last."""
         return self.starts[-1] + self.sizes[-1]
 
     def mapped(self) -> Any:
-        """Returns them as one array of bytes, filled up to words of 64 bits, mapped into memory: nothing is read before it is asked for.
+        """Maps them as one array of bytes, padded to words of 64 bits; nothing is read before it is needed.
 
-        Files lie behind one another in a range of addresses that is reserved first. What no file covers is zeros.
+        Reserves a range of addresses first, and maps the files into it. Uncovered bytes are zeros.
         """
         import numpy as np
 
@@ -67,11 +67,11 @@ class StoredShards:
 
 
 _FIXED = 0x10
-"""`MAP_FIXED`, which Python's `mmap` has no name for: the address is to be taken as it is."""
+"""`MAP_FIXED`, which Python's `mmap` lacks: use the given address."""
 
 
 def places(about: StoreAbout) -> Ints:
-    """Returns the row of each record: a shard begins at a multiple of the rows of a full one, int64 `(n,)`."""
+    """Returns the row of each record; a shard begins at a multiple of the rows of a full one, int64 `(n,)`."""
     import numpy as np
 
     parts: list[Ints] = [np.arange(shard.count) + number * about.rows for number, shard in enumerate(about.shards)]
@@ -79,7 +79,7 @@ def places(about: StoreAbout) -> Ints:
 
 
 class StoredRows(Reader):
-    """Reads the pixels of a prepared store."""
+    """A reader of the pixels of a prepared store."""
 
     numbered: ClassVar[bool] = True
     in_place = True
@@ -92,7 +92,6 @@ class StoredRows(Reader):
         self._mapped: dict[str, tuple[int, Any, Any]] = {}
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        """Returns what reads a feature, made once: of one row the image at its own size, of rows `(n,)` canvases."""
         from pipegen.ops.lowering.stored import StoredFiles, StoredPixels
 
         if feature not in self._open:
@@ -107,7 +106,6 @@ class StoredRows(Reader):
         return self._open[feature]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        """Return images at their own size, or the bytes of files."""
         import numpy as np
 
         (rows,), pixels, column = place, self.about.pixels[feature], "size" if self.canvas(feature) else "place"
@@ -121,7 +119,7 @@ class StoredRows(Reader):
         return [canvas[:height, :width] for canvas, (height, width) in zip(canvases, about[rows].tolist(), strict=True)]
 
     def _by_row(self, column: Any) -> Any:
-        """A column of the records by the row of each; zeros for rows that no record has."""
+        """Spreads a column over rows; rows without records are zeros."""
         import numpy as np
 
         at = places(self.about)
@@ -144,19 +142,17 @@ class StoredRows(Reader):
         return StoredShards(files, sizes, tuple(starts))
 
     def canvas(self, feature: str) -> tuple[int, int, int] | None:
-        """Returns height, width and channels of the canvas of a feature, if it is stored on one."""
+        """Returns height, width and channels of a feature's canvas, if any."""
         pixels = self.about.pixels.get(feature)
         return pixels.canvas if pixels is not None and len(pixels.canvas) == 3 else None
 
     def damaged_files(self) -> Iterator[tuple[str, str]]:
-        """Compares the checksums that `pipegen prepare` has written down."""
         from pipegen.ops.sources.prepared_store.checksums import damaged_files
 
         for file, problem in damaged_files(self.root, self.about):
             yield str(file), f"{problem}; delete it and `store.json`, and prepare again"
 
     def digest(self, *, whole: bool = False) -> str:
-        """Identifies what is stored, by the checksums that were made when it was written."""
         import hashlib
         import json
 

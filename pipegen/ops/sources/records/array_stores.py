@@ -1,4 +1,4 @@
-"""The base of sources whose files hold arrays: row number i of each is one example."""
+"""The base of sources of arrays: row i of each is one example."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ _RANGES: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE
 
 
 class ArrayStoreSource(StoreSource):
-    """Files of arrays, which are the keys of features. Images are the bytes of image files, or arrays."""
+    """Files of arrays. The key of a feature is an array; images are the bytes of image files, or arrays."""
 
     def store_arguments(self) -> tuple[Hashable, ...]:
-        """The arrays."""
         return tuple(dict.fromkeys(self.key_of(name) for name in self.features))
 
     def possible(self) -> tuple[ElementType, ...]:
-        """Images as the bytes of files, and as arrays."""
+        """Lists types with images as the bytes of files, and as arrays."""
         encoded = self.infer()
         images = [name for name, t in encoded.items() if kind_of(t).levels]
         found = [encoded]
@@ -40,7 +39,6 @@ class ArrayStoreSource(StoreSource):
     pictured: ClassVar[str] = "the bytes of an image file, or an array of uint8, uint16 or float32"
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        """Look at the shapes of images, too."""
         super().examine(shards, index)
         columns = self.first(shards, index).columns()
         for name, feature in self.features.items():
@@ -49,11 +47,11 @@ class ArrayStoreSource(StoreSource):
                 check_channels(name, (int(index.first[-1]), *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
 
     def pictures(self, held: Stored) -> bool:
-        """Byte strings, or arrays of two or three dimensions."""
+        """Tells whether a column holds byte strings, or arrays of two or three dimensions."""
         return held.dtype == "bytes" or (held.dtype in _RANGES and len(held.shape) in (2, 3))
 
     def record_type(self, store: Store) -> ElementType:
-        """Return the type with the size of images that are arrays."""
+        """Infers the type with the size of images that are arrays."""
         found, columns = self.infer(), store.columns()
         for name, t in found.items():
             held = columns[self.key_of(name)]

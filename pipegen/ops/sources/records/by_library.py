@@ -1,4 +1,4 @@
-"""The base of sources whose records a library reads, in Python: one call for the records of a chunk, by their numbers."""
+"""The base of sources whose records a library reads in Python, by number: one call for the records of a chunk."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.diagnostic import write
-from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import shards_of
-from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window, window_limit
+from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.stored import missing_key
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -32,42 +32,40 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 _PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-"""What an object that was pickled begins with, by the version of the protocol."""
+"""First bytes of pickled objects, by protocol version."""
 
 
 class StoreSource(RecordSource):
-    """Files of records that a library reads. A format derives from it, and says which store reads a file."""
+    """Files whose records a library reads. A subclass for each format returns the store that reads a file."""
 
     called: ClassVar[str]
-    """The format, in words."""
+    """The name of the format."""
     unit: ClassVar[str] = "groups of records"
-    """What is unpacked as a whole, in words, where one record alone cannot be."""
+    """The word for records that are unpacked together."""
 
     def store(self) -> type[Store]:
-        """Returns what reads a file of the format."""
+        """Returns the class that reads a file of the format."""
         raise NotImplementedError
 
     def read_by_python(self) -> str:
-        """Says which records the library reads."""
         return f"records of {self.called} files"
 
     def store_arguments(self) -> tuple[Hashable, ...]:
-        """Returns what that takes beside the path."""
+        """Returns the store's arguments after the path."""
         return ()
 
     def parts(self) -> tuple[str, ...]:
-        """None: the library finds records by their numbers."""
+        """Returns nothing: the library finds records by number."""
         return ()
 
     def index_options(self) -> str:
-        """Returns what the store takes, as text."""
         return "\0".join(map(repr, self.store_arguments()))
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Count the records of a file, and prove that it is whole; see `RecordSource.index_shard`.
+        """Count the records of a file, and check that it is complete; see `RecordSource.index_shard`.
 
         Raises:
-            OpError: `PG440` without the library, `PG441` for a file that is whole and cannot be read like this.
+            OpError: `PG440` without the library, `PG441` for a complete file that cannot be read record by record.
         """
         from pipegen.ops.sources.stores.base import StoreError, Unsuitable
 
@@ -88,11 +86,10 @@ class StoreSource(RecordSource):
         from pipegen.ops.sources.stores.base import MissingLibrary
 
         if isinstance(error, MissingLibrary):
-            message = f"{self.called} files are read by {error}"
+            message = f"{self.called} files need {error}"
             raise OpError("PG440", message, help=error.help) from None
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        """Look at what the first file holds, and at its first record."""
         store = self.first(shards, index)
         columns = store.columns()
         for name, feature in self.features.items():
@@ -103,15 +100,11 @@ class StoreSource(RecordSource):
                 self._check_pickled(name, store)
 
     def first(self, shards: Sequence[Found], index: RecordIndex) -> Store:
-        """Returns the store of the first file that holds a record.
-
-        Raises:
-            OpError: `PG440` where the count of its records was kept, and the library is gone.
-        """
+        """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
         from pipegen.ops.sources.stores.base import StoreError
         from pipegen.ops.sources.stores.handles import opened
 
-        shard = shards[int((index.rows > 0).argmax())]
+        shard = shards[index.first_filled]
         try:
             store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
             store.check_beside()
@@ -121,7 +114,6 @@ class StoreSource(RecordSource):
             raise OpError("PG430", f"{shard.path!r} cannot be read: {error}", field="path") from None
 
     def _check_pickled(self, name: str, store: Store) -> None:
-        """Checks the first record."""
         import numpy as np
 
         from pipegen.ops.sources.stores.base import StoreError
@@ -129,47 +121,44 @@ class StoreSource(RecordSource):
         try:
             (values,) = store.read((self.key_of(name),), np.zeros(1, np.int64))
         except StoreError:
-            return  # it is met as a damaged record
+            return  # reported when the record is read
         check_pickled(name, *values.tolist())
 
     def _misfit(self, name: str, columns: Mapping[str, Stored]) -> OpError | None:
-        """Says what the first file lacks of a feature, or holds in place of it."""
+        """Describes how a feature does not fit the first file."""
         feature, key = self.features[name], self.key_of(name)
-        field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
+        field = feature.key_field(name)
         if key not in columns:
-            near = closest(key, list(columns))
             listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
-            help_: Any = (write(f"key: {near}", "arguments", "is {} meant?"), listed) if near is not None else listed
-            return OpError("PG431", f"the first file has no key {key!r}", field=field, help=help_)
+            return missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
         held, kind = columns[key], kind_of(feature)
         if kind.pictured:
             fits, due = self.pictures(held), self.pictured
         elif kind.labels:
-            fits, due = held.encoded or (held.shape in ((), (1,)) and held.dtype[:1] in "iubf"), "one class index, or the name of a class"
+            fits, due = held.encoded or (held.shape in ((), (1,)) and held.dtype[:1] in "iubf"), "one class index or class name"
         else:
-            due = "one number" if not feature.stored_shape else f"an array of numbers of the shape {list(feature.stored_shape)}"
+            due = "one number" if not feature.stored_shape else f"an array of numbers of shape {list(feature.stored_shape)}"
             fits = not held.encoded and held.shape == feature.stored_shape
         if fits:
             return None
         help_ = None
         if kind.numbers and not kind.weighs and not held.encoded:
-            help_ = write(f"shape: {list(held.shape)}", "arguments", "{} takes them as they are")
-        return OpError("PG431", f"{key!r} holds {_in_words(held)}, and `{name}` is {due}", field=field, help=help_)
+            help_ = write(f"shape: {list(held.shape)}", "arguments", "{} keeps them as they are")
+        return OpError("PG431", f"{key!r} holds {_in_words(held)}, but `{name}` needs {due}", field=field, help=help_)
 
     pictured: ClassVar[str] = "the bytes of an image file"
-    """What a column of pictures holds, in words."""
+    """Content of a column of images, in words."""
 
     def pictures(self, held: Stored) -> bool:
-        """Tells whether a column can hold pictures."""
+        """Tells whether a column can hold images."""
         return held.dtype == "bytes"
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Read the column of a label."""
         found = self.column(name, self.key_of(name), shard)
         return [value[0] if isinstance(value, list) else value for value in found]
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
-        """Read the label of the first record; it may be empty."""
+        """Read the label of the first record, which may be empty."""
         import numpy as np
 
         from pipegen.ops.sources.stores.base import StoreError
@@ -177,34 +166,30 @@ class StoreSource(RecordSource):
         try:
             (values,) = self.first(shards, index).read((self.key_of(name),), np.zeros(1, np.int64))
         except StoreError:
-            return None  # it is met as a damaged record
+            return None  # reported when the record is read
         return values.reshape(-1)[0]
 
     def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
-        """Yields what a file holds of a feature, for every record.
-
-        Raises:
-            OpError: `PG431` where one has none.
-        """
+        """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
         from pipegen.ops.sources.stores.base import MissingValue, StoreError
         from pipegen.ops.sources.stores.handles import opened
 
         try:
             store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
             if key not in store.columns():
-                raise StoreError(f"the file has no key {key!r}, as the first one has")
+                raise StoreError(f"the file lacks the key {key!r} of the first one")
             for values in store.whole(key):
                 yield from values.tolist()
         except MissingValue as error:
             message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
-            raise OpError("PG420", message, field=f"features.{name}", help="leave records without a label out") from None
+            raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
         except StoreError as error:
             self._check_library(error)
             message = f"the labels of {shard.path!r} cannot be read: {error}"
             raise OpError("PG431", message, field=f"features.{name}") from None
 
     def listed(self, found: Indexed) -> Listing:
-        """List the records; see `RecordSource.listed`. The first file may say more of their type, and what is unpacked together."""
+        """List the records, with the type from the first file and the blocks; see `RecordSource.listed`."""
         import numpy as np
 
         listing = super().listed(found)
@@ -217,12 +202,11 @@ class StoreSource(RecordSource):
         return replace(listing, type=type_, shards=replace(held, block_rows=unpacked if reader.at_once > 1 else None))
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        """Return what calls the library."""
         first = self.first(shards, index)
         return StoreReader(self, self.record_type(first), first.at_once, shards, labels)
 
     def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
-        """Returns the bytes of the files, or of the arrays that are unpacked from them where those are more."""
+        """Returns the size of the files, or of the arrays unpacked from them if larger."""
         import numpy as np
 
         sizes = super().record_bytes(shards, index)
@@ -235,18 +219,17 @@ class StoreSource(RecordSource):
         return np.maximum(sizes, index.rows * each)
 
     def record_type(self, store: Store) -> ElementType:
-        """Returns the type of a record, which the first file may say more of."""
+        """Returns the type of a record, to which the first file may add."""
         return self.infer()
 
 
 class StoreReader(RecordReader):
-    """Reads records by a library: one call into Python for all features of all records that are wanted together. Files are opened by their
-    paths, in each process for itself.
+    """Records read by a library: one call into Python reads all features of all requested records. Each process opens files by path.
 
     Args:
         source: The source.
         type_: The type of a record.
-        at_once: Records that are unpacked to get at one.
+        at_once: Records that are unpacked together.
         shards: The files.
         labels: The column of each label.
     """
@@ -260,22 +243,18 @@ class StoreReader(RecordReader):
         self._window = Window()
 
     def block_rows(self, rows: Ints) -> Ints | None:
-        """Returns how many records are unpacked together."""
         import numpy as np
 
         return np.full(len(rows), self.at_once, np.int64) if self.at_once > 1 else None
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
-        """Make room for what records are unpacked with; see `BlockReader.hold_window`."""
         if self.at_once > 1:
-            self._window.limit = max(self._window.limit, window_limit(num_bytes, ram_budget))
+            self._window.reserve(num_bytes, ram_budget)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        """Says which files are read."""
         return f"records of {self.source.called} files"
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Return one call for all features."""
         from pipegen.ops.lowering.python_records import together
 
         self.check()
@@ -286,25 +265,24 @@ class StoreReader(RecordReader):
 
         Args:
             names: The features.
-            shards: The number of the file of each record, int64 `(n,)`.
-            rows: The row in it, likewise.
+            shards: The file number of each record, int64 `(n,)`.
+            rows: The row in the file, likewise.
 
         Returns:
             An array `(n, ...)` for each feature, of its dtype; byte strings as objects.
 
         Raises:
-            StoreError: When one of the records cannot be read.
+            StoreError: A record cannot be read.
         """
         found = self.values(tuple(self.source.key_of(name) for name in names), shards, rows)
         return [self._finished(name, values) for name, values in zip(names, found, strict=True)]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        """Return what `take` reads."""
         found: Sequence[Any] = self.take((feature,), *place)[0]
         return found
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
-        """Reads what is stored of records, by key; as `take`."""
+        """Reads stored values of records by key; see `take`."""
         import numpy as np
 
         found: list[Any] = [None] * len(keys)
@@ -325,18 +303,18 @@ class StoreReader(RecordReader):
         columns = store.columns()
         missing = next((key for key in keys if key not in columns), None)
         if missing is not None:
-            raise StoreError(f"the file has no key {missing!r}, as the first one has")
+            raise StoreError(f"the file lacks the key {missing!r} of the first one")
         try:
             if self.at_once > 1:
                 return [self._unpacked(shard, store, key, rows) for key in keys]
             return store.read(keys, rows)
         except StoreError:
             raise
-        except Exception as error:  # of a library's own kind, which TensorFlow may take for a signal
+        except Exception as error:  # a library's own class, which TensorFlow may take for a signal
             raise StoreError(f"{type(error).__name__}: {error}") from error
 
     def _unpacked(self, shard: int, store: Store, key: str, rows: Any) -> Any:
-        """Values of records that are unpacked with their neighbours, which are kept while the order is among them."""
+        """Reads records that are unpacked together; the window caches their blocks."""
         import numpy as np
 
         def load(block: int, _: str) -> Block:
@@ -350,7 +328,7 @@ class StoreReader(RecordReader):
         return np.concatenate(values)
 
     def _finished(self, name: str, values: Any) -> Any:
-        """Makes the values that the graph goes on with out of what is stored."""
+        """Converts stored values to those of the graph."""
         import numpy as np
 
         from pipegen.ops.sources.stores.base import StoreError
@@ -362,32 +340,28 @@ class StoreReader(RecordReader):
         if held.encoded:
             return values
         if values.dtype == object:
-            raise StoreError(f"`{name}` is bytes, and numbers in the first file")
+            raise StoreError(f"`{name}` holds bytes, but numbers in the first file")
         stored = values
         with np.errstate(all="ignore"):
             values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if kind.numbers else held.shape))
         if kind.numbers and not kind.weighs:
             self._check_whole(name, stored, values)
         if kind.weighs and not (values >= 0).all():
-            raise StoreError(f"the weight `{name}` is {values[~(values >= 0)][0]:g}, and weights are 0 or more")
+            raise StoreError(f"the weight `{name}` is {values[~(values >= 0)][0]:g}; weights must be 0 or more")
         return values
 
     def _check_whole(self, name: str, stored: Any, values: Any) -> None:
-        """Checks that no whole number became another one.
-
-        Raises:
-            StoreError: Where one did.
-        """
+        """Raises `StoreError` if the conversion changed a whole number."""
         from pipegen.ops.sources.features.numbers import changed_whole
         from pipegen.ops.sources.stores.base import StoreError
 
         if values.dtype.kind == "i":
             lost = values.astype(stored.dtype) != stored if stored.dtype.kind == "f" else (values < 0) & (stored > 0)
-            said = f"which is not a whole number of 64 bits, and `{name}` is `dtype: int64`"
+            said = "which is not a 64-bit integer, as `dtype: int64` needs"
         else:
             unchecked = stored.dtype.kind not in "iu" or self.source.features[name].dtype is not None or not stored.size
             lost = None if unchecked else changed_whole(stored, values)
-            said = "which float32 would round: `dtype: int64` keeps whole numbers as they are"
+            said = "which float32 would round; use `dtype: int64`"
         if lost is not None and lost.any():
             raise StoreError(f"`{name}` holds {stored[lost][0]}, {said}")
 
@@ -406,16 +380,16 @@ class StoreReader(RecordReader):
                 raise StoreError(f"`{name}` is {texts[found.index(None)]!r}, which is not a class")
             return np.array(found, np.int64)
         if values.dtype.kind == "f" and not (np.floor(values) == values).all():
-            raise StoreError(f"`{name}` is {values[np.floor(values) != values][0]:g}, and class indices are whole numbers")
+            raise StoreError(f"`{name}` is {values[np.floor(values) != values][0]:g}; class indices must be integers")
         wrong = (values < lookup.offset) | (values >= len(lookup.names) + lookup.offset)
         if wrong.any():
-            there = f"the classes are {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
-            raise StoreError(f"`{name}` is {int(values[wrong][0])}, and {there}")
+            raise StoreError(
+                f"`{name}` is {int(values[wrong][0])}; the classes are {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
+            )
         return values.astype(np.int64) - lookup.offset
 
 
 def _first_missing(store: Store, key: str) -> int:
-    """Finds the first record without a value in a column."""
     import numpy as np
 
     from pipegen.ops.sources.stores.base import MissingValue
@@ -429,17 +403,13 @@ def _first_missing(store: Store, key: str) -> int:
 
 
 def check_pickled(name: str, value: bytes) -> None:
-    """Checks that a picture is not a pickled object.
-
-    Raises:
-        OpError: `PG431`.
-    """
+    """Raises `PG431` if an image is a pickled object."""
     if value.startswith(_PICKLED) and value.endswith(b"."):
-        message = f"`{name}` of the first record is a pickled object, and nothing is unpickled: that would run code of whoever wrote it"
-        raise OpError("PG431", message, field=f"features.{name}", help="write the bytes of image files in its place")
+        message = f"`{name}` of the first record is a pickled object; unpickling is refused, since it could run foreign code"
+        raise OpError("PG431", message, field=f"features.{name}", help="store the bytes of image files instead")
 
 
 def _in_words(held: Stored) -> str:
     if held.encoded:
         return "text" if held.dtype == "text" else "byte strings"
-    return f"{held.dtype} of the shape {list(held.shape)}" if held.shape else f"one {held.dtype}"
+    return f"{held.dtype} of shape {list(held.shape)}" if held.shape else f"one {held.dtype}"

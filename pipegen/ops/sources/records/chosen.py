@@ -1,4 +1,4 @@
-"""Labels of records under other names, and records whose classes are left out: `map` and `ignore`."""
+"""Renamed labels, and records with ignored classes: `map` and `ignore`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.labels import LabelColumn
 
 _WIDEST = 1_000_000
-"""Entries of the longest table from stored class indices to those that are meant."""
+"""Largest table from stored to meant class indices."""
 
 
 @dataclass(frozen=True)
 class StoredLabels:
-    """Holds what is stored of a label of every record, and what is meant by it.
+    """Stored labels of every record, and their meaning.
 
     Attributes:
-        feature: The arguments by which a label is read as it is stored.
+        feature: The arguments for reading the label as it is stored.
         classes: The classes that are meant.
-        table: From each stored class index to the one that is meant, or -1: int64.
-        stays: Which records are not left out: bool `(records,)`.
-        notes: What was odd.
+        table: The meant index of each stored class index, or -1: int64.
+        stays: Whether each record is kept: bool `(records,)`.
+        notes: Findings about the labels.
     """
 
     feature: RecordFeature
@@ -43,11 +43,7 @@ class StoredLabels:
 
     @classmethod
     def of(cls, name: str, feature: RecordFeature, column: LabelColumn) -> StoredLabels:
-        """Reads every label.
-
-        Raises:
-            OpError: `PG402` where none is left, `PG420` for labels that name no class.
-        """
+        """Reads every label; `PG402` if none is left, `PG420` for an invalid label."""
         import numpy as np
 
         field = f"features.{name}"
@@ -69,28 +65,24 @@ class StoredLabels:
         else:
             low, high = int(values.min()), int(values.max())
             if high - low >= _WIDEST:
-                message = f"the labels of `{name}` go from {low:,} to {high:,}"
-                raise OpError("PG420", message, field=field, help="store class indices, or names")
+                message = f"the labels of `{name}` range from {low:,} to {high:,}, which is too wide for class indices"
+                raise OpError("PG420", message, field=field, help="store class indices or names")
             as_stored["classes"], as_stored["offset"], places = high - low + 1, low, values - low
         table: Ints = np.full(len(as_stored["classes"]) if values is None else as_stored["classes"], -1, np.int64)
         table[places] = indices
-        message = f"`{name}` chooses its classes, so the labels of all {column.total:,} records were read once"
-        help_ = "they are read again where records change" if stays.all() else "records of other classes are left out of every split"
+        message = f"`{name}` selects classes, so all {column.total:,} labels were read once"
+        help_ = "they are read again if records change" if stays.all() else "records of other classes are left out of every split"
         notes = (*feature.chosen.notes(stored.as_texts().texts, None, field), *odd, Note("PG432", message, help_, field))
         return cls(feature.model_copy(update=as_stored), classes, table, stays, notes)
 
 
 def chosen(listing: Listing, stored: Mapping[str, StoredLabels], main: str | None) -> Listing:
-    """The listing of records whose labels were taken as they are stored, with the classes that are meant and the records that stay.
-
-    Raises:
-        OpError: `PG402` where none stays.
-    """
+    """Applies chosen classes to a listing whose labels were taken as stored; `PG402` if no record stays."""
     import numpy as np
 
     kept = np.logical_and.reduce([held.stays for held in stored.values()])
     if not kept.any():
-        raise OpError("PG402", "each record is of a class that `ignore` of one label leaves out", field="features")
+        raise OpError("PG402", "`ignore` leaves out every record", field="features")
     type_ = listing.type
     if type_ is not None:
         type_ = type_.replace(**{name: type_[name].with_(classes=len(held.classes)) for name, held in stored.items()})

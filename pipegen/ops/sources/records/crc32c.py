@@ -1,4 +1,4 @@
-"""CRC-32C, as TFRecord files store it: of many short texts at once, without a library.
+"""CRC-32C as stored in TFRecord files, of many short texts at once; without a library.
 
 The polynomial is Castagnoli's (RFC 3720, appendix B.4). TFRecord rotates the sum and adds a constant ("masked"), see
 `tensorflow/tsl/lib/hash/crc32c.h`.
@@ -18,7 +18,6 @@ _MASK = 0xA282EAD8
 
 @cache
 def _table() -> Any:
-    """Returns what each byte does to the sum: uint32 `(256,)`."""
     import numpy as np
 
     table: Any = np.arange(256, dtype=np.uint32)

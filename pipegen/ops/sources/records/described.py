@@ -1,4 +1,4 @@
-"""The base of sources whose records hold all of their features, each under a key."""
+"""The base of sources whose records hold each feature under a key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import PrivateAttr, field_validator
 
-from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.features.pictures import aligned_images, decoders
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.types import ElementType
@@ -20,41 +20,38 @@ if TYPE_CHECKING:
 
 
 class DescribedRecords(Source):
-    """Records in files that hold many each. What a record holds is said by the argument `features`, which each source declares."""
+    """Records in files of many, described by the argument `features`, which each source declares."""
 
     if TYPE_CHECKING:
         features: dict[FeatureName, RecordFeature]
 
     _folder: Path | None = PrivateAttr(default=None)
-    """Where the index is kept."""
+    """Folder of the index."""
 
     @field_validator("features", check_fields=False)
     @classmethod
     def _live_on_images(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
-        lives_on(features)
+        aligned_images(features)
         return features
 
     def infer(self) -> ElementType:
-        """Infers the type of a record, from the arguments alone."""
-        of = lives_on(self.features)
+        of = aligned_images(self.features)
         return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
 
     def decoders(self) -> Mapping[str, Transform]:
-        """Those of masks."""
         return decoders(self.features)
 
     def has_rows(self) -> bool:
-        """No: records lie in files."""
+        """Returns False: records lie in files."""
         return False
 
     def by_class(self) -> bool:
-        """No: a file holds records of every class."""
+        """Returns False: a file holds records of every class."""
         return False
 
     def split_method(self) -> Literal["random", "hash"]:
-        """Returns `hash`, which needs no order of all records."""
+        """Returns `hash`, which does not depend on the order of records."""
         return "hash"
 
     def keep_index_in(self, folder: Path | None) -> None:
-        """Lets indexes be kept in a folder."""
         self._folder = folder

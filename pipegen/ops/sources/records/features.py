@@ -1,4 +1,4 @@
-"""Describes a feature of the records of a source, and the key that holds it."""
+"""`RecordFeature`: a feature of a source's records, and its key."""
 
 from __future__ import annotations
 
@@ -21,32 +21,31 @@ else:
 
 _OF = {"channels": "images", "bits": "images", "classes": "labels and masks", "offset": "labels", "shape": "tensors", "map": "labels"}
 _OF |= {"dtype": "tensors"}
-"""What an argument belongs to in the first place."""
+"""The kinds that an argument belongs to."""
 Side = Annotated[int, Field(ge=1)]
 
 
 class RecordFeature(ChoosesClasses, StoredPicture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
-    """One feature of the records: what it is, and the key that holds it."""
+    """One feature of the records, and its key."""
 
     _later: ClassVar[frozenset[str]] = frozenset({"map", "dtype"})
 
     kind: Kind
-    """`image`: the bytes of an image file. `mask`: the bytes of a file that holds a class for each pixel of the image. `label`: a class
-    index or the name of a class. `tensor`: numbers of one `shape` and `dtype`. `weight`: a number of 0 or more, which weighs the example
-    in the loss."""
+    """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or
+    class name. `tensor`: numbers of one `shape` and `dtype`. `weight`: a number of 0 or more that weighs the example in the loss."""
     key: Annotated[str, Field(min_length=1)] | None = None
-    """The key of the record that holds it; by default the feature's own name."""
+    """Key of the feature in the record; by default its name."""
     classes: KnownClasses | None = None
-    """The names of the classes in the order of their indices, or how many there are. Without it every label is read once to find them; of
-    a mask, the largest index in `values` says so."""
+    """Class names in index order, or their number. Without it every label is read once to find the classes; for a mask it is the largest
+    index in `values`, plus 1."""
     offset: int = 0
-    """What is subtracted from stored class indices, such as 1 where classes are counted from 1."""
+    """Number subtracted from stored class indices, such as 1 if they start at 1."""
     shape: Annotated[tuple[Side, ...], Field(max_length=8)] | None = None
-    """The shape of a tensor, such as `[17, 3]`; by default it is one number."""
+    """Shape of a tensor, such as `[17, 3]`; by default one number."""
 
     dtype: NumberType | None = None
-    """For a tensor: `float32`, the default, or `int64` for whole numbers beyond 16,777,216, such as ids and times. By default a whole
-    number that float32 cannot hold is an error; `float32` written out takes it rounded."""
+    """For a tensor: `float32` (default), or `int64` for integers beyond 16,777,216, such as ids and times. By default an integer that
+    float32 cannot represent is an error; with an explicit `float32` it is rounded."""
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> RecordFeature:
@@ -55,14 +54,16 @@ class RecordFeature(ChoosesClasses, StoredPicture):  # type: ignore[misc]  # one
 
     @property
     def several(self) -> bool:
-        """Returns whether an example has any number of labels."""
         return False
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """Returns the shape of a tensor."""
         return self.shape or ()
 
+    def key_field(self, name: str) -> str:
+        """Returns the argument that errors about the key of this feature point to."""
+        return f"features.{name}.key" if self.key is not None else f"features.{name}"
+
     def type(self, of: str | None = None) -> FeatureType:
-        """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""
+        """Returns the type, from the arguments alone, of a feature aligned with `of`."""
         return kind_of(self).stored_type(self, of, self.num_classes)

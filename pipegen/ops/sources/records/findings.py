@@ -1,4 +1,4 @@
-"""Findings about a file of records beside its records: members that none uses, and bytes that should not be there."""
+"""Findings about a file of records: unused members and unexpected bytes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 Findings: TypeAlias = "Mapping[str, tuple[int, str]]"
-"""By kind, how many there are, and the first one."""
+"""Number and first example of each kind of finding."""
 
 
 class Kind(NamedTuple):
     """A kind of finding.
 
     Attributes:
-        one: What is said of one, behind the number.
-        many: What is said of several.
+        one: The text for one of them, after its number.
+        many: The text for several.
         help: What to do.
         code: A diagnostic code.
-        severity: How bad it is.
+        severity: Its severity.
     """
 
     one: str
@@ -34,7 +34,7 @@ class Kind(NamedTuple):
     severity: Literal["error", "warning", "info"] = "warning"
 
 
-UNPACK = "`gunzip FILE`, `zstd -d FILE` or `xz -d FILE`, as its ending says"
+UNPACK = "`gunzip FILE`, `zstd -d FILE` or `xz -d FILE`, by its ending"
 KINDS: Mapping[str, Kind] = {
     "compressed": Kind(
         "file is compressed as a whole, and its records cannot be read in place",
@@ -44,36 +44,36 @@ KINDS: Mapping[str, Kind] = {
         "error",
     ),
     "joined": Kind(
-        "archive goes on behind its end with a second archive, which is not read",
-        "archives go on behind their end with a second archive, which is not read",
-        "join archives by `tar --concatenate` or write one of both, where `cat` leaves the end of the first between them",
+        "archive is followed by a second archive, which is not read",
+        "archives are followed by a second archive, which is not read",
+        "join archives by `tar --concatenate`; `cat` leaves the end of the first between them",
         "PG430",
         "error",
     ),
     "front": Kind(
-        "archive has another archive in front of it, which is not read",
-        "archives have another archive in front of them, which is not read",
-        "write one archive of both: `cat` does not join ZIP archives",
+        "archive is preceded by another archive, which is not read",
+        "archives are preceded by another archive, which is not read",
+        "write both into one archive; `cat` does not join ZIP archives",
         "PG430",
         "error",
     ),
     "unlisted": Kind(
-        "member lies in the archive and is not in its table of contents",
-        "members lie in archives and are not in their tables of contents",
-        "write the archive again: a member that was removed from the table alone, or a damaged table, leaves such",
+        "member of the archive is not in its table of contents",
+        "members of archives are not in their tables of contents",
+        "write the archive again; its table is damaged, or a member was removed from the table only",
         "PG430",
         "error",
     ),
     "behind": Kind(
-        "archive is followed by bytes that belong to no member",
-        "archives are followed by bytes that belong to no member",
+        "archive is followed by bytes outside of any member",
+        "archives are followed by bytes outside of any member",
         "copy or write the archive again",
         "PG430",
         "error",
     ),
     "sparse": Kind(
-        "member is stored with its holes left out, and cannot be read in place",
-        "members are stored with their holes left out, and cannot be read in place",
+        "member is stored sparsely and cannot be read in place",
+        "members are stored sparsely and cannot be read in place",
         "pack the archive again without `--sparse`",
         "PG430",
         "error",
@@ -81,49 +81,49 @@ KINDS: Mapping[str, Kind] = {
     "dotted": Kind(
         "record has none of the keys, since its name has a dot",
         "records have none of the keys, since their names have a dot",
-        "a key starts at the first dot of a name: rename these members, or give all their keys, such as `key: jpg;0mm.jpg`",
+        "a key starts at the first dot of a name; rename these members, or list all their keys, such as `key: jpg;0mm.jpg`",
         "PG431",
         "error",
     ),
     "unwritten": Kind(
-        "record holds the fill value, since a chunk of it does not exist",
-        "records hold the fill value, since a chunk of them does not exist",
-        "where a chunk was lost, write it again; `write_empty_chunks=True` lets Zarr store also chunks of nothing else",
+        "record holds the fill value, since its chunk is missing",
+        "records hold the fill value, since their chunks are missing",
+        "write lost chunks again; with `write_empty_chunks=True` Zarr also stores chunks of fill values",
         "PG430",
         "warning",
     ),
     "zeros": Kind(
-        "archive ends in more zeros than its padding needs, as where a file system crashed while it was written",
-        "archives end in more zeros than their padding needs, as where a file system crashed while they were written",
-        "compare the number of records with that of the original; large records (`tar --blocking-factor`) end so, too",
+        "archive ends in more zeros than padding needs, as after a crash during writing",
+        "archives end in more zeros than padding needs, as after a crash during writing",
+        "compare the number of records with the original; a large `tar --blocking-factor` gives the same ending",
         "PG430",
         "warning",
     ),
-    "empty": Kind("file holds no record", "files hold no record", "remove files that are empty, or write them again if they should not be"),
+    "empty": Kind("file holds no record", "files hold no record", "remove empty files, or write them again"),
     "keyless": Kind(
         "record has none of the keys and is ignored",
         "records have none of the keys and are ignored",
-        "where they are meant, give their keys as well, such as `key: jpg;png`",
+        "to read them, add their keys, such as `key: jpg;png`",
     ),
     "unmatched": Kind(
-        "key matches the `key` of no feature and is ignored",
-        "keys match the `key` of no feature and are ignored",
-        "a feature whose `key` matches them reads them",
+        "key matches no feature and is ignored",
+        "keys match no feature and are ignored",
+        "to read them, add a feature whose `key` matches",
         severity="info",
     ),
     "unnamed": Kind(
         "member has no key in its name and is ignored", "members have no key in their names and are ignored", "", severity="info"
     ),
-    "system": Kind("file of the system is ignored", "files of the system are ignored", "", severity="info"),
+    "system": Kind("system file is ignored", "system files are ignored", "", severity="info"),
     "link": Kind(
-        "link leads to no file of its archive and is ignored",
-        "links lead to no file of their archive and are ignored",
-        "pack the files that links lead to in place of them (`tar --dereference`)",
+        "link has no target in its archive and is ignored",
+        "links have no target in their archive and are ignored",
+        "pack the linked files instead (`tar --dereference`)",
     ),
     "folder link": Kind(
         "link to a folder of the archive is not entered",
         "links to folders of the archive are not entered",
-        "pack the folder in place of the link (`tar --dereference`)",
+        "pack the linked folder instead (`tar --dereference`)",
     ),
     "special": Kind(
         "member is neither a file nor a folder and is ignored",
@@ -131,17 +131,17 @@ KINDS: Mapping[str, Kind] = {
         "devices, pipes and sockets hold no data",
     ),
     "outside": Kind(
-        "member has `..` in its path, leads out of the archive and is ignored",
-        "members have `..` in their paths, lead out of the archive and are ignored",
-        "pack them by paths below one folder",
+        "member with `..` in its path leads out of the archive and is ignored",
+        "members with `..` in their paths lead out of the archive and are ignored",
+        "pack them with paths below one folder",
     ),
     "twice": Kind(
-        "member has the name of a later one, which counts",
-        "members have the names of later ones, which count",
-        "remove members that are there twice",
+        "member has the same name as a later one, which is used",
+        "members have the same names as later ones, which are used",
+        "remove duplicate members",
     ),
 }
-"""All kinds, the gravest first."""
+"""All kinds, most severe first."""
 
 _MAGICS = {
     b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x04\x22\x4d\x18": "lz4",
@@ -149,31 +149,31 @@ _MAGICS = {
 }  # fmt: skip
 
 _ENDINGS = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".snappy", ".Z"})
-"""What programs that compress files put behind their names."""
+"""File endings of compression programs."""
 _TARS = frozenset({".tgz", ".tbz", ".tbz2", ".txz", ".tzst", ".tlz4"})
-"""Short forms of these behind `.tar`."""
+"""Short forms of these after `.tar`."""
 
 
 def compression(head: bytes) -> str:
-    """Returns what compressed a file that begins with these bytes; empty where nothing known did."""
+    """Names the compression of a file that begins with these bytes, or ""."""
     found = next((name for magic, name in _MAGICS.items() if head.startswith(magic)), "")
     zlib = len(head) > 1 and head[0] == 0x78 and int.from_bytes(head[:2], "big") % 31 == 0
     return found or ("zlib" if zlib else "")
 
 
 def unpacked_name(name: str) -> str:
-    """Returns the name that a file has before a program compresses it, by its ending; empty where no such program gave it its name."""
+    """Returns the name that a file had before compression, by its ending; else ""."""
     stem, ending = os.path.splitext(name)
     return stem if ending in _ENDINGS else f"{stem}.tar" if ending in _TARS else ""
 
 
 def unpacking_help(how: str) -> str:
-    """Returns what is said of files that a source reads where its `compression` says what they are compressed by."""
+    """Suggests the `compression` that reads these files."""
     return f"`compression: {how}` reads them; uncompressed files are read in any order, and faster"
 
 
 def tallied(seen: Iterable[tuple[str, str]]) -> dict[str, tuple[int, str]]:
-    """Counts what was seen, each a kind and what it is called; the first of a kind is kept."""
+    """Counts pairs of kind and name by kind, keeping the first name."""
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}
     for kind, name in seen:
@@ -183,7 +183,7 @@ def tallied(seen: Iterable[tuple[str, str]]) -> dict[str, tuple[int, str]]:
 
 
 def finding_notes(found: Iterable[tuple[str, Findings]], field: str = "path") -> Iterator[Note]:
-    """Yields one note for each kind; `found` has the path of each file and what was found in it."""
+    """Yields one note per kind; `found` has the path of each file and its findings."""
     totals: Counter[str] = Counter()
     first: dict[str, str] = {}
     for path, findings in found:

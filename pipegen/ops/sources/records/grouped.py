@@ -1,4 +1,4 @@
-"""The base of archives whose members belong together by their names: `0001.jpg` and `0001.cls` are one record."""
+"""The base of archives whose members are grouped by name: `0001.jpg` and `0001.cls` are one record."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.paths import Found
 
 ABSENT = -1
-"""The length of a member that a record lacks."""
+"""The length of a missing member."""
 
 
 class GroupedSource(RecordSource):
-    """Archives whose members are grouped by their names: what stands before the first dot of a name is the record's, what stands behind it
-    the key."""
+    """Archives whose members are grouped by name: up to the first dot it names the record, then the key."""
 
     checked: ClassVar[bool] = True
-    """Whether archives say what is to come out of each member; see `Members.checks`."""
+    """Whether archives record the size and checksum of each member; see `Members.checks`."""
 
     @field_validator("features")
     @classmethod
@@ -47,10 +46,12 @@ class GroupedSource(RecordSource):
         for name, feature in features.items():
             several = (feature.key or name).split(";")
             if any(taken_apart(one)[1] for one in several) and (len(several) > 1 or kind_of(feature).pictured):
-                raise ValueError(f"the key of `{name}` is a field of JSON, which is text or numbers, and one for every record")
+                raise ValueError(f"the key of `{name}` is a field of JSON: it must be the only key, and cannot hold an image")
             for one in several:
                 if not one or one.startswith("."):
-                    raise ValueError(f"the key of `{name}` is the ending of a member without its dot, such as `jpg`, or several: `jpg;png`")
+                    raise ValueError(
+                        f"the key of `{name}` must be the ending of a member without its dot, such as `jpg`, or several: `jpg;png`"
+                    )
                 if taken.setdefault(one.lower(), name) != name:
                     raise ValueError(f"`{name}` and `{taken[one.lower()]}` both have the key `{one}`")
         return features
@@ -59,27 +60,26 @@ class GroupedSource(RecordSource):
         return frozenset({"path"})
 
     def parts(self) -> tuple[str, ...]:
-        """Returns the features, and what is to come out of each where archives say so."""
+        """Returns the features, and for each its check, if archives have any."""
         return (*self.features, *(map(check_of, self.features) if self.checked else ()))
 
     def index_options(self) -> str:
-        """Returns the keys."""
         return str([self.key_of(name) for name in self.features])
 
     def grouped(self, members: Members, damage: str, *, adjacent: bool) -> ShardRecords:
-        """Groups members to records, in the order of their first ones.
+        """Groups members to records, ordered by their first members.
 
         Args:
             members: The files of an archive.
-            damage: What is wrong behind them.
-            adjacent: Whether only members that follow each other belong together.
+            damage: Damage after them.
+            adjacent: Whether only consecutive members form a record.
         """
         import numpy as np
 
         names = MemberNames(members.names)
         rows = names.runs() if adjacent else names.groups()
         keys: dict[str, int] = {}
-        alike: dict[int, int] = {}  # features of members that another one has, too
+        alike: dict[int, int] = {}  # features that share a member with another
         for i, name in enumerate(self.features):
             for one in self.key_of(name).split(";"):
                 first = keys.setdefault(taken_apart(one)[0].lower(), i)
@@ -109,27 +109,22 @@ class GroupedSource(RecordSource):
         return ShardRecords(offsets, lengths, damage, findings=findings)
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        """Look into the first record."""
         self.stored(shards, index)
 
     def stored(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Stored]:
-        """Returns how each feature is stored, as the first record says.
-
-        Raises:
-            OpError: `PG431`, and `PG430` where it is damaged.
-        """
-        shard = int((index.rows > 0).argmax())
+        """Finds how each feature is stored from the first record; `PG431` if one does not fit, `PG430` if it is damaged."""
+        shard = index.first_filled
         offsets, lengths = (part[0].tolist() for part in index.of(shard))
         found = {}
         with Opened(shards[shard].path) as stream:
             for i, (name, feature) in enumerate(self.features.items()):
-                field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
+                field = feature.key_field(name)
                 if lengths[i] == ABSENT:
                     ending = ";".join(taken_apart(one)[0] for one in self.key_of(name).split(";"))
                     message = f"record 0 of {shards[shard].path!r} has no member with the ending {ending!r}"
                     keys = self.keys_in(shards[shard].path)
                     raise OpError("PG431", message, field=field, help=f"the archive has members that end in {quoted(keys)}")
-                content = b""  # a picture that is damaged is met when it is read, and may be skipped then
+                content = b""  # a damaged image is reported when it is read, and may be skipped
                 if not kind_of(feature).pictured:
                     check = offsets[len(self.features) + i] if self.checked else 0
                     try:
@@ -140,34 +135,28 @@ class GroupedSource(RecordSource):
                     try:
                         content = self._field(name, content)
                     except ValueError as error:
-                        message = f"record 0 of {shards[shard].path!r}: the member for `{name}`: {error}"
+                        message = f"record 0 of {shards[shard].path!r}: the member of `{name}`: {error}"
                         raise OpError("PG431", message, field=field) from None
                 found[name] = how_stored(name, feature, content, field)
         return found
 
     def path_of(self, name: str) -> tuple[str, ...]:
-        """Returns the path of a feature in a member that is JSON; empty for the whole member."""
+        """Returns the path of a feature within a JSON member; empty for the whole member."""
         return taken_apart(self.key_of(name).split(";")[0])[1]
 
     def _field(self, name: str, content: bytes) -> bytes:
-        """Returns what a member holds of a feature; see `field_of` for the errors."""
         path = self.path_of(name)
         return field_of(content, path) if path else content
 
     def keys_in(self, path: str) -> list[str]:
-        """Lists the endings of the members of an archive, for messages."""
+        """Lists the endings of an archive's members, for messages."""
         raise NotImplementedError
 
     def unpacked_member(self, content: bytes, check: int) -> bytes:
-        """Returns the bytes of a member as they were before they were stored.
-
-        Raises:
-            ValueError: Where they are damaged.
-        """
+        """Decompresses a member; `ValueError` if it is damaged."""
         return content
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Read the member of the label of each record."""
         at = list(self.features).index(name)
         checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
         places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), checks, strict=True)
@@ -175,30 +164,29 @@ class GroupedSource(RecordSource):
         with Opened(shard.path) as stream:
             for row, (offset, length, check) in enumerate(places):
                 if length == ABSENT:
-                    message = f"{shard.path}#{row} has no {self.key_of(name)!r}, which holds `{name}`"
+                    message = f"{shard.path}#{row} lacks the member {self.key_of(name)!r} of `{name}`"
                     raise OpError("PG431", message, field=f"features.{name}")
                 content = self.unpacked_member(stream.pread(length, offset), check)
                 try:
                     found.append(self._field(name, content))
                 except ValueError as error:
-                    message = f"{shard.path}#{row}: the member for `{name}`: {error}"
+                    message = f"{shard.path}#{row}: the member of `{name}`: {error}"
                     raise OpError("PG431", message, field=f"features.{name}") from None
         return found
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        """Return what reads mapped archives."""
         paths = {name: path for name in self.features if (path := self.path_of(name))}
         return StoredReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels, paths=paths)
 
 
 def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yields the members, and the first of the members of each record, that no feature uses; see `findings`.
+    """Yields the members, and the first member of each record, that no feature uses; see `findings`.
 
     Args:
-        members: The names of all.
-        names: Those of them that have a key, taken apart.
+        members: The names of all members.
+        names: Those with a key, parsed.
         rows: The record of each of these.
-        wanted: The feature of each, -1 for none.
+        wanted: The feature of each, or -1.
         keys: The keys of the features.
     """
     import numpy as np
@@ -218,7 +206,7 @@ def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys
 
 
 def _sound(slots: Ints, lengths: Ints) -> tuple[int, str]:
-    """Counts the members before the first that comes a second time or is too long, and says what that one is."""
+    """Counts the members before the first duplicate or oversized one, and describes that one."""
     import numpy as np
 
     again: Ints = np.ones(len(slots), bool)
@@ -227,4 +215,4 @@ def _sound(slots: Ints, lengths: Ints) -> tuple[int, str]:
     if not wrong.any():
         return len(slots), ""
     first = int(wrong.argmax())
-    return first, f"has more than {LONGEST:,} bytes" if lengths[first] > LONGEST else "is there twice"
+    return first, f"has more than {LONGEST:,} bytes" if lengths[first] > LONGEST else "is a duplicate"

@@ -1,4 +1,4 @@
-"""Compares shards with what MosaicML Streaming wrote down of them in `index.json`: which there are, their sizes and their hashes."""
+"""Compares shards with the names, sizes and hashes in MosaicML Streaming's `index.json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import OpError
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.listing.wording import is_are, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,14 +28,14 @@ INDEX = "index.json"
 
 @dataclass(frozen=True)
 class ListedShard:
-    """A shard as an index lists it.
+    """A shard as listed in an index.
 
     Attributes:
         name: Its path, relative to the index.
-        size: Its bytes; `None` where the index does not say.
-        samples: Its records; likewise.
+        size: Its bytes, if listed.
+        samples: Its records, if listed.
         hashes: Its hashes by algorithm, in hexadecimal.
-        packed: Whether it was compressed when it was written.
+        packed: Whether it was written compressed.
     """
 
     name: str
@@ -46,11 +46,7 @@ class ListedShard:
 
 
 def read_index(path: str) -> list[ListedShard] | None:
-    """Reads which shards an `index.json` lists; `None` where there is no such file.
-
-    Raises:
-        ValueError: Where it is damaged.
-    """
+    """Reads the shards that an `index.json` lists; `None` without one, `ValueError` if it is damaged."""
     try:
         content = content_of(path, _LARGEST)
     except OSError:
@@ -60,7 +56,7 @@ def read_index(path: str) -> list[ListedShard] | None:
     try:
         return [_listed(shard) for shard in json.loads(content)["shards"]]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError("it is not whole, or not an index of shards") from None
+        raise ValueError("it is incomplete, or not an index of shards") from None
 
 
 def _listed(shard: Mapping[str, Any]) -> ListedShard:
@@ -72,7 +68,7 @@ def _listed(shard: Mapping[str, Any]) -> ListedShard:
 
 
 def listed_hashes(path: str) -> dict[str, Mapping[str, str]]:
-    """Reads the hashes of shards by their names. None where there is no such list."""
+    """Reads the listed hashes of shards by name, if any."""
     try:
         return {shard.name: shard.hashes for shard in read_index(path) or ()}
     except ValueError:
@@ -84,20 +80,20 @@ def check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> It
 
     Args:
         folder: The folder.
-        shards: Those of its shards that are read.
-        rows: The records of each.
+        shards: Its shards that are read.
+        rows: The number of records of each.
 
     Yields:
-        `PG430` notes for an index that is damaged and for shards that are not as it lists them, a `PG411` note for shards beside it.
+        `PG430` notes for a damaged index and for shards that differ from it, a `PG411` note for unlisted shards.
 
     Raises:
-        OpError: `PG401` where it lists shards that are not there, and the folder as a whole is read.
+        OpError: `PG401` if listed shards are missing and the whole folder is read.
     """
     path = os.path.join(folder, INDEX)
     try:
         listed = read_index(path)
     except ValueError as error:
-        help_ = "copy it again; where it is lost, remove it: shards describe themselves, and then nothing tells whether one is missing"
+        help_ = "copy it again, or remove it if it is lost; missing shards are not noticed without it"
         yield Note("PG430", f"{path!r} is damaged: {error}", help_, "path", "error")
         return
     if listed is None:
@@ -107,23 +103,21 @@ def check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> It
     missing = [name for name in known if name not in own and not os.path.exists(os.path.join(folder, name))]
     if missing and not all(shard.named for shard in shards):
         packed = any(known[name].packed for name in missing)
-        verb = "is" if len(missing) == 1 else "are"
-        message = f"{len(missing):,} of {len(listed):,} shards that {path!r} lists {verb} not there: {quoted(missing)}"
-        others = "to read only the others, list them in `path`"
-        unpack = "they were written with `compression`: unpack them, or write them without"
-        raise OpError("PG401", message, field="path", help=(unpack if packed else "copy or download what is missing", others))
+        message = f"{len(missing):,} of {len(listed):,} shards listed in {path!r} {is_are(len(missing))} missing: {quoted(missing)}"
+        others = "or list the others in `path`"
+        unpack = "they were written with `compression`; unpack them, or write them uncompressed"
+        raise OpError("PG401", message, field="path", help=(unpack if packed else "copy or download the missing ones", others))
     for name, (shard, count) in own.items():
         if name in known:
             size, samples = known[name].size, known[name].samples
             if size is not None and size != shard.size:
-                yield _differs(shard, f"it has {shard.size:,} bytes, and {path!r} says {size:,}")
+                yield _differs(shard, f"it has {shard.size:,} bytes, but {path!r} lists {size:,}")
             elif samples is not None and samples != count:
-                yield _differs(shard, f"it has {count:,} records, and {path!r} says {samples:,}")
+                yield _differs(shard, f"it has {count:,} records, but {path!r} lists {samples:,}")
     beside = sorted(name for name in own if name not in known)
     if beside:
-        verb = "is" if len(beside) == 1 else "are"
-        message = f"{len(beside):,} of {len(own):,} shards {verb} read, and {path!r} does not list them: {quoted(beside)}"
-        yield Note("PG411", message, "remove what an earlier run left, or write the index again", "path", "warning")
+        message = f"{len(beside):,} of {len(own):,} shards {is_are(len(beside))} read but not listed in {path!r}: {quoted(beside)}"
+        yield Note("PG411", message, "remove shards of an earlier run, or write the index again", "path", "warning")
 
 
 def _differs(shard: Found, what: str) -> Note:
@@ -131,11 +125,7 @@ def _differs(shard: Found, what: str) -> Note:
 
 
 def wrong_hashes(path: str, wanted: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Reads a file once, and yields it with what is wrong where a hash is another; algorithms that nothing here computes are passed over.
-
-    Raises:
-        OSError: When it cannot be read.
-    """
+    """Hashes a file once, and yields it with its problem if a hash differs; unknown algorithms are ignored."""
     running = {name: made for name in wanted if (made := _begun(name)) is not None}
     if not running:
         return
@@ -145,12 +135,12 @@ def wrong_hashes(path: str, wanted: Mapping[str, str]) -> Iterator[tuple[str, st
                 one.update(block)
     for name, one in running.items():
         if one.hexdigest() != wanted[name].lower():
-            yield path, f"its {name} is {one.hexdigest()}, and `index.json` has {wanted[name]}"
+            yield path, f"its {name} is {one.hexdigest()}, but `index.json` lists {wanted[name]}"
             return
 
 
 def _begun(name: str) -> Any:
-    """An algorithm of the standard library, or of `xxhash` where that is installed."""
+    """Returns a hash of the standard library, or of `xxhash` if installed."""
     if name in hashlib.algorithms_available and not name.startswith("shake"):
         return hashlib.new(name, usedforsecurity=False)
     if name.startswith("xxh") and find_spec("xxhash") is not None:

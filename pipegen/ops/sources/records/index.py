@@ -1,4 +1,4 @@
-"""The index of records: where in its shard each part of a record begins, and how many bytes it has. It is built once a shard and kept."""
+"""The index of records: offset and length of each part of each record in its shard. It is built once per shard and kept."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.records.paths import Found
 
-FORMAT = 2
+FORMAT = 1
 _EVERY = 5.0
-"""Seconds between two writes of what has been indexed: so much is lost where indexing is interrupted."""
+"""Seconds between writes of a partial index: at most this much is lost if indexing is interrupted."""
 _THREADS = 16
 _ALIGNED = 64
 _MAGIC = b"pipegen index\n"
 LONGEST = 2**31 - 1
-"""Bytes of the longest part of a record: TensorFlow counts the bytes of a text with 31 bits."""
+"""Largest part of a record in bytes: TensorFlow counts the bytes of a string with 31 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class ShardRecords:
-    """Holds the records of one shard.
+    """The records of one shard.
 
     Attributes:
-        offsets: Where each part of each record begins, int64 `(n, parts)`.
-        lengths: Bytes of each, int32 `(n, parts)`.
-        damage: What is wrong with the shard behind those records, as `at byte N, record M: WHY`; empty where nothing is.
-        findings: What else was found in it; see `findings`.
+        offsets: Start of each part of each record, int64 `(n, parts)`.
+        lengths: Bytes of each part, int32 `(n, parts)`.
+        damage: Damage after those records, as `at byte N, record M: WHY`, or "".
+        findings: Other findings; see `findings`.
     """
 
     offsets: Ints
@@ -54,15 +54,15 @@ class ShardRecords:
 
 @dataclass(frozen=True, eq=False)
 class RecordIndex:
-    """Holds the records of all shards of a source, one shard after another.
+    """The records of all shards of a source, shard after shard.
 
     Attributes:
-        first: The number of each shard's first record: int64 `(shards + 1,)`, with the end.
+        first: Number of each shard's first record: int64 `(shards + 1,)`, with the end.
         offsets: int64 `(n, parts)`.
         lengths: int32 `(n, parts)`.
-        damage: What is wrong with each shard; mostly nothing.
-        digests: What identifies the layout of each shard, in hexadecimal.
-        findings: What else was found in each.
+        damage: Damage of each shard, or "".
+        digests: Hash of the layout of each shard, in hexadecimal.
+        findings: Other findings in each shard.
     """
 
     first: Ints
@@ -74,18 +74,22 @@ class RecordIndex:
 
     @property
     def rows(self) -> Ints:
-        """Counts the records of each shard, int64."""
+        """The number of records of each shard, int64."""
         return self.first[1:] - self.first[:-1]
 
+    @property
+    def first_filled(self) -> int:
+        """The number of the first shard with a record."""
+        return int((self.rows > 0).argmax())
+
     def of(self, shard: int) -> tuple[Ints, Ints]:
-        """Returns the offsets and lengths of one shard's records."""
         own = slice(int(self.first[shard]), int(self.first[shard + 1]))
         return self.offsets[own], self.lengths[own]
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """One shard in a file of an index: what it was when it was indexed, and where its records stand."""
+    """One shard in an index file: its state when it was indexed, and its records."""
 
     key: str
     size: int
@@ -105,18 +109,18 @@ def build_index(
     folder: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> RecordIndex:
-    """Indexes shards, or reads what was kept of those whose size and time of writing are the same.
+    """Indexes shards, and reads kept indexes of shards with the same size and modification time.
 
     Args:
         shards: The files.
-        index: From a path and its size to the records; it runs in threads.
-        parts: How many parts a record has.
-        name: Identifies the source and what of it is indexed.
-        folder: Where indexes are kept; `None` for nowhere.
+        index: Finds the records of a file, given path and size; runs in threads.
+        parts: Number of parts of a record.
+        name: Identifies the source and what is indexed.
+        folder: Folder of kept indexes, if any.
         progress: Called with the number of shards done, now and then.
 
     Raises:
-        OpError: `PG430` for a shard that cannot be read at all.
+        OpError: `PG430` for an unreadable shard.
     """
     kept = _Kept(folder, hashlib.blake2b(f"{FORMAT}\0{name}\0{parts}".encode(), digest_size=16).hexdigest(), parts)
     known = kept.read()
@@ -171,7 +175,7 @@ def _digest(records: ShardRecords) -> str:
 
 
 def _together(every: Sequence[tuple[_Entry, ShardRecords]], parts: int, whole: tuple[Ints, Ints] | None) -> RecordIndex:
-    """The records of all shards; `whole` where a file has them in one piece already."""
+    """Joins the records of all shards; `whole` has the arrays if one file holds them in one piece."""
     import numpy as np
 
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum([entry.rows for entry, _ in every], dtype=np.int64)])
@@ -185,7 +189,7 @@ def _together(every: Sequence[tuple[_Entry, ShardRecords]], parts: int, whole: t
 
 
 class _Kept:
-    """The files of one index in a folder: one where it is whole, and before that one for what was indexed since the last."""
+    """The files of one index: a complete one, before that one file per interval of indexing."""
 
     def __init__(self, folder: Path | None, key: str, parts: int) -> None:
         self._folder, self._key, self._parts = folder, key, parts
@@ -194,11 +198,10 @@ class _Kept:
 
     @property
     def scattered(self) -> bool:
-        """Returns whether it lies in several files."""
         return len(self._names) > 1
 
     def read(self) -> dict[tuple[str, int, int], tuple[_Entry, ShardRecords]]:
-        """Reads what is kept, by the key, the size and the time of writing of each shard."""
+        """Reads the kept records, by key, size and modification time of each shard."""
         found: dict[tuple[str, int, int], tuple[_Entry, ShardRecords]] = {}
         self._names, self._whole = [], None
         if self._folder is None:
@@ -218,16 +221,16 @@ class _Kept:
         return found
 
     def whole(self, every: Sequence[tuple[_Entry, ShardRecords]]) -> tuple[Ints, Ints] | None:
-        """Returns the arrays of the one file that has just these shards, in this order."""
+        """Returns the arrays of the index file, if it has exactly these shards in this order."""
         if self._whole is None or self.scattered or self._whole[0] != [(e.key, e.size, e.mtime) for e, _ in every]:
             return None
         return self._whole[1], self._whole[2]
 
     def _mapped(self, name: str) -> tuple[list[_Entry], Ints, Ints]:
-        """The entries of a file and its arrays, mapped; `ValueError` where it is not whole."""
+        """Maps a file; `ValueError` if it is incomplete."""
         import numpy as np
 
-        assert self._folder is not None  # noqa: S101 - asked for by `read` alone
+        assert self._folder is not None  # noqa: S101 - called by `read` only
         with open_kept(self._folder, name) as stream:
             if stream.read(len(_MAGIC)) != _MAGIC:
                 raise ValueError(name)
@@ -246,7 +249,7 @@ class _Kept:
             return entries, np.memmap(stream, "<i8", "r", start, shape), np.memmap(stream, "<i4", "r", second, shape)
 
     def add(self, entries: Sequence[tuple[_Entry, ShardRecords]]) -> None:
-        """Writes a file more, for what has been indexed since the last one."""
+        """Writes another file with newly indexed shards."""
         self._write(f"{self._key}-{secrets.token_hex(4)}.{INDEXES}", entries)
 
     def replace(self, entries: Sequence[tuple[_Entry, ShardRecords]]) -> None:
@@ -293,7 +296,7 @@ def _up(size: int) -> int:
 
 
 def counted(rows: int, damage: str = "", findings: Findings | None = None) -> ShardRecords:
-    """Returns what an index knows of a shard whose library finds its records by their numbers."""
+    """Returns the index of a shard whose library finds records by number."""
     import numpy as np
 
     return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32), damage, findings or {})

@@ -1,4 +1,4 @@
-"""Records of files that are compressed as a whole: such a file is unpacked into memory, and kept while the order is among its records."""
+"""Records of compressed files, each unpacked into memory as a whole and cached while the order needs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.listing.blocks import Window, window_limit
+from pipegen.ops.sources.listing.blocks import Window
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.reader import RecordReader
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.paths import Found
 
 MAGIC = b"\x1f\x8b"
-"""What a file that gzip compressed begins with."""
+"""First bytes of a gzip file."""
 _HEAD, _TAIL = 12, 4
 _ELSEWHERE = "a record does not begin where it should"
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def index_inflated(path: str) -> ShardRecords:
-    """Finds the records of a TFRecord file that gzip compressed, by unpacking it once from end to end; their offsets are those unpacked.
+    """Finds the records of a gzip-compressed TFRecord file by unpacking it once; offsets are uncompressed.
 
     Raises:
-        OpError: `PG430` for a file that gzip did not compress.
+        OpError: `PG430` for a file that is not compressed by gzip.
     """
     import numpy as np
 
@@ -42,10 +42,10 @@ def index_inflated(path: str) -> ShardRecords:
     with open(path, "rb") as stream:
         begin = stream.read(len(MAGIC))
         if not begin:
-            damage = "the file is empty, and one that gzip compressed never is"
+            damage = "the file is empty, which a gzip file never is"
         elif begin != MAGIC:
             message = f"{path!r} is not compressed by gzip"
-            raise OpError("PG430", message, field="compression", help="leave `compression` out")
+            raise OpError("PG430", message, field="compression", help="remove `compression`")
     with gzip.open(path) as stream:
         try:
             while head := stream.read(_HEAD):
@@ -68,47 +68,47 @@ def index_inflated(path: str) -> ShardRecords:
         at, starts, table = starts[count], starts[:count], table[:count]
     lengths = np.ascontiguousarray(table[:, :8]).view("<u8").ravel()
     offsets = np.array(starts, np.int64)[:, None] + _HEAD
-    place = f"at byte {at:,} of what is unpacked, record {len(starts):,}: {damage}" if damage else ""
+    place = f"at byte {at:,} of the unpacked data, record {len(starts):,}: {damage}" if damage else ""
     return ShardRecords(offsets, lengths.astype(np.int32)[:, None], place)
 
 
 def inflate(path: str, size: int, *, whole: bool = False) -> bytes:
-    """Unpacks the first `size` bytes of what a file holds; where these are its `whole` records, gzip's checksum of all is compared.
+    """Unpacks the first `size` bytes of a file; for its `whole` records gzip's checksum is checked.
 
     Raises:
-        OSError: When it is damaged, or holds less.
+        OSError: The file is damaged or too short.
     """
     with gzip.open(path) as stream:
         try:
             content = stream.read(size)
             if whole:
-                stream.read(_TAIL + 1)  # and finds the end, where the checksum stands
+                stream.read(_TAIL + 1)  # reaches the end, and so the checksum
         except _DAMAGE as error:
             raise OSError(f"{path} is damaged: {error}") from None
     if len(content) < size:
-        raise OSError(f"{path} ends at byte {len(content):,} of what is unpacked, and had {size:,} when it was indexed")
+        raise OSError(f"{path} ends at byte {len(content):,} of the unpacked data; it had {size:,} when it was indexed")
     return content
 
 
 class _Inflated:
-    """Holds what was unpacked of a file."""
+    """The unpacked content of a file."""
 
     def __init__(self, content: bytes) -> None:
         self.content, self.nbytes = content, len(content)
 
     def take(self, rows: Ints) -> Any:
-        raise NotImplementedError  # records are cut by their places in the index
+        raise NotImplementedError  # the index has the places of records
 
 
 class InflatedReader(RecordReader):
-    """Reads messages of compressed files by a call into Python, and parses them in the graph.
+    """Messages of compressed files, read by a call into Python and parsed in the graph.
 
     Args:
         shards: The files.
         labels: The column of each label.
-        index: Where records are in what is unpacked.
-        parse: From features and one message, a string scalar, to these, as TensorFlow ops.
-        feature_of: From a feature and one message, bytes, to what this holds of it.
+        index: Places of records in the unpacked data.
+        parse: Parses the named features of one message, a string scalar, with TensorFlow ops.
+        feature_of: Extracts a feature from a message, as bytes.
     """
 
     def __init__(
@@ -125,30 +125,22 @@ class InflatedReader(RecordReader):
         self._window = Window()
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
-        """Make room for the files of a window; see `BlockReader.hold_window`."""
-        self._window.limit = max(self._window.limit, window_limit(num_bytes, ram_budget))
+        self._window.reserve(num_bytes, ram_budget)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        """Says what is unpacked."""
         return "compressed files"
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Return one call for the messages, and the parsing."""
         from pipegen.ops.lowering.python_records import parsed, together
 
         self.check()
         return parsed(together(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        """Return what the messages hold."""
         return [self.feature_of(feature, message) for message in self.messages(*place).tolist()]
 
     def messages(self, shards: Ints, rows: Ints) -> Any:
-        """Reads the messages of records: objects `(n,)`.
-
-        Raises:
-            OSError: When a file is damaged.
-        """
+        """Reads the messages of records: objects `(n,)`; `OSError` if a file is damaged."""
         import numpy as np
 
         found: Any = np.empty(len(rows), object)
@@ -161,18 +153,14 @@ class InflatedReader(RecordReader):
 
     def _content(self, shard: int) -> bytes:
         def load(number: int, _: str) -> Block:
-            return _Inflated(inflate(self.shards[number].path, self.size(number), whole=True))
+            return _Inflated(inflate(self.shards[number].path, inflated_size(self.index, number), whole=True))
 
         held: Any = self._window.get(shard, "", load)
         content: bytes = held.content
         return content
 
-    def size(self, shard: int) -> int:
-        """Returns the bytes of a file's records once it is unpacked."""
-        return inflated_size(self.index, shard)
-
 
 def inflated_size(index: RecordIndex, shard: int) -> int:
-    """Returns the bytes that a file has once it is unpacked, up to its last record."""
+    """Returns the unpacked size of a file, up to its last record."""
     offsets, lengths = index.of(shard)
     return int(offsets[-1, 0]) + int(lengths[-1, 0]) if len(offsets) else 0

@@ -1,4 +1,4 @@
-"""Fields of members and columns that are JSON: `json.label` is what stands under `label` in the member `json`."""
+"""Fields of JSON members and columns: `json.label` is the field `label` of the member `json`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 JSON = "json"
 JSON_FIELDS = "fields of JSON"
-"""What Python is called for where such fields are read, in words."""
+"""Description of why reading such fields calls Python."""
 
 
 def taken_apart(key: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the ending of the member that a key names, and the path of a field in it; no path for the whole member."""
+    """Splits a key into the ending of a member and the path of a field in it (empty for the whole member)."""
     parts = key.split(".")
     at = next((i for i, part in enumerate(parts[:-1]) if part.lower() == JSON), None)
     return (key, ()) if at is None else (".".join(parts[: at + 1]), tuple(parts[at + 1 :]))
 
 
 def column_and_path(key: str, columns: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Returns the column that a key begins with, and the path of a field in its JSON; no path where the key names no such column."""
+    """Splits a key into a column and the path of a field in its JSON (empty if no column matches)."""
     parts = key.split(".")
     ends = (end for end in range(len(parts) - 1, 0, -1) if ".".join(parts[:end]) in columns)
     at = next(ends, len(parts))
@@ -34,15 +34,15 @@ class MissingFieldError(ValueError):
 
 
 def value_at(content: Any, path: tuple[str, ...]) -> Any:
-    """Returns a field of JSON as Python has it; true and false are 1 and 0.
+    """Returns a field of JSON as a Python value; booleans become 1 and 0.
 
     Args:
-        content: Text or bytes of JSON, or the objects and lists that a library has made of it.
-        path: The names of the fields that lead there, and the places in lists.
+        content: JSON as text or bytes, or parsed by a library.
+        path: Names of fields and indices of lists.
 
     Raises:
-        MissingFieldError: Where there is none.
-        ValueError: Where it is not JSON.
+        MissingFieldError: The field is missing.
+        ValueError: It is not JSON.
     """
     try:
         value = json.loads(content) if isinstance(content, (str, bytes)) else content
@@ -60,10 +60,10 @@ def value_at(content: Any, path: tuple[str, ...]) -> Any:
 
 
 def field_of(content: bytes, path: tuple[str, ...]) -> bytes:
-    """Returns a field as a member of its own would hold it: text and numbers as text, lists of numbers as an `.npy` file of float32.
+    """Returns a field as a member of its own would store it: text and numbers as text, lists of numbers as a float32 `.npy` file.
 
     Raises:
-        ValueError: Where there is none, or it is something else.
+        ValueError: The field is missing or has another type.
     """
     return _as_member(value_at(content, path), ".".join(path))
 
@@ -80,10 +80,10 @@ def _as_member(value: Any, named: str) -> bytes:
     except (ValueError, TypeError):
         numbers = None
     if not isinstance(value, list) or numbers is None:
-        raise ValueError(f"{named!r} holds {json.dumps(value)[:60]}, and text, numbers and lists of numbers of one shape can be read")
+        raise ValueError(f"{named!r} holds {json.dumps(value)[:60]}; supported are text, numbers and lists of numbers of one shape")
     for exact, rounded in zip(np.asarray(value, object).ravel().tolist(), numbers.ravel().tolist(), strict=True):
         if isinstance(exact, int) and exact != rounded:
-            raise ValueError(f"{named!r} holds {exact}, which float32 would round; `dtype: int64` is for fields of one number")
+            raise ValueError(f"{named!r} holds {exact}, which float32 would round; `dtype: int64` works for fields of one number only")
     stream = io.BytesIO()
     np.lib.format.write_array(stream, numbers, version=(1, 0))
     return stream.getvalue()

@@ -1,4 +1,4 @@
-"""The labels of records, which are read with the records, and all at once only where something depends on them before that."""
+"""The labels of records: read with the records, or all at once if something needs them earlier."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.paths import Found
 
-_MAGIC = b"pipegen labels 2\n"
-"""What the kept labels of a source begin with; a new number makes those of earlier versions invalid."""
+_MAGIC = b"pipegen labels 1\n"
+"""First bytes of kept labels, with the version of the format."""
 _THREADS = 16
 
 
 def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...]:
-    """Returns the names of classes; of so many, their stored indices."""
+    """Returns class names; for a number of classes, their stored indices."""
     return classes if isinstance(classes, tuple) else tuple(map(str, range(offset, classes + offset)))
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """From what a record stores of a label to its class index.
+    """A table from stored labels to class indices.
 
     Attributes:
         names: The classes.
-        offset: What is subtracted from stored numbers.
-        by_text: From texts to class indices, where they are names or truth values; `None` where stored numbers are indices.
+        offset: Number subtracted from stored numbers.
+        by_text: Class indices by text, for names and truth values; `None` if stored numbers are indices.
     """
 
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ class Lookup:
     by_text: Mapping[str, int] | None = None
 
     def find(self, text: str) -> int | None:
-        """Returns the class index of a text, or `None` where it is not a class."""
+        """Returns the class index of a text, or `None` if it is not a class."""
         if self.by_text is not None:
             return self.by_text.get(text, self.by_text.get(plain(text)))
         meaning = meaning_of([text], None, 0)
@@ -60,17 +60,17 @@ class Lookup:
 
 
 class LabelColumn:
-    """The label of every record of a source, in source order, read when first asked for.
+    """The label of every record of a source, in source order, read on first use.
 
     Args:
         name: The feature.
         feature: Its arguments.
         shards: The files.
-        index: Where their records are.
-        read: From the number of a shard to what is stored of each record's label: numbers, texts or bytes.
-        first: Returns what is stored of the first record's label.
-        folder: Where they are kept once they are read; `None` for nowhere.
-        one_type: Whether the reader takes labels of one type alone: all numbers, or all text.
+        index: The places of their records.
+        read: Returns the stored labels of a shard, given its number: numbers, texts or bytes.
+        first: Returns the stored label of the first record.
+        folder: Folder to keep them in, if any.
+        one_type: Whether labels must be all numbers or all text.
     """
 
     def __init__(
@@ -90,28 +90,26 @@ class LabelColumn:
 
     @property
     def total(self) -> int:
-        """Counts the records."""
+        """The number of records."""
         return int(self._index.first[-1])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the classes; where the spec does not say them, after every label has been read.
-
-        Raises:
-            OpError: `PG420`.
-        """
+        """The classes; if the spec does not give them, reads every label (`PG420` if one is invalid)."""
         given = self._feature.classes
         return named_classes(given, self._feature.offset) if given is not None else self._found[1]
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Returns what is odd about classes that the labels say."""
+        """Findings about classes found in the labels."""
         return () if self._feature.classes is not None else self._found[2]
 
     @cached_property
     def lookup(self) -> Lookup:
-        """Returns what finds the class of a record that is read. Where the spec says the classes, the first record says whether numbers
-        are indices, and a record that has another form is an error when it is read."""
+        """The table from stored labels to class indices.
+
+        If the spec gives the classes, the first record shows whether numbers are indices; a label of another form is an error when read.
+        """
         feature, names = self._feature, self.names
         scanned = feature.classes is None
         texts = tuple(text for text in (self._found[3] if scanned else label_texts([self._first()])) if text)
@@ -126,7 +124,7 @@ class LabelColumn:
         return Lookup(names, feature.offset)
 
     def of(self, files: Ints) -> Ints:
-        """Returns the class of every record of some shards, one shard after another, int32."""
+        """Returns the class of every record of some shards, shard after shard, int32."""
         import numpy as np
 
         first = self._index.first
@@ -134,7 +132,7 @@ class LabelColumn:
 
     @cached_property
     def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], Mapping[str, int]]:
-        """The class of each record, the classes, what is odd about them, and the class of each text that is stored."""
+        """The class of each record, the classes, findings about them, and the class of each stored text."""
         import numpy as np
 
         feature = self._feature
@@ -150,7 +148,7 @@ class LabelColumn:
         return indices.astype(np.int32), names, tuple(notes), by_text
 
     def place(self, row: int) -> str:
-        """Says whose label is that of a record."""
+        """Names a record's label in messages."""
         import numpy as np
 
         shard = int(np.searchsorted(self._index.first, row, side="right")) - 1
@@ -160,7 +158,7 @@ class LabelColumn:
         """Reads all labels as they are stored.
 
         Raises:
-            OpError: `PG420` for what cannot be labels, `PG431` where some are numbers and others text, and the reader takes one of them.
+            OpError: `PG420` for values that cannot be labels, `PG431` if numbers and text are mixed but the reader needs one type.
         """
         kept = self._kept()
         if kept is not None:
@@ -178,10 +176,10 @@ class LabelColumn:
     def _check_types(self, every: Sequence[Any]) -> None:
         odd = next((row for row, value in enumerate(every) if type(value) is not type(every[0])), None)
         if odd is not None:
-            message = f"{self.place(odd)} is {every[odd]!r}, and the first one is {every[0]!r}: one is text and the other a number"
+            message = f"{self.place(odd)} is {every[odd]!r}, but the first one is {every[0]!r}: text and numbers are mixed"
             help_ = "write all labels as numbers, or all as text"
             if {type(every[odd]), type(every[0])} == {int, float}:
-                message = f"{self.place(odd)} is {every[odd]!r}, and the first one is {every[0]!r}: floats and integers are read apart"
+                message = f"{self.place(odd)} is {every[odd]!r}, but the first one is {every[0]!r}: floats and integers are mixed"
                 help_ = "write all labels as integers"
             raise OpError("PG431", message, field=f"features.{self._name}", help=help_)
 

@@ -1,4 +1,4 @@
-"""Finds what the links of an archive lead to: files of the same archive, as they would be once it is unpacked."""
+"""Resolves links of an archive to files of the same archive, as after unpacking."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.members import Members
 
 _MOST = 40
-"""Links that lead to each other, up to which Linux follows."""
+"""Links in a row that Linux follows."""
 
 
 class Link(NamedTuple):
     """A link of an archive.
 
     Attributes:
-        at: Where it stands, among the places of members.
-        name: Its own path.
-        target: Where it leads to: from the archive's top if it is `hard`, else from its folder.
-        hard: Whether it is a second name of a file that stands before it.
+        at: Its place among the members.
+        name: Its path.
+        target: Its target, relative to the archive's top if `hard`, else to its folder.
+        hard: Whether it is another name of an earlier file.
     """
 
     at: int
@@ -35,21 +35,21 @@ class Link(NamedTuple):
 
 
 def linked(members: Members, places: Ints, links: Sequence[Link], folders: Iterable[bytes] = ()) -> tuple[Members, list[tuple[str, str]]]:
-    """Adds links to files as members with the bytes of these, each where it stands.
+    """Adds links to files as members with the bytes of their targets.
 
     Args:
         members: The files of an archive.
-        places: Where each stands, rising.
+        places: The place of each, rising.
         links: The links, likewise.
-        folders: Paths of folders, beside those that files lie in.
+        folders: Paths of folders, besides those with files.
 
     Returns:
-        The members, and the links that lead to none; see `findings`.
+        The members, and the unresolved links; see `findings`.
     """
     import numpy as np
 
     tree: dict[str, int | str] = {}
-    known = {posixpath.normpath(_text(folder)) for folder in folders}
+    known = {posixpath.normpath(path_text(folder)) for folder in folders}
     names = list(members.names)
     inside = dict.fromkeys(name.rpartition("/")[0] for name in names)
     for folder in map(posixpath.normpath, inside):
@@ -60,16 +60,16 @@ def linked(members: Members, places: Ints, links: Sequence[Link], folders: Itera
         while at < len(rows) and rows[at] < link.at:
             tree[_normal(names[at])] = at
             at += 1
-        own, target = _normal(_text(link.name)), _text(link.target)
+        own, target = _normal(path_text(link.name)), path_text(link.target)
         if link.hard:
-            tree[own] = tree.get(_normal(target), "")  # what it is a second name of by now
+            tree[own] = tree.get(_normal(target), "")  # the file of that name so far
         else:
             tree[own] = target if target.startswith("/") else posixpath.join(posixpath.dirname(own), target)
     tree |= {_normal(name): number for number, name in enumerate(names[at:], at)}
     found: list[tuple[int, str, int]] = []
     unresolved: list[tuple[str, str]] = []
     for link in links:
-        name = _text(link.name)
+        name = path_text(link.name)
         reached = _resolved(_normal(name), tree)
         if isinstance(reached, int):
             found.append((link.at, name, reached))
@@ -83,7 +83,8 @@ def linked(members: Members, places: Ints, links: Sequence[Link], folders: Itera
     return replace(members.take(whose), names=every), unresolved
 
 
-def _text(name: bytes) -> str:
+def path_text(name: bytes) -> str:
+    """Decodes a path; invalid UTF-8 becomes surrogates, as in Python's file names."""
     return name.decode("utf-8", "surrogateescape")
 
 
@@ -92,7 +93,7 @@ def _normal(path: str) -> str:
 
 
 def _resolved(path: str, tree: dict[str, int | str]) -> int | str:
-    """Follows links to the number of a file, or else to the path where they end; that is empty where it lies outside, or nowhere."""
+    """Follows links to the number of a file, else to the final path; "" if that is outside of the archive or a loop."""
     followed = 0
     parts, done = path.split("/")[::-1], list[str]()
     while parts:

@@ -1,4 +1,4 @@
-"""Takes the names of an archive's members apart: which belong together, and which key each has. It works on the bytes of all at once."""
+"""Splits the names of an archive's members into record and key, for the bytes of all names at once."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 _DOT, _SLASH = ord("."), ord("/")
 _JUNK_BYTES = tuple(name.encode() for name in JUNK)
 _AT_ONCE = 1 << 15
-"""Names whose bytes are compared together."""
+"""Names compared at once."""
 
 
 def is_hidden(path: str) -> bool:
-    """Returns whether a member is hidden by its name, or lies in a folder of the system's own."""
+    """Tells whether a member is hidden, or lies in a system folder."""
     parts = path.split("/")
     return parts[-1].startswith(".") or any(map(is_junk, parts))
 
 
 def _of_system(names: Strings, blob: Ints) -> Ints:
-    """Tells which names lead through a folder of the system's own; most archives have none."""
+    """Tells which names lead through a system folder; most archives have none."""
     import numpy as np
 
     found: Ints = np.zeros(len(names), bool)
@@ -35,13 +35,13 @@ def _of_system(names: Strings, blob: Ints) -> Ints:
 
 
 class MemberNames:
-    """The names of members that have both parts: the stem, before the first dot behind the last slash, and the key behind that dot.
+    """The members with a stem (up to the first dot after the last slash) and a key (after that dot).
 
     Args:
-        names: Those of all members.
+        names: The names of all members.
 
     Attributes:
-        places: The members that have both, and do not lie in a folder of the system's own; int64 `(n,)`.
+        places: The indices of those members, without system folders; int64 `(n,)`.
     """
 
     def __init__(self, names: Strings) -> None:
@@ -61,7 +61,7 @@ class MemberNames:
         self._last = self._last[self.places]
 
     def runs(self) -> Ints:
-        """Numbers the members from 0, so that those with one stem that follow each other have one number: int64 `(n,)`."""
+        """Numbers the members from 0; consecutive ones with one stem share a number: int64 `(n,)`."""
         import numpy as np
 
         lengths = self._dots - self._starts
@@ -76,7 +76,7 @@ class MemberNames:
         return changes.cumsum()
 
     def groups(self) -> Ints:
-        """Numbers the members by their stems, in the order of the first of each: int64 `(n,)`."""
+        """Numbers the members by stem, in order of first appearance: int64 `(n,)`."""
         import numpy as np
 
         runs, content = self.runs(), self._blob.tobytes()
@@ -87,8 +87,8 @@ class MemberNames:
         return np.array(numbers, np.int64)[runs]
 
     def columns(self, keys: Mapping[str, int], *, last: bool = False) -> Ints:
-        """Returns the number of each member's key, int64 `(n,)`, -1 for another one; the case of ASCII letters does not count. With `last`,
-        the key is what stands behind the last dot."""
+        """Returns the number of each member's key, int64 `(n,)`, or -1; ignores ASCII case. With `last`, the key starts after the last
+        dot."""
         import numpy as np
 
         dots = self._last if last else self._dots
@@ -105,7 +105,7 @@ class MemberNames:
         return found
 
     def _taken(self, starts: Ints, lengths: Ints) -> Ints:
-        """The bytes of some stretches, one behind the other."""
+        """Returns the bytes of some stretches, concatenated."""
         import numpy as np
 
         ends = lengths.cumsum()

@@ -1,4 +1,4 @@
-"""Holds the members of an archive: their names, where their bytes lie, and what is to come out of them."""
+"""`Members`: the files of an archive, with names, places and checks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Holds the files of an archive, in its order.
+    """The files of an archive, in its order.
 
     Attributes:
-        names: Their paths in there.
-        offsets: Where the bytes of each begin, int64 `(n,)`.
-        lengths: How many are stored, int64 `(n,)`.
-        checks: What is known of the bytes that are to come out, int64 `(n,)`: their CRC-32 and, above its 32 bits, how many they are; of
-            a member that is stored as it is, the complement of that (`~`). `None` where the archive knows nothing.
-        seen: What else was found, such as links that lead nowhere: the kind, see `findings`, and the name.
+        names: Their paths in the archive.
+        offsets: Start of the bytes of each, int64 `(n,)`.
+        lengths: Stored bytes of each, int64 `(n,)`.
+        checks: CRC-32 of the unpacked bytes and, above its 32 bits, their number, int64 `(n,)`; the complement (`~`) for members that are
+            not compressed. `None` if the archive has none.
+        seen: Pairs of kind and name of other findings, such as broken links; see `findings`.
     """
 
     names: Strings
@@ -33,13 +33,12 @@ class Members:
         return len(self.names)
 
     def take(self, places: Ints) -> Members:
-        """Returns some of them."""
         checks = self.checks[places] if self.checks is not None else None
         return Members(self.names.take(places).packed(), self.offsets[places], self.lengths[places], checks, self.seen)
 
     @property
     def sizes(self) -> Ints:
-        """Returns the bytes that come out of each, int64 `(n,)`."""
+        """Unpacked bytes of each, int64 `(n,)`."""
         import numpy as np
 
         return self.lengths if self.checks is None else np.where(self.checks > 0, self.checks >> 32, self.lengths)
@@ -51,10 +50,10 @@ def endings(members: Members) -> list[str]:
 
 
 def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes:
-    """Returns the bytes of a member; see `Members.checks`. With `whole`, the checksum of one that is stored as it is counts as well.
+    """Decompresses a member; see `Members.checks`. With `whole`, checks the checksum of stored members, too.
 
     Raises:
-        ValueError: Where they are damaged.
+        ValueError: The member is damaged.
     """
     found, expected = content, ~check if check < 0 else check
     if check > 0:

@@ -1,19 +1,18 @@
-"""Checks what a record holds that is one message: a `tf.Example`, or the bytes of one feature."""
+"""Records of one message: a `tf.Example`, or the bytes of one feature."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.diagnostic import write
-from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.json_fields import column_and_path, field_of
-from pipegen.ops.sources.records.stored import how_field_stored
+from pipegen.ops.sources.records.stored import how_field_stored, missing_key
 from pipegen.ops.sources.records.tf_example import read_example, read_key
 
 if TYPE_CHECKING:
@@ -25,42 +24,30 @@ if TYPE_CHECKING:
 
 
 def check_content(content: str, features: Mapping[str, RecordFeature]) -> None:
-    """Checks what a record is against the features.
-
-    Raises:
-        ValueError: Where records that are `bytes` should be more than one image file.
-    """
+    """Raises `ValueError` if records of `bytes` should be more than one image file."""
     if content != "bytes":
         return
     if len(features) > 1:
-        raise ValueError(f"with `content: bytes` a record is one feature, and `features` names {len(features)}")
+        raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(features)}")
     name, feature = next(iter(features.items()))
     if not kind_of(feature).pictured:
-        raise PartError(f"with `content: bytes` a record is an image file, and `{name}` is `kind: {feature.kind}`", "features", name)
+        raise PartError(f"with `content: bytes` a record is an image file, but `{name}` is `kind: {feature.kind}`", "features", name)
     if feature.key is not None:
-        raise PartError("with `content: bytes` a record has no keys", "features", name, "key", help="leave `key` out")
+        raise PartError("with `content: bytes` a record has no keys", "features", name, "key", help="remove `key`")
 
 
 def first_keys(record: bytes, path: str) -> dict[str, Value]:
-    """Returns what the first record of a file holds.
-
-    Raises:
-        OpError: `PG431` where it is no `tf.Example`.
-    """
+    """Reads the first record of a file; `PG431` if it is not a `tf.Example`."""
     try:
         return read_example(record)
     except ValueError as error:
-        message = f"record 0 of {path!r} is no `tf.Example`: {error}"
-        help_ = write("content: bytes", "arguments", "where each record is an image file, write {}")
+        message = f"record 0 of {path!r} is not a `tf.Example`: {error}"
+        help_ = write("content: bytes", "arguments", "if each record is an image file, write {}")
         raise OpError("PG431", message, field="path", help=help_) from None
 
 
 def check_keys(features: Mapping[str, RecordFeature], record: Mapping[str, Value]) -> None:
-    """Checks that a record has what the features say.
-
-    Raises:
-        OpError: `PG431`.
-    """
+    """Raises `PG431` if a record does not fit the features."""
     fields = layout_of(features, record).fields
     for name, feature in features.items():
         problem = _misfit(name, feature, feature.key or name, record) if name not in fields else None
@@ -73,9 +60,9 @@ class JsonField:
     """A feature that is a field of JSON.
 
     Attributes:
-        key: What holds the JSON in a record.
+        key: The key of the JSON in a record.
         stored: How the field is stored.
-        read: Takes the field out of the JSON.
+        read: Extracts the field from the JSON.
     """
 
     key: str
@@ -85,10 +72,10 @@ class JsonField:
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of messages, as the first record has it.
+    """The layout of messages, from the first record.
 
     Attributes:
-        held: The type of the list that each key holds.
+        held: The type of each key's list.
         fields: The features that are fields of JSON.
     """
 
@@ -97,11 +84,7 @@ class Layout:
 
 
 def layout_of(features: Mapping[str, RecordFeature], record: Mapping[str, Value]) -> Layout:
-    """Returns the layout of the first record, for these features.
-
-    Raises:
-        OpError: `PG431` where JSON in it has no such field as a feature is, or it is something else.
-    """
+    """Returns the layout of the first record for these features; `PG431` if a field of JSON is missing or unfit."""
     found = {}
     for name, feature in features.items():
         key, path = _key_and_path(feature.key or name, record)
@@ -112,17 +95,13 @@ def layout_of(features: Mapping[str, RecordFeature], record: Mapping[str, Value]
 
 
 def label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
-    """Returns what a record stores of its class, under a key or in a field of the JSON under one.
-
-    Raises:
-        OpError: `PG431` where it stores none, or the record is not a `tf.Example`.
-    """
+    """Reads the label of a record, under a key or in a field of its JSON; `PG431` without one."""
     parts = key.split(".")
     try:
         found = ((end, read_key(record, ".".join(parts[:end]).encode())) for end in range(len(parts), 0, -1))
         end, value = next((there for there in found if there[1] is not None), (0, None))
     except ValueError as error:
-        raise OpError("PG431", f"{place} is no `tf.Example`: {error}", field="path") from None
+        raise OpError("PG431", f"{place} is not a `tf.Example`: {error}", field="path") from None
     path = tuple(parts[end:])
     if value is None or len(value.items) != 1 or (path and value.held != "bytes"):
         what = "no label" if value is None else f"{count(len(value.items), 'label')} of type {value.held}"
@@ -135,48 +114,41 @@ def label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
 
 
 def _key_and_path(key: str, record: Mapping[str, Value]) -> tuple[str, tuple[str, ...]]:
-    """Returns the key of a record that is meant, and the path of a field in the JSON there."""
+    """Splits a feature's key into a key of the record and the path of a field in its JSON."""
     texts = [name for name, value in record.items() if value.held == "bytes" and len(value.items) == 1]
     return (key, ()) if key in record else column_and_path(key, texts)
 
 
 def bytes_in(record: bytes, key: str) -> bytes:
-    """Returns the bytes that a `tf.Example` has of a key.
-
-    Raises:
-        ValueError: Where it has none.
-    """
+    """Returns the bytes of a key of a `tf.Example`; `ValueError` without any."""
     value = read_key(record, key.encode())
     if value is None or len(value.items) != 1 or not isinstance(value.items[0], bytes):
-        raise ValueError(f"it has no bytes of {key!r}")
+        raise ValueError(f"it has no bytes under {key!r}")
     return value.items[0]
 
 
 def _misfit(name: str, feature: RecordFeature, key: str, record: Mapping[str, Value]) -> OpError | None:
-    """Says what the first record lacks of a feature, or holds in place of it."""
-    field = f"features.{name}.key" if feature.key is not None else f"features.{name}"
+    """Describes how a feature does not fit the first record."""
+    field = feature.key_field(name)
     value = record.get(key)
     if value is None:
-        near = closest(key, list(record))
-        help_: Any = f"its keys are {quoted(list(record))}" if record else "it has no keys"
-        if near is not None:
-            help_ = (write(f"key: {near}", "arguments", "is {} meant?"), help_)
-        return OpError("PG431", f"the first record has no key {key!r}", field=field, help=help_)
+        listed = f"its keys are {quoted(list(record))}" if record else "it has no keys"
+        return missing_key(f"the first record has no key {key!r}", feature, name, key, list(record), listed)
     if value.held == "steps":
-        message = f"{key!r} of the first record is a feature list of a `tf.SequenceExample`, which holds a value for each step"
-        return OpError("PG431", message, field=field, help="write a `tf.Example` for each step, whose keys hold one value each")
+        message = f"{key!r} of the first record is a feature list of a `tf.SequenceExample`, with a value per step"
+        return OpError("PG431", message, field=field, help="write a `tf.Example` for each step, with one value per key")
     holds = f"{count(len(value.items), 'item')} of type {value.held}" if value.held else "nothing"
     kind = kind_of(feature)
     wanted = math.prod(feature.stored_shape)
     if kind.pictured:
         fits, due = value.held == "bytes", "the bytes of an image file"
     elif kind.labels:
-        fits, due = value.held is not None, "one class index, or the name of a class"
+        fits, due = value.held is not None, "one class index or class name"
     else:
         fits, due = value.held in ("float", "int"), f"{count(wanted, 'number')}"
     if fits and len(value.items) == wanted:
         return None
     help_ = None
     if kind.numbers and fits and not kind.weighs and value.items:
-        help_ = write(f"shape: [{len(value.items)}]", "arguments", "{} takes them as a vector")
-    return OpError("PG431", f"{key!r} of the first record holds {holds}, and `{name}` is {due}", field=field, help=help_)
+        help_ = write(f"shape: [{len(value.items)}]", "arguments", "{} reads them as a vector")
+    return OpError("PG431", f"{key!r} of the first record holds {holds}, but `{name}` needs {due}", field=field, help=help_)

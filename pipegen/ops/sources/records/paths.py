@@ -24,7 +24,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)\Z")
 _TIMES = 2**62
 MOST = 1_000_000
-"""The most paths that braces stand for."""
+"""Largest number of paths from braces."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Found:
     """A shard.
 
     Attributes:
-        key: Its path relative to the root, with slashes.
-        path: Its absolute path.
+        key: Path relative to the root, with slashes.
+        path: Absolute path.
         size: Bytes.
-        mtime: When it was last written, in nanoseconds since the epoch; of a folder as `written` says.
-        named: Whether the spec names it itself, and not a folder or a pattern that it is found by.
+        mtime: Modification time in nanoseconds since the epoch; for a folder see `written`.
+        named: Whether the spec names it, rather than a folder or a pattern.
     """
 
     key: str
@@ -47,10 +47,10 @@ class Found:
 
 
 def expand(pattern: str) -> Iterator[str]:
-    """Yields what the braces of a path stand for: `{000..099}` numbers of one width, `{a,b}` either text.
+    """Expands the braces of a path: `{000..099}` to numbers of one width, `{a,b}` to either text.
 
     Raises:
-        ValueError: For braces that are neither, a range that runs backwards, or more than a million paths.
+        ValueError: Invalid braces, a range that runs backwards, or more than a million paths.
     """
     parts: list[tuple[str, ...]] = []
     at = 0
@@ -60,7 +60,7 @@ def expand(pattern: str) -> Iterator[str]:
         total *= len(parts[-1])
         at = braces.end()
         if total > MOST:
-            raise ValueError(f"the braces of {pattern!r} stand for more than {MOST:,} paths")
+            raise ValueError(f"the braces of {pattern!r} expand to more than {MOST:,} paths")
     parts.append((pattern[at:],))
     return _joined(parts)
 
@@ -84,7 +84,7 @@ def _choices(inside: str, pattern: str) -> tuple[str, ...]:
     if last < first:
         raise ValueError(f"the range `{{{inside}}}` in {pattern!r} runs backwards")
     if last - first >= MOST:
-        raise ValueError(f"the braces of {pattern!r} stand for more than {MOST:,} paths")
+        raise ValueError(f"the braces of {pattern!r} expand to more than {MOST:,} paths")
     width = len(numbers[1]) if numbers[1].startswith("0") or len(numbers[1]) == len(numbers[2]) else 0
     return tuple(f"{number:0{width}d}" for number in range(first, last + 1))
 
@@ -97,22 +97,21 @@ def find_shards(
     notes: list[Note] | None = None,
     unpacks: Mapping[str, str] | None = None,
 ) -> tuple[str, list[Found]]:
-    """Finds the shards of a source, in the order of their paths; each counts once, however often it is named.
+    """Finds the shards of a source, sorted by path, without repetitions.
 
     Args:
         base: What relative paths are relative to.
-        given: A path, or several; of a folder, each file below it with one of the `suffixes` counts.
+        given: A path, or several; a folder stands for every file below it with one of the `suffixes`.
         suffixes: Such as `(".tar",)`.
-        marks: Names of files: a folder that holds one of them is a shard.
-        notes: Takes what was odd.
+        marks: Names of files: a folder with one of them is a shard.
+        notes: Collects findings.
         unpacks: As `RecordSource.unpacks`.
 
     Returns:
-        The folder that all of them lie in, and the shards.
+        Their common folder, and the shards.
 
     Raises:
-        OpError: `PG401` for a path that does not exist, and for a set of shards of which one is missing, `PG402` where there is no shard,
-            `PG663` for shards that belong to different sets.
+        OpError: `PG401` for a missing path or a missing shard of a set, `PG402` without shards, `PG663` for shards of different sets.
     """
     several = not isinstance(given, str)
     paths: dict[str, None] = {}
@@ -138,7 +137,7 @@ def find_shards(
 
 
 def written(path: str, about: os.stat_result) -> int:
-    """Returns when a shard was last written, in nanoseconds; of a folder a number that differs once anything in it was written."""
+    """Returns the modification time of a shard in nanoseconds; for a folder, a number that changes if anything in it does."""
     found = about.st_mtime_ns
     folders = [path] if stat.S_ISDIR(about.st_mode) else []
     while folders:
@@ -154,9 +153,9 @@ def written(path: str, about: os.stat_result) -> int:
 def _matched(
     base: str, pattern: str, field: str, suffixes: tuple[str, ...], marks: tuple[str, ...], notes: list[Note], unpacks: Mapping[str, str]
 ) -> tuple[list[str], str | None]:
-    """The absolute paths of the files that one path names, and what their names are matched by: `None` where it names one."""
+    """Returns the absolute paths that a path stands for, and the pattern of their names (`None` for a single file)."""
     if "://" in pattern:
-        raise OpError("PG401", f"{pattern!r} is an address and not a file", field=field, help="copy or mount the data")
+        raise OpError("PG401", f"{pattern!r} is an address, not a file", field=field, help="copy or mount the data")
     whole = os.path.abspath(os.path.join(base, os.path.expanduser(pattern)))
     if _is_store(whole, marks):
         return [whole], None
@@ -169,10 +168,10 @@ def _matched(
         folder, name = os.path.split(whole)
         if os.path.isdir(folder):
             close = close_names(name, os.listdir(folder))
-            help_ = f"{folder!r} holds {quoted(close)}: is that the one?" if close else f"{folder!r} exists, but not {name!r}"
+            help_ = f"{folder!r} holds {quoted(close)}; is it meant?" if close else f"{folder!r} exists, but not {name!r}"
         else:
             help_ = nearest_folder(folder)
-        raise OpError("PG401", f"there is no file {whole!r}", field=field, help=help_)
+        raise OpError("PG401", f"the file {whole!r} does not exist", field=field, help=help_)
     found = glob(whole, recursive=True)
     matching = [path for path in found if is_file(path) or _is_store(path, marks)]
     check_links(found, field)
@@ -186,7 +185,7 @@ def _is_store(folder: str, marks: tuple[str, ...]) -> bool:
 
 
 def _stores(folder: str, marks: tuple[str, ...]) -> list[str]:
-    """The folders below one that are a shard each; what lies in them is not looked at."""
+    """Lists the folders below one that are shards, without looking into those."""
     if not marks:
         return []
     found = []

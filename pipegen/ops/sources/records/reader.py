@@ -1,4 +1,4 @@
-"""Reads records: what readers of every format have in common, and the reader of shards that are mapped into memory."""
+"""`RecordReader`, the base of readers of records in files, and `MappedReader`, which maps shards into memory."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class RecordReader(Reader):
-    """Reads records that hold all of their features.
+    """A reader of records that hold all of their features.
 
     Args:
-        shards: The files, which must stay what they were when they were indexed.
+        shards: The files, which must not change after they were indexed.
         labels: The column of each label.
     """
 
@@ -35,29 +35,22 @@ class RecordReader(Reader):
         self.shards, self.label_columns = shards, labels
         found = [mounted(shard.path) for shard in shards]
         self.away = (found[0][0], [key for _, key in filter(None, found)]) if found and found[0] is not None else None
-        """What reads the shards, and their keys there, where they lie on another machine."""
+        """The remote mount of the shards and their keys in it, if they are remote."""
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        """Returns what reads one feature by itself."""
         from pipegen.ops.lowering.mapped import alone
 
         return alone(self.open_together((feature,), ram_budget, hold), feature)
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Returns what reads several features of records in one go."""
         raise NotImplementedError
 
     def labels(self, files: Ints) -> Ints | None:
-        """Lists the class of every record of shards."""
         main = main_label(self.label_columns)
         return None if main is None else self.label_columns[main].of(files)
 
     def check(self) -> None:
-        """Compares the size and the time of writing of each shard with those that were indexed.
-
-        Raises:
-            DataError: When a shard has changed, or is gone.
-        """
+        """Raises `DataError` if the size or modification time of a shard changed since it was indexed."""
         for shard in self.shards if self.away is None else ():
             try:
                 about = os.stat(shard.path)
@@ -65,7 +58,7 @@ class RecordReader(Reader):
             except OSError as error:
                 raise DataError(f"cannot read {shard.path}: {(error.strerror or str(error)).lower()}") from None
             if about.st_size != shard.size:
-                raise DataError(f"{shard.path} has {about.st_size:,} bytes and had {shard.size:,} when it was indexed; {_AGAIN}")
+                raise DataError(f"{shard.path} has {about.st_size:,} bytes, but had {shard.size:,} when it was indexed; {_AGAIN}")
             if when != shard.mtime:
                 raise DataError(f"{shard.path} was written to after it was indexed; {_AGAIN}")
         if self.away is not None:
@@ -76,20 +69,20 @@ class RecordReader(Reader):
                 raise DataError(str(error)) from None
 
 
-BLOCKS = "blocks of files of other machines"
-"""What Python is called for where files are fetched as they are read, in words."""
+BLOCKS = "blocks of remote files"
+"""Description of why reading remote files calls Python."""
 _AGAIN = "build the pipeline again"
 
 
 class MappedReader(RecordReader):
-    """Reads records where they lie, in the graph: shards are mapped into memory, and no Python is called.
+    """A reader in the graph: shards are mapped into memory, and no Python is called.
 
-    A format derives from it and says in `parse` what becomes of the bytes of a record.
+    Subclasses define in `parse` how to decode the bytes of a record.
 
     Args:
         shards: The files.
-        index: Where the parts of each record are.
-        parts: Their names.
+        index: The places of the parts of each record.
+        parts: The names of the parts.
         labels: The column of each label.
     """
 
@@ -102,7 +95,6 @@ class MappedReader(RecordReader):
         return ("mapped files", False) if self.away is None else ("", False)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        """Says what is fetched."""
         return BLOCKS if self.away is not None else ""
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
@@ -120,7 +112,6 @@ class MappedReader(RecordReader):
         return self.parts
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        """Return what lies there of each record."""
         shards, rows = place
         (part,) = self.parts_of((feature,))
         at = self.parts.index(part)
@@ -137,16 +128,16 @@ class MappedReader(RecordReader):
         return found
 
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
-        """Returns a feature out of the bytes of the part of a record that holds it; `number` is that of the record in the index."""
+        """Extracts a feature from the part of a record that holds it; `number` is the record's number in the index."""
         return content
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        """Returns features of one record, as TensorFlow ops: encoded ones as a string scalar, a label as an int64 class index, anything
-        else as float32 of its shape.
+        """Decodes features of one record with TensorFlow ops: encoded ones as a string scalar, a label as an int64 class index, others as
+        float32 of their shape.
 
         Args:
-            features: Those that are wanted.
+            features: The requested features.
             parts: The parts that they are read from, string scalars.
-            places: The offset and the length of every part, int64 scalars.
+            places: Offset and length of every part, int64 scalars.
         """
         raise NotImplementedError

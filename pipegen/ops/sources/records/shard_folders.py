@@ -1,4 +1,4 @@
-"""Walks a folder of shards: which files are shards by their names, and what else lies there."""
+"""Walks a folder of shards, and reports other entries."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.listing.wording import count, is_are, quoted
 from pipegen.ops.sources.records.findings import finding_notes, unpacked_name, unpacking_help
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _LOCK = "lock.mdb"
-"""What LMDB keeps beside the records of a folder."""
+"""LMDB's lock file beside the records."""
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """Entries below a folder: shards, shards that are compressed, and, relative to it, other files, hidden entries and linked folders."""
+    """Entries below a folder: shards, compressed shards, and, relative to it, other files, hidden entries and linked folders."""
 
     shards: list[str] = field(default_factory=list)
     packed: list[str] = field(default_factory=list)
@@ -31,7 +31,6 @@ class _Seen:
     linked: list[str] = field(default_factory=list)
 
     def add(self, path: str, name: str, top: str, suffixes: tuple[str, ...]) -> None:
-        """Adds a file."""
         if is_hidden(name) or name == _LOCK:
             self.hidden.append(os.path.relpath(path, top))
         elif name.endswith(suffixes):
@@ -42,7 +41,6 @@ class _Seen:
             self.others.append(os.path.relpath(path, top))
 
     def notes(self, folder: str, field: str, suffixes: tuple[str, ...]) -> Iterator[Note]:
-        """Reports what is not a shard."""
         passed = []
         if self.others:
             ending = " or ".join(suffixes)
@@ -52,22 +50,22 @@ class _Seen:
         if passed:
             yield Note("PG411", f"ignored: {', '.join(passed)}", field=field)
         if self.linked:
-            verb = "is" if len(self.linked) == 1 else "are"
-            message = f"{count(len(self.linked), 'linked folder')} below {folder!r} {verb} not entered: {quoted(self.linked)}"
+            message = (
+                f"{count(len(self.linked), 'linked folder')} below {folder!r} {is_are(len(self.linked))} not entered: {quoted(self.linked)}"
+            )
             yield Note("PG411", message, "list such folders in `path`", field, "warning")
 
 
 def shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list[Note], unpacks: Mapping[str, str]) -> list[str]:
-    """The files below a folder that are shards by their names; `notes` takes what else lies there.
+    """Lists the shards below a folder by name; `notes` collects other findings.
 
     Raises:
-        OpError: `PG401` for a link that leads nowhere, `PG402` where there is no shard, `PG406` for a folder that cannot be read,
-            `PG430` where all shards are compressed.
+        OpError: `PG401` for a broken link, `PG402` without shards, `PG406` for an unreadable folder, `PG430` if all shards are compressed.
     """
 
     def unread(error: OSError) -> None:
         message = f"the folder {error.filename!r} cannot be read: {error.strerror or error}"
-        raise OpError("PG406", message, field=field, help="give this process the right to read it") from error
+        raise OpError("PG406", message, field=field, help="give this process read permission") from error
 
     seen = _Seen()
     for inside, folders, names in os.walk(folder, onerror=unread):
@@ -89,31 +87,27 @@ def shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list
             raise OpError(note.code, f"all shards below {folder!r} are compressed by {read}", field=field, help=unpacking_help(read))
         if not matching:
             raise OpError(note.code, note.message, field=field, help=note.help)
-        notes.append(replace(note, help=f"{note.help}; a pattern such as `*{suffixes[0]}` leaves them out"))
+        notes.append(replace(note, help=f"{note.help}; or leave them out with a pattern such as `*{suffixes[0]}`"))
     if not matching:
         below = len(seen.others) + len(seen.hidden)
         if not below:
             raise OpError("PG402", f"{folder!r} is empty", field=field)
-        message = f"{count(below, 'file')} below {folder!r}, of which none ends in {' or '.join(suffixes)}"
-        raise OpError("PG402", message, field=field, help="give a pattern such as `data/train-*`, for files of other names")
+        message = f"{count(below, 'file')} below {folder!r}, but none ends in {' or '.join(suffixes)}"
+        raise OpError("PG402", message, field=field, help="for other file names, use a pattern such as `data/train-*`")
     notes.extend(seen.notes(folder, field, suffixes))
     return matching
 
 
 def check_links(paths: Iterable[str], field: str) -> None:
-    """Checks that shards that are links lead somewhere.
-
-    Raises:
-        OpError: `PG401` for those that do not.
-    """
+    """Raises `PG401` for broken links."""
     lost = [path for path in paths if os.path.islink(path) and not os.path.exists(path)]
     if lost:
-        message = f"{count(len(lost), 'link')} to {'a shard leads' if len(lost) == 1 else 'shards lead'} nowhere: {quoted(lost)}"
-        raise OpError("PG401", message, field=field, help="restore what they lead to, or remove them")
+        message = f"{count(len(lost), 'broken link')} to shards: {quoted(lost)}"
+        raise OpError("PG401", message, field=field, help="restore their targets, or remove them")
 
 
 def is_file(path: str) -> bool:
-    """Returns whether a path leads to a regular file."""
+    """Tells whether a path leads to a regular file."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:

@@ -1,4 +1,4 @@
-"""The base of sources whose files hold many records each: finds the shards, keeps their index, and lists them."""
+"""The base of sources of files with many records each: finds, indexes and lists shards."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ Path_ = Annotated[str, Field(min_length=1)]
 
 @dataclass(frozen=True)
 class Indexed:
-    """Holds what is known of shards once they are indexed.
+    """Indexed shards.
 
     Attributes:
-        root: The absolute folder that they lie in.
+        root: Their absolute common folder.
         shards: The files.
-        index: Where their records are.
-        notes: What was odd.
+        index: The places of their records.
+        notes: Findings.
     """
 
     root: str
@@ -52,30 +52,30 @@ class Indexed:
 
 
 class RecordSource(DescribedRecords):
-    """Files that hold many records each: shards. A record is known as `SHARD#NUMBER`, counted from 0.
+    """Files of many records each: shards. A record is identified by `SHARD#NUMBER`, counted from 0.
 
-    A source of a format derives from it and says how a shard is indexed (`index_shard`) and what reads its records (`reader`). One whose
-    library finds records by their numbers has no `parts()`, and its `index_shard` counts them: `counted(rows)`.
+    A format derives from it and defines how to index a shard (`index_shard`) and to read records (`reader`). If its library finds records
+    by number, it has no `parts()`, and `index_shard` returns `counted(rows)`.
     """
 
     suffixes: ClassVar[tuple[str, ...]]
-    """How the names of shards end, where `path` is a folder."""
+    """Endings of shards in a folder."""
     unpacks: ClassVar[Mapping[str, str]] = {}
-    """By the `compression` that shards may have, what stands behind their names then."""
+    """File ending for each possible `compression` of shards."""
     marks: ClassVar[tuple[str, ...]] = ()
-    """Names of files of which a folder holds one where it is a shard as a whole."""
+    """Names of files that mark a folder as one shard."""
     checksums: ClassVar[str] = ""
-    """What checksums the format has; see `Reader.checksums`."""
+    """Description of the format's checksums; see `Reader.checksums`."""
     labels_of_one_type: ClassVar[bool] = False
-    """Whether the reader takes a label from all records as the type that the first one has: a number, or text."""
+    """Whether all labels must have the type of the first one: number or text."""
     indexed_from: ClassVar[int] = 1
-    """The version of what `index_shard` finds: raise it where that changes, and indexes that were kept are made again."""
+    """Version of `index_shard`: raise it when its result changes, so that kept indexes are rebuilt."""
 
     path: Path_ | Annotated[tuple[Path_, ...], Field(min_length=1)]
-    """The shards, relative to the spec's file: a file, a folder, a pattern such as `data/train-*`, a range such as
-    `train-{000..099}.tar`, or a list of these."""
+    """Shards, relative to the spec's file: a file, a folder, a pattern such as `data/train-*`, a range such as `train-{000..099}.tar`, or a
+    list of these."""
     features: Annotated[dict[FeatureName, RecordFeature], Field(min_length=1)]
-    """What each record holds, by the name of the feature: `{image: {kind: image, key: image/encoded}, label: {kind: label}}`."""
+    """Features of each record, by name: `{image: {kind: image, key: image/encoded}, label: {kind: label}}`."""
 
     @field_validator("path")
     @classmethod
@@ -87,19 +87,18 @@ class RecordSource(DescribedRecords):
     # What every format has in common
 
     def has_folders(self) -> bool:
-        """Yes: shards may lie in a folder for each split."""
+        """Returns True: each split may have a folder of shards."""
         return True
 
     def key_of(self, name: str) -> str:
-        """Returns the key that holds a feature."""
         return self.features[name].key or name
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Index the shards; see `Source.list`. A shard that is damaged is an error note.
+        """Index the shards; see `Source.list`. A damaged shard is an error note.
 
         Raises:
-            OpError: `PG401` and `PG402` as `find_shards`, `PG402` where no shard holds a record, `PG430` for one that cannot be read,
-                `PG431` where the records hold something else than the features say, `PG420` for labels that name no class.
+            OpError: `PG401` and `PG402` as `find_shards`, `PG402` without any record, `PG430` for an unreadable shard, `PG431` if records
+                do not fit the features, `PG420` for invalid labels.
         """
         found = self._indexed(base, progress)
         choosing = {name: self._labels(name, found) for name, feature in self.features.items() if feature.chosen}
@@ -127,21 +126,17 @@ class RecordSource(DescribedRecords):
         empty = {place for place, rows in enumerate(index.rows) if not rows and not index.damage[place] and not found[place][1]}
         notes += finding_notes((path, {"empty": (1, "")} if place in empty else own) for place, (path, own) in enumerate(found))
         nothing = not int(index.first[-1])
-        _raise_grave(notes if nothing else ())
+        _raise_error(notes if nothing else ())
         notes += [*self.noted(shards, index), *beside]
         if nothing:
-            _raise_grave(notes)
+            _raise_error(notes)
             help_ = next((f"{note.message}; {note.help}" if note.help else note.message for note in notes if note not in beside), None)
-            raise OpError("PG402", f"there is no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path", help=help_)
+            raise OpError("PG402", f"no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path", help=help_)
         self.examine(shards, index)
         return Indexed(root, shards, index, tuple(notes))
 
     def listed(self, found: Indexed) -> Listing:
-        """Returns the listing of indexed shards whose labels are taken as they are stored.
-
-        Raises:
-            OpError: `PG420` for labels that name no class.
-        """
+        """Returns the listing of indexed shards, labels taken as stored; `PG420` for invalid ones."""
         import numpy as np
 
         shards, index, notes = found.shards, found.index, [*found.notes]
@@ -171,7 +166,7 @@ class RecordSource(DescribedRecords):
                 return ()
             try:
                 return self.stored_labels(name, found.shards[shard], *found.index.of(shard))
-            except (OSError, ValueError) as error:  # an index that was kept hides that the file is damaged
+            except (OSError, ValueError) as error:  # a kept index hides damage of the file
                 raise OpError("PG430", f"the labels of {found.shards[shard].path!r} cannot be read: {error}") from None
 
         def first() -> Any:
@@ -181,18 +176,18 @@ class RecordSource(DescribedRecords):
         return LabelColumn(*about, one_type=self.labels_of_one_type)
 
     def _scanned(self, name: str, column: LabelColumn) -> builtins.list[Note]:
-        """Notes about labels that had to be read for their classes."""
+        """Reports that labels had to be read for their classes."""
         if self.features[name].classes is not None:
             return []
-        message = f"`{name}` does not say its classes, so the labels of all {column.total:,} records were read once to find them"
-        help_ = write(f"classes: {len(column.names)}", "arguments", "{} says how many there are, and a list what they are called")
+        message = f"`{name}` has no `classes`, so all {column.total:,} labels were read once to find them"
+        help_ = write(f"classes: {len(column.names)}", "arguments", "{} gives their number, a list their names")
         return [*column.notes, Note("PG432", message, help_, f"features.{name}")]
 
     def _index(self, path: str, size: int) -> ShardRecords:
-        """Finds the records of one shard as `index_shard`, and tells one that is compressed from one that is damaged.
+        """Calls `index_shard`, and distinguishes compressed shards from damaged ones.
 
         Raises:
-            OpError: `PG430` for one that is compressed as the source can read it, and does not say so.
+            OpError: `PG430` for a shard that needs `compression`.
         """
         found = self.index_shard(path, size)
         packed = compression(content_of(path, 16)) if found.damage and not len(found.offsets) and not os.path.isdir(path) else ""
@@ -203,49 +198,41 @@ class RecordSource(DescribedRecords):
     # What each format says
 
     def shard_endings(self) -> tuple[str, ...]:
-        """Returns how the names of shards end, where `path` is a folder."""
+        """Returns the endings of shards in a folder."""
         return self.suffixes
 
     def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
-        """Returns the bytes that the records of each shard take when they are read, int64; by default those of the file."""
+        """Returns the bytes that the records of each shard take when read, int64; by default the file size."""
         import numpy as np
 
         return np.array([shard.size for shard in shards], np.int64)
 
     def parts(self) -> tuple[str, ...]:
-        """Returns the names of the parts of a record that the index knows the places of; by default the record as a whole."""
+        """Returns the names of the indexed parts of a record; by default the record as a whole."""
         return ("",)
 
     def index_options(self) -> str:
-        """Returns what else `index_shard` depends on, as text."""
+        """Returns other settings that `index_shard` depends on, as text."""
         return ""
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Finds the records of one shard. It runs in threads, and reads as little as it can.
+        """Finds the records of one shard. Runs in threads, and reads as little as possible.
 
         Raises:
-            OSError: Where it cannot be read.
-            OpError: Where it is something else altogether.
+            OSError: The file cannot be read.
+            OpError: The file has another format.
         """
         raise NotImplementedError
 
     def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterable[Note]:
-        """Reports what is odd about the shards, where the format writes down which there are; by default nothing.
-
-        Raises:
-            OpError: `PG401` where one is missing.
-        """
+        """Reports shards that differ from the format's own list, if any; `PG401` if one is missing."""
         return ()
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        """Looks into the first record.
-
-        Raises:
-            OpError: `PG431` where it does not hold what the features say.
-        """
+        """Checks the first record; `PG431` if it does not fit the features."""
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Reads what is stored of a label of each record of a shard, as it is stored: numbers, texts or bytes.
+        """Reads the stored labels of a shard's records: numbers, texts or bytes.
 
         Args:
             name: The label.
@@ -254,34 +241,30 @@ class RecordSource(DescribedRecords):
             lengths: Likewise.
 
         Raises:
-            OpError: `PG431` where a record has no such label.
+            OpError: `PG431` for a record without the label.
         """
         raise NotImplementedError
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
-        """Reads what is stored of the label of the first record; for errors see `stored_labels`."""
-        shard = int((index.rows > 0).argmax())
+        """Reads the stored label of the first record; for errors see `stored_labels`."""
+        shard = index.first_filled
         offsets, lengths = index.of(shard)
         return self.stored_labels(name, shards[shard], offsets[:1], lengths[:1])[0]
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        """Returns what reads the records; `labels` has the column of each label."""
+        """Returns the reader of the records; `labels` has the column of each label."""
         raise NotImplementedError
 
 
-def _raise_grave(notes: Iterable[Note]) -> None:
-    """Raises the first note that is an error.
-
-    Raises:
-        OpError: With what it says.
-    """
+def _raise_error(notes: Iterable[Note]) -> None:
+    """Raises the first note that is an error."""
     grave = next((note for note in notes if note.severity == "error"), None)
     if grave is not None:
         raise OpError(grave.code, grave.message, field=grave.field, help=grave.help)
 
 
 def _damaged(shard: Found, damage: str) -> Note:
-    help_ = ("write the file again", "`errors: {exclude: FILE}` leaves out whole shards that FILE names")
+    help_ = ("write the file again", "or leave out whole shards with `errors: {exclude: FILE}`")
     return Note("PG430", f"{shard.path!r} is damaged {damage}", help_, "path", "error")
 
 

@@ -1,4 +1,4 @@
-"""Reads features whose bytes lie in mapped files, such as members of archives or values of a database."""
+"""`StoredReader`: features in mapped files, such as members of archives or values of a database."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NONE: Mapping[str, tuple[str, ...]] = {}
 
 
 class StoredReader(MappedReader):
-    """Reads features that are stored one behind another in mapped files, each as the first record has it.
+    """A reader of features stored one after another in mapped files, each as in the first record.
 
     Args:
         features: The arguments of each feature.
         how: How each is stored.
-        paths: Of features that are fields of JSON, the paths in their members.
-        about: As for `MappedReader`. The part `check_of(NAME)` says what is to come out of a compressed feature; 0 of any other.
+        paths: The paths of features that are fields of JSON.
+        about: As for `MappedReader`. The part `check_of(NAME)` has the check of a compressed feature, else 0.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class StoredReader(MappedReader):
         self.verifies = False
 
     def verifying(self) -> StoredReader:
-        """Return one that compares the checksums of what is not compressed as well."""
+        """Returns a reader that also checks the checksums of uncompressed members."""
         made = copy(self)
         made.verifies = True
         return made
@@ -47,7 +47,6 @@ class StoredReader(MappedReader):
         return tuple(features)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        """Says what is fetched, and that JSON is read."""
         said = super().python(features, ram_budget)
         return said or (JSON_FIELDS if any(name in self.paths for name in features) else "")
 
@@ -71,5 +70,5 @@ class StoredReader(MappedReader):
 
 
 def check_of(name: str) -> str:
-    """Returns the part that says what is to come out of a feature where it is compressed."""
+    """Returns the part with the check of a feature."""
     return f"{name}\0check"

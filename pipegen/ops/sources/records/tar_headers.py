@@ -1,8 +1,8 @@
-"""Reads the headers of a tar archive: the name of each member, and where its bytes lie.
+"""Reads the headers of a tar archive: name and place of each member.
 
-Headers are those of POSIX (`ustar`, `pax`) and of GNU tar; see the documentation of Python's `tarfile`, which this agrees with, and of
-`pax`. `tarfile` itself takes ten times as long, and stops at a damaged header without an error. Here the end of an archive is proved: two
-empty blocks (or one, at the very end of the file), and behind them nothing but zeros.
+Headers are those of POSIX (`ustar`, `pax`) and of GNU tar; see the documentation of `pax` and of Python's `tarfile`, which gives the same
+results. `tarfile` takes ten times as long, and stops at a damaged header without an error. Here the end of an archive is verified: two
+empty blocks (or one, at the very end of the file), then only zeros.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.ahead import Ahead
 from pipegen.ops.sources.records.findings import compression
-from pipegen.ops.sources.records.links import Link, linked
+from pipegen.ops.sources.records.links import Link, linked, path_text
 from pipegen.ops.sources.records.members import Members
 
 if TYPE_CHECKING:
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
 _BLOCK = 512
 _AFTER_DIGITS = b" \0"
 _FILES, _FOLDERS = b"07\0", b"5D"
-"""Types of members: files, by three names for them, and folders, by two."""
+"""Types of members: three for files, two for folders."""
 _LINKS, _HARD = b"12", ord("1")
 _BESIDE = b"xgXLK"
-"""Types of headers that say more of the member behind them."""
+"""Types of headers that describe the next member."""
 _VOLUME = ord("V")
 _SPARSE = ord("S")
 _EMPTY = b"123456"
-"""Types of members that have no content, whatever length their headers give."""
+"""Types of members without content, whatever length their headers give."""
 _USTAR = tuple(b"ustar")
 _POWERS = tuple(8**digit for digit in range(10, -1, -1))
 _MANY = 1 << 16
-"""Bytes of a block from which on lengths are read together: members are small there, and most of its 512 bytes are looked at anyway."""
+"""Block size from which lengths are decoded together: members are small there, and most headers are looked at anyway."""
 _AT_ONCE = 1 << 11
-"""Headers that are taken apart together."""
+"""Headers decoded at once."""
 _TOGETHER = 4
-"""Headers that follow each other from which on they are taken together."""
+"""Consecutive headers from which on they are decoded together."""
 _LONGEST = 1 << 24
-"""Bytes of the longest description of a member that is read."""
+"""Largest extended header that is read, in bytes."""
 _PADDED = 20 * _BLOCK
-"""Bytes that writers fill up archives to, unless they are told otherwise."""
+"""Size that writers pad archives to a multiple of by default."""
 _CHUNK = 1 << 20
 _ENDS_WITHIN = "the archive ends within it"
-_ENDS_OPEN = "the archive ends without the empty blocks that close one"
+_ENDS_OPEN = "the archive ends without its closing empty blocks"
 _NO_LENGTH = "the length in its header is not a number"
 _DESCRIBED = "its extended header is damaged"
 _NOT_FOLLOWED = "no member follows its extended header"
@@ -56,11 +56,11 @@ _CHECKSUM = "the checksum of its header is wrong"
 
 
 class _About(NamedTuple):
-    """Description of a member by other headers than its own.
+    """Description of a member by extended headers.
 
     Attributes:
-        name: Its path; `None` for that in its header.
-        target: Where it leads to, if it is a link.
+        name: Its path, if they give one.
+        target: Its target, if it is a link.
         sparse: Whether its holes are left out.
     """
 
@@ -70,7 +70,7 @@ class _About(NamedTuple):
 
 
 def tar_members(path: str, size: int) -> tuple[Members, str]:
-    """Lists the files of a tar archive, and says what is wrong behind them.
+    """Lists the files of a tar archive, and describes damage after them.
 
     A link to a file of the archive is a member with the bytes of that file.
     """
@@ -94,10 +94,10 @@ def tar_members(path: str, size: int) -> tuple[Members, str]:
 
 
 class _Collected:
-    """Collects the members of an archive.
+    """The members found so far.
 
     Attributes:
-        count: How many there are, of every type.
+        count: Their number, of every type.
         seen: Those that are not listed; see `findings`.
     """
 
@@ -109,7 +109,7 @@ class _Collected:
         self._folders: list[bytes] = []
 
     def add(self, headers: bytearray, starts: array[int], lengths: array[int], walk: _Walk) -> int:
-        """Adds members up to the first whose header is damaged; returns how many."""
+        """Adds members up to the first damaged header; returns their number."""
         import numpy as np
 
         table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
@@ -129,7 +129,7 @@ class _Collected:
         for place in np.flatnonzero(~files & ~np.isin(kinds, [*_BESIDE, _VOLUME])).tolist():
             name, about = names[begins[place] : ends[place]].tobytes(), told[place] if told else None
             if about is not None and about.sparse:
-                self.seen.append(("sparse", _text(name)))
+                self.seen.append(("sparse", path_text(name)))
             elif kinds[place] in _LINKS:
                 given = about.target if about is not None else None
                 target = given if given is not None else table[place, 157:257].tobytes().partition(b"\0")[0]
@@ -137,13 +137,13 @@ class _Collected:
             elif kinds[place] in _FOLDERS or kinds[place] in _FILES:
                 self._folders.append(name)
             else:
-                self.seen.append(("special", _text(name)))
+                self.seen.append(("special", path_text(name)))
         self._files.append((names[np.repeat(files, widths)], widths[files], np.array(starts, np.int64)[:sound][files], content[files]))
         self.count += sound - int(np.isin(kinds, [*_BESIDE]).sum())
         return sound
 
     def members(self) -> Members:
-        """Returns the files, those that links lead to among them."""
+        """Returns the files, including targets of links."""
         import numpy as np
 
         none: Ints = np.zeros(0, np.int64)
@@ -158,14 +158,14 @@ class _Collected:
 
 
 class _Walk:
-    """Walks from header to header, and hands out some at a time: an archive of many members has more bytes of headers than of names.
+    """A walk from header to header, some at a time: an archive of many members has more bytes of headers than of names.
 
     Attributes:
-        at: Where the walk has come to; in the end, where it ends.
-        damage: What is wrong there.
-        within: Whether that is in the last header that was handed out.
-        about: What is known of members beside their headers, by the places of these.
-        behind: What follows the end of the archive; see `findings`.
+        at: The current place; at the end, the place of the end.
+        damage: Damage at that place.
+        within: Whether the damage is in the last header yielded.
+        about: Extended headers of members, by place.
+        behind: Findings after the end of the archive; see `findings`.
     """
 
     def __init__(self, size: int) -> None:
@@ -178,7 +178,7 @@ class _Walk:
         self._next: dict[str, bytes] = {}
 
     def headers(self, file: Opened) -> Iterator[tuple[bytearray, array[int], array[int]]]:
-        """Yields headers that are whole, where they begin, and the lengths of what follows them."""
+        """Yields complete headers, their places, and the lengths of their contents."""
         ahead, goes_on = Ahead(file), True
         while goes_on:
             goes_on = self._take(file, ahead)
@@ -186,9 +186,9 @@ class _Walk:
             self._headers, self._starts, self._lengths = bytearray(), array("q"), array("q")
 
     def _take(self, file: Opened, ahead: Ahead) -> bool:
-        """Takes some headers from where the walk has come to; returns whether others may follow.
+        """Collects some headers from the current place; returns whether more may follow.
 
-        Everything is local: where members are large there is a call of the system for each, and what is done beside that counts.
+        Uses local variables for speed: with large members each header is a system call.
         """
         headers, starts, lengths, size, at = self._headers, self._starts, self._lengths, self._size, self.at
         while at + _BLOCK <= size and len(starts) < _AT_ONCE:
@@ -196,7 +196,7 @@ class _Walk:
             last = len(block) - _BLOCK
             if last < 0:
                 self.at = at
-                return False  # the file was cut meanwhile
+                return False  # the file was truncated meanwhile
             known = _Plain(block, self._size - begin) if len(block) >= _MANY else None
             while here <= last:
                 if known is not None and not self._next and len(rows := known.rows(here // _BLOCK)) >= _TOGETHER:
@@ -226,10 +226,10 @@ class _Walk:
         return False
 
     def _told(self, file: Opened, header: bytes, at: int, length: int) -> tuple[int, int]:
-        """Reads what a header of another type says, or one that others have told of.
+        """Reads an extended header, or applies earlier ones to a header.
 
         Returns:
-            The length of what follows it, negative where that is damaged, and of what stands between both.
+            The length of the content, negative if damaged, and of extra headers before it.
         """
         kind = header[156]
         if kind in _BESIDE:
@@ -264,14 +264,14 @@ class _Walk:
         return False
 
     def _close(self, file: Opened, at: int) -> bool:
-        """Looks at all that follows the first empty block: zeros, or what should not be there."""
+        """Checks that only zeros follow the first empty block."""
         self.at, self.damage = at, _NOT_FOLLOWED if self._next else ""
         place = at
         while place < self._size:
             chunk = file.pread(min(_CHUNK, self._size - place), place)
             if not chunk:
                 self.damage = _ENDS_WITHIN
-                return False  # the file was cut meanwhile
+                return False  # the file was truncated meanwhile
             if chunk.count(0) < len(chunk):
                 place += len(chunk) - len(chunk.lstrip(b"\0"))
                 break
@@ -286,16 +286,16 @@ class _Walk:
             self.behind.append(("joined", f"byte {follows:,} of {self._size:,}"))
         else:
             blocks = f"{zeros:,} empty block{'s' if zeros > 1 else ''}" if zeros else "a block that begins with zeros"
-            self.damage = f"{blocks} stand{'' if zeros > 1 else 's'} where a header should, and other bytes follow from byte {place:,} on"
+            self.damage = f"{blocks} in place of a header, with other bytes from byte {place:,} on"
         return False
 
     def _plain(self, known: _Plain, begin: int, rows: list[int]) -> int:
-        """Takes plain headers that follow each other in a block; returns the place behind the last.
+        """Collects consecutive plain headers of a block; returns the place after the last.
 
         Args:
             known: The block.
-            begin: Where it begins in the archive.
-            rows: The headers, by their numbers among its 512 bytes.
+            begin: Its place in the archive.
+            rows: The numbers of the headers among its 512-byte units.
         """
         import numpy as np
 
@@ -307,16 +307,16 @@ class _Walk:
 
 
 class _Plain:
-    """Bytes of an archive in which each 512 are read as if they were the header of a file.
+    """A block of an archive, each 512 bytes decoded as if they were the header of a file.
 
     Args:
         block: The bytes.
-        room: How many the archive has from there on.
+        room: Bytes of the archive from there on.
 
     Attributes:
-        table: The 512 bytes each.
-        lengths: The length in each, -1 unless that is eleven octal digits and an end.
-        following: The number of what follows each with its content; 0 where it is not plain, or the archive has no room for it.
+        table: The units of 512 bytes.
+        lengths: The length in each, -1 unless it is eleven octal digits and a terminator.
+        following: The number of the unit after each and its content; 0 if it is not plain, or the archive is too short.
     """
 
     def __init__(self, block: bytes, room: int) -> None:
@@ -324,7 +324,7 @@ class _Plain:
 
         self.table: Ints = np.frombuffer(block, np.uint8, len(block) // _BLOCK * _BLOCK).reshape(-1, _BLOCK)
         table = self.table
-        digits = table[:, 124:135] - np.uint8(ord("0"))  # what is less comes out above 7
+        digits = table[:, 124:135] - np.uint8(ord("0"))  # smaller characters wrap to above 7
         plain = (digits < 8).all(1) & ((table[:, 135] == 0) | (table[:, 135] == ord(" "))) & (table[:, 0] != 0)
         plain &= (table[:, 156] == ord("0")) | (table[:, 156] == 0)
         self.lengths: Ints = np.where(plain, digits @ np.array(_POWERS), -1)
@@ -332,7 +332,7 @@ class _Plain:
         self.following: list[int] = np.where(plain & (ends <= room // _BLOCK), ends, 0).tolist()
 
     def rows(self, row: int) -> list[int]:
-        """Returns the plain headers from one on, as far as each follows the last."""
+        """Returns the consecutive plain headers from one on."""
         found = []
         while row < len(self.following) and (after := self.following[row]):
             found.append(row)
@@ -340,12 +340,8 @@ class _Plain:
         return found
 
 
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
-
-
 def _length(field: bytes) -> int:
-    """Reads a number of a header, in octal digits or as GNU tar writes what these cannot hold; -1 where it is neither."""
+    """Parses a number of a header, octal or in GNU tar's binary form; -1 if it is neither."""
     if field[0] & 128:
         value = int.from_bytes(field, "big") & (1 << 8 * len(field) - 1) - 1
         return value if field[0] != 255 and value < 1 << 62 else -1
@@ -360,7 +356,7 @@ def _digits(text: bytes) -> int:
 
 
 def _described(kind: int, content: bytes) -> dict[str, bytes] | None:
-    """Reads what stands behind an extended header: `path`, `linkpath`, `size` and others; `None` where it is damaged."""
+    """Parses the content of an extended header: `path`, `linkpath`, `size` and others; `None` if damaged."""
     if kind in b"LK":
         name = content.partition(b"\0")[0]
         return {"path" if kind == ord("L") else "linkpath": name} if name else None
@@ -390,7 +386,7 @@ def _is_header(block: bytes) -> bool:
 
 
 def _wrong_sums(table: Ints) -> Ints:
-    """Tells which headers have another checksum; some old writers added bytes as numbers with a sign."""
+    """Tells which headers have a wrong checksum; some old writers summed signed bytes."""
     import numpy as np
 
     given, due = _octals(table[:, 148:156]), _sums(table)
@@ -402,7 +398,7 @@ def _wrong_sums(table: Ints) -> Ints:
 
 
 def _renamed(blob: Ints, widths: Ints, about: list[_About | None]) -> tuple[Ints, Ints]:
-    """Puts the names that extended headers give in the place of those in the headers."""
+    """Replaces names in headers by those of extended headers."""
     import numpy as np
 
     content, at, names = blob.tobytes(), 0, list[bytes]()
@@ -413,8 +409,7 @@ def _renamed(blob: Ints, widths: Ints, about: list[_About | None]) -> tuple[Ints
 
 
 def _names(table: Ints, posix: Ints) -> tuple[Ints, Ints]:
-    """The bytes of the names in some headers, and how many each has; in front of a long one stand a part that lies elsewhere, up to 155
-    bytes, and a slash."""
+    """Returns the bytes of the names in some headers and their lengths; a long name has a prefix in another field, and a slash."""
     import numpy as np
 
     used = np.flatnonzero(table[:, :100].any(0))
@@ -440,9 +435,9 @@ def _text_of(table: Ints) -> Ints:
 
 
 def _sums(table: Ints) -> Ints:
-    """The sum of the bytes of each header, where those of the checksum itself count as spaces: int64 `(n,)`.
+    """Sums the bytes of each header, with the checksum field as spaces: int64 `(n,)`.
 
-    Eight bytes are added at a time, as four numbers of 16 bits: 64 words of at most 2 · 255 stay below 2¹⁶.
+    Eight bytes are added at a time, as four 16-bit numbers: 64 words of at most 2 · 255 stay below 2¹⁶.
     """
     import numpy as np
 
@@ -455,7 +450,7 @@ def _sums(table: Ints) -> Ints:
 
 
 def _octals(table: Ints) -> Ints:
-    """Reads a number of each header, uint8 `(n, digits)`; what is no digit is passed over."""
+    """Parses a number of each header, uint8 `(n, digits)`, ignoring other characters."""
     found: Ints = table[:, 0].astype("int64") * 0
     for column in table.T.astype("int64"):
         digit = (column >= ord("0")) & (column <= ord("7"))

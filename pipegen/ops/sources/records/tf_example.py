@@ -1,4 +1,4 @@
-"""Reads `tf.Example` messages without TensorFlow: which keys there are, what they hold, and one key of many records.
+"""Reads `tf.Example` messages without TensorFlow.
 
 The layout is that of Protocol Buffers' wire format: a message is a row of fields, each a tag (number and wire type) and a value.
 `Example.features` and `Features.feature` have the number 1; an entry of the map has the key as 1 and a `Feature` as 2, which holds a
@@ -24,11 +24,11 @@ Buffer = bytes | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Holds what a key of a record has.
+    """The value of a key of a record.
 
     Attributes:
-        held: The type of its list; `None` where that is empty and untyped; `steps` for a feature list of a `tf.SequenceExample`, which is
-            not read.
+        held: The type of its list; `None` if it is empty and untyped; `steps` for a feature list of a `tf.SequenceExample`, which is not
+            read.
         items: The items: `bytes`, `float` or `int`.
     """
 
@@ -37,24 +37,24 @@ class Value:
 
 
 def read_example(record: Buffer) -> dict[str, Value]:
-    """Reads every key of a `tf.Example`, or of a `tf.SequenceExample`, which has feature lists beside.
+    """Reads every key of a `tf.Example`, or of a `tf.SequenceExample`, which also has feature lists.
 
     Raises:
-        ValueError: Where the bytes are none.
+        ValueError: Invalid bytes.
     """
     steps = {_text(key): Value("steps", ()) for key, _, _ in _entries(record, _FEATURE_LISTS)}
     return steps | {_text(key): _value(record[start:end]) for key, start, end in _entries(record)}
 
 
 def read_key(record: Buffer, key: bytes) -> Value | None:
-    """Reads one key of a `tf.Example`; `None` where the record has no such key.
+    """Reads one key of a `tf.Example`; `None` if it is missing.
 
     Raises:
-        ValueError: Where the bytes are none.
+        ValueError: Invalid bytes.
     """
     found = None
     for name, start, end in _entries(record):
-        if name == key:  # the last one counts
+        if name == key:  # the last one wins
             found = start, end
     return None if found is None else _value(record[found[0] : found[1]])
 
@@ -64,7 +64,7 @@ def _text(key: bytes) -> str:
 
 
 def _entries(record: Buffer, field: int = _FEATURES) -> Iterator[tuple[bytes, int, int]]:
-    """Yields each key of one of the two maps with the place of its `Feature`, or `FeatureList`."""
+    """Yields each key of one of the two maps with the place of its `Feature` or `FeatureList`."""
     for number, start, end in _fields(record, 0, len(record)):
         if number != field or start < 0:
             continue
@@ -93,7 +93,7 @@ def _value(feature: Buffer) -> Value:
 
 
 def _items(feature: Buffer, start: int, end: int, held: Held) -> list[bytes | float | int]:
-    """The items of a list, packed or one by one."""
+    """Parses the items of a list, packed or one by one."""
     found: list[bytes | float | int] = []
     at = start
     while at < end:
@@ -102,12 +102,12 @@ def _items(feature: Buffer, start: int, end: int, held: Held) -> list[bytes | fl
         if wire == _LENGTH:
             length, at = _varint(feature, at, end)
             if at + length > end:
-                raise ValueError("a list goes beyond its end")
+                raise ValueError("a list exceeds its feature")
             if held == "bytes":
                 found.append(bytes(feature[at : at + length]))
             elif held == "float":
                 if length % 4:
-                    raise ValueError("a list of floats has a part of one")
+                    raise ValueError("a list of floats ends within a number")
                 found += struct.unpack_from(f"<{length // 4}f", feature, at)
             else:
                 inner = at
@@ -122,7 +122,7 @@ def _items(feature: Buffer, start: int, end: int, held: Held) -> list[bytes | fl
             number, at = _varint(feature, at, end)
             found.append(_signed(number))
         else:
-            raise ValueError("an item of a list is of another type")
+            raise ValueError("a list has an item of another type")
     return found
 
 
@@ -135,7 +135,7 @@ def _signed(number: int) -> int:
 
 
 def _fields(record: Buffer, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yields the number of each field and where its value is; of one that is no message nor text, (-1, -1)."""
+    """Yields the number and place of each field; (-1, -1) for scalars."""
     at = start
     while at < end:
         tag, at = _varint(record, at, end)
@@ -145,7 +145,7 @@ def _fields(record: Buffer, start: int, end: int) -> Iterator[tuple[int, int, in
         if wire == _LENGTH:
             length, at = _varint(record, at, end)
             if at + length > end:
-                raise ValueError("a field goes beyond the end of the record")
+                raise ValueError("a field exceeds the record")
             yield number, at, at + length
             at += length
             continue
@@ -161,7 +161,7 @@ def _fields(record: Buffer, start: int, end: int) -> Iterator[tuple[int, int, in
 
 
 def _varint(record: Buffer, at: int, end: int) -> tuple[int, int]:
-    """Reads a number of seven bits a byte, the lowest first, and where it ends."""
+    """Parses a variable-length integer, seven bits per byte, lowest first; returns it and its end."""
     number = shift = 0
     while True:
         if at >= end or shift > 63:

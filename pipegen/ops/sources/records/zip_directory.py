@@ -1,4 +1,4 @@
-"""Reads the table of contents of a ZIP archive: where the bytes of each member lie, and what is to come out of them.
+"""Reads the table of contents of a ZIP archive: place, size and checksum of each member.
 
 The layout is that of PKWARE's application note (APPNOTE.TXT, 4.3), with the 64-bit fields of large archives.
 """
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 _END, _END64, _LOCATOR, _LOCAL = 22, 56, 20, 30
-"""Bytes of the end of the table, of its 64-bit form and of what leads there; and of a member's own header before its name."""
+"""Bytes of the end record, its 64-bit form and the locator of that; and of a member's local header before its name."""
 _LONGEST_COMMENT = 1 << 16
 _ENTRY = [
     ("magic", "<u4"), ("versions", "<u4"), ("flags", "<u2"), ("method", "<u2"), ("time", "<u4"), ("crc", "<u4"), ("stored", "<u4"),
     ("size", "<u4"), ("name", "<u2"), ("extra", "<u2"), ("comment", "<u2"), ("disk", "<u2"), ("inside", "<u2"), ("outside", "<u4"),
     ("offset", "<u4"),
 ]  # fmt: skip
-"""An entry of the table, before the name, the extra fields and the comment of the member."""
+"""Fixed part of an entry, before name, extra fields and comment."""
 _ENTRY_BYTES, _MAGIC = 46, int.from_bytes(b"PK\1\2", "little")
 _ENCRYPTED, _LATER, _UTF8 = 1, 1 << 3, 1 << 11
 _MEANT = _ENCRYPTED | _LATER | _UTF8
-"""The flags that say how a member is read: whether it is encrypted, whether its sums follow it, how its name is written."""
+"""Flags that affect reading: encryption, sums after the member, encoding of the name."""
 _UNIX, _LINK = 3, 0o12
-"""The system of an entry whose attributes have the mode of a file, and the upper bits of that of a link."""
+"""The Unix system of an entry, whose attributes hold a file mode, and the upper bits of the mode of a link."""
 _LONGEST_LINK, _LONGEST_GAP = 4096, 1 << 20
 _BEGIN = (b"PK\3\4", b"PK\5\6")
-"""What an archive begins with."""
+"""First bytes of an archive."""
 _STORED, _DEFLATED = 0, 8
 _MASK = 0xFFFFFFFF
-"""What stands in a field of 32 bits whose value an extra field has."""
+"""Value of a 32-bit field whose real value is in an extra field."""
 _LARGE = 0x0001
-"""The extra field with values of 64 bits."""
+"""The extra field with 64-bit values."""
 
 
 class _Damaged(ValueError):
@@ -49,7 +49,7 @@ class _Damaged(ValueError):
 
 
 def zip_members(path: str, size: int) -> tuple[Members, str]:
-    """Lists the files of a ZIP archive in the order of their places, and says what is wrong behind them."""
+    """Lists the files of a ZIP archive in the order of their places, and describes damage after them."""
     import numpy as np
 
     with Opened(path) as file:
@@ -79,15 +79,15 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
     folder = names.blob[ends] == ord("/")
     problems = {
         "{} is encrypted": entries["flags"] & _ENCRYPTED != 0,
-        "{} is compressed by method {}, which is not deflate": ~np.isin(entries["method"], (_STORED, _DEFLATED)),
+        "{} is compressed by method {}; only deflate is supported": ~np.isin(entries["method"], (_STORED, _DEFLATED)),
         "the header of {} is damaged": ~whole,
         "the archive ends within {}": starts + stored > size,
-        "{} reaches into what follows it": starts + stored > np.append(offsets[1:], table.begin),
-        "the sizes of {} do not agree": (entries["method"] == _STORED) & (entries["flags"] & _ENCRYPTED == 0) & (stored != sizes),
+        "{} overlaps what follows it": starts + stored > np.append(offsets[1:], table.begin),
+        "the sizes of {} differ": (entries["method"] == _STORED) & (entries["flags"] & _ENCRYPTED == 0) & (stored != sizes),
         "{} has more than 2 GiB": sizes >= 1 << 31,
     }
     wrong = np.stack([*problems.values()]) & ~folder
-    wrong[2] |= ~whole  # a folder, too: what follows it may not be where it should
+    wrong[2] |= ~whole  # folders, too: what follows may be misplaced
     count, damage = len(names), ""
     if wrong.any():
         count = int(wrong.any(0).argmax())
@@ -111,11 +111,11 @@ class _Table(NamedTuple):
 
     Attributes:
         content: Its bytes.
-        begin: Where it begins.
-        due: How many entries it should have; below 65,536 where `small`, even if there are more.
+        begin: Its place.
+        due: The expected number of entries, modulo 65,536 if `small`.
         small: Whether the count has 16 bits.
-        shift: By how much all places are further back: what was put in front of the archive.
-        end: Where the archive ends.
+        shift: Bytes in front of the archive, which shift all places.
+        end: The end of the archive.
     """
 
     content: bytes
@@ -127,7 +127,7 @@ class _Table(NamedTuple):
 
 
 def _directory(file: Opened, size: int) -> _Table:
-    """Finds the table of contents by the end of the archive."""
+    """Finds the table of contents from the end of the archive."""
     tail = file.pread(_END + _LONGEST_COMMENT + _LOCATOR, max(0, size - _END - _LONGEST_COMMENT - _LOCATOR))
     place = tail.rfind(b"PK\5\6", 0, len(tail) - _END + 4)
     if place < 0:
@@ -140,27 +140,27 @@ def _directory(file: Opened, size: int) -> _Table:
         at = end - _LOCATOR - _END64
         large = file.pread(_END64, at) if at >= 0 else b""
         if not large.startswith(b"PK\6\6") or len(large) < _END64:
-            raise _Damaged("the end of it is damaged")
+            raise _Damaged("its end is damaged")
         end = at
         count, length, begin = struct.unpack_from("<QQQ", large, 32)
         small = False
     shift = end - length - begin
     if shift < 0:
-        raise _Damaged("it should lie where the archive has ended")
+        raise _Damaged("its place is beyond the end of the archive")
     if behind > size:
         raise _Damaged("the archive ends within its comment")
     return _Table(_whole(file, begin + shift, length), begin + shift, count, small, shift, behind)
 
 
 def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -> list[tuple[str, str]]:
-    """Finds what lies in front of an archive, between its members and behind its end; see `findings`.
+    """Finds data in front of an archive, between its members and after its end; see `findings`.
 
     Args:
         file: The archive.
         table: Its table of contents.
         size: Its bytes.
-        offsets: Where the headers of its members begin, rising.
-        ends: Where these end.
+        offsets: Start of each member's header, rising.
+        ends: End of each member.
     """
     import numpy as np
 
@@ -170,7 +170,7 @@ def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -
     first = int(offsets[0]) if len(offsets) else table.begin
     if first and file.pread(4, 0) in _BEGIN:
         seen.append(("front", f"{first:,} bytes"))
-    # Between members stand sums of their bytes where these were not known before, or nothing. What is no entry may be a member, too.
+    # Between members there may be sums, if they were not known before. Anything else may be an unlisted member.
     begins = np.minimum(ends, table.begin)
     gaps = np.append(offsets[1:], table.begin) - begins
     for place in np.flatnonzero(gaps >= _LOCAL).tolist():
@@ -181,7 +181,7 @@ def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -
 
 
 def _whole(file: Opened, at: int, length: int) -> bytes:
-    """Reads so many bytes: Linux gives 2 GiB at most in one call."""
+    """Reads `length` bytes; Linux reads at most 2 GiB per call."""
     found = bytearray()
     while len(found) < length:
         more = file.pread(length - len(found), at + len(found))
@@ -192,7 +192,7 @@ def _whole(file: Opened, at: int, length: int) -> bytes:
 
 
 def _entries(table: _Table) -> tuple[Strings, list[bytes], dict[str, Ints]]:
-    """The names of the members in a table of contents, their bytes, and the fields of their entries, int64."""
+    """Returns the members' names, their bytes, and the fields of their entries, int64."""
     import numpy as np
 
     directory = table.content
@@ -205,7 +205,7 @@ def _entries(table: _Table) -> tuple[Strings, list[bytes], dict[str, Ints]]:
     if at != len(directory):
         raise _Damaged("one of its entries is damaged")
     if table.due != (len(starts) & 0xFFFF if table.small and table.due != 0xFFFF else len(starts)):
-        raise _Damaged(f"it has {len(starts):,} entries, and should have {table.due:,}")
+        raise _Damaged(f"it has {len(starts):,} entries instead of {table.due:,}")
     content, places = np.frombuffer(directory, np.uint8), np.array(starts, np.int64)
     rows = np.ascontiguousarray(content[places[:, None] + np.arange(_ENTRY_BYTES)]).view(_ENTRY).ravel()
     entries = {field: rows[field].astype(np.int64) for field, _ in _ENTRY}
@@ -236,7 +236,7 @@ def _text(name: bytes, utf8: bool) -> str:
 
 
 def _widen(entries: dict[str, Ints], place: int, extras: bytes) -> None:
-    """Takes the fields of an entry that are too narrow from the extra field that has just these, in this order."""
+    """Reads 64-bit values of an entry from its extra field, which has those that are too large, in this order."""
     wide, at = b"", 0
     while at + 4 <= len(extras):
         kind, length = struct.unpack_from("<HH", extras, at)
@@ -252,8 +252,7 @@ def _widen(entries: dict[str, Ints], place: int, extras: bytes) -> None:
 
 
 def _starts(file: Opened, offsets: Ints, size: int, entries: dict[str, Ints], names: list[bytes]) -> tuple[Ints, Ints]:
-    """Finds where the bytes of each member begin, behind its own header: int64 `(n,)`; and which of these headers are whole and say what
-    the table says."""
+    """Finds the start of each member's bytes, after its local header: int64 `(n,)`; and which local headers agree with the table."""
     import numpy as np
 
     ahead, headers = Ahead(file), []
@@ -266,7 +265,7 @@ def _starts(file: Opened, offsets: Ints, size: int, entries: dict[str, Ints], na
             if long > len(block):
                 block = file.pread(long, at) if at + long <= size else b""
         header = block[here : here + long]
-        headers.append(header if len(header) == long else bytes(long))  # one that lies outside is as good as empty
+        headers.append(header if len(header) == long else bytes(long))  # one outside of the file counts as empty
     content = np.frombuffer(b"".join(headers), np.uint8)
     places = (longs.cumsum() - longs)[:, None] + np.arange(_LOCAL)
     table = np.ascontiguousarray(content[places])

@@ -1,1 +1,1 @@
-"""Files of records that a library reads, a file for each format. They are imported where data is listed or read, and NumPy with them."""
+"""Files of records read by a library, one module per format. Imported only where data is listed or read, with NumPy."""

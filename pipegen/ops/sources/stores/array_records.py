@@ -1,4 +1,4 @@
-"""Reads ArrayRecord files, by the library of the same name."""
+"""ArrayRecord files, read by the library of the same name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Array
 
 _OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
-"""What the library's documentation advises for random access."""
+"""Options that the library's documentation recommends for random access."""
 
 
 class ArrayRecords(Store):
@@ -32,16 +32,15 @@ class ArrayRecords(Store):
         except (RuntimeError, ValueError) as error:
             raise StoreError(_told(error)) from None
         if not self._reader.ok():
-            raise StoreError("it has no index at its end: it is cut short, damaged there, or no ArrayRecord file")
+            raise StoreError("it has no index at its end; it is truncated, damaged, or not an ArrayRecord file")
         group = re.search(r"group_size:(\d+)", self._reader.writer_options_string() or "")
         self.at_once = int(group[1]) if group is not None else 1
 
     def columns(self) -> Mapping[str, Stored]:
-        """Returns that a record is one byte string."""
         return {"": Stored(BYTES)}
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
-        """Reads records one at a time, which is the quickest: the library gives a list of several to its threads. See `Store.read`."""
+        """Reads records one at a time, which is fastest: for several the library uses its threads. See `Store.read`."""
         try:
             found = [self._reader.read([row])[0] for row in rows.tolist()]
         except (RuntimeError, ValueError, IndexError) as error:
@@ -49,10 +48,9 @@ class ArrayRecords(Store):
         return [byte_strings(found) for _ in keys]
 
     def close(self) -> None:
-        """Closes the file."""
         self._reader.close()
 
 
 def _told(error: Exception) -> str:
-    """Shortens what the library says to what went wrong."""
+    """Shortens a library's message to its cause."""
     return str(error).split("; ")[0].splitlines()[0] if str(error) else type(error).__name__

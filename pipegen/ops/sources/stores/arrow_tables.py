@@ -1,4 +1,4 @@
-"""Reads Arrow files in place: memory-mapped, by PyArrow, with every offset checked before it is followed."""
+"""Arrow files, memory-mapped by PyArrow, with every offset checked before use."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pipegen.ops.sources.stores.base import (
     Unsuitable,
     byte_strings,
     known,
+    one_line,
 )
 
 if TYPE_CHECKING:
@@ -27,15 +28,15 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Array
 
 _FILE = b"ARROW1"
-"""What a file of the format with a footer begins with; a stream, such as Hugging Face writes, begins with its schema."""
+"""First bytes of a file with a footer; a stream, as Hugging Face writes it, starts with its schema."""
 
 _END, _OLD_END = b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"
-"""The end-of-stream marker, and that of versions before 0.15."""
+"""End-of-stream markers, now and before version 0.15."""
 
 
 class ArrowTables(Store):
-    """An Arrow file or stream, not compressed. Columns of structs are known as `outer.inner`, and of images, which Hugging Face stores as
-    their bytes and a path, by the outer name alone."""
+    """An uncompressed Arrow file or stream. Fields of structs are named `outer.inner`; images, which Hugging Face stores as bytes and path,
+    by the outer name only."""
 
     library: ClassVar[str] = "pyarrow"
 
@@ -61,33 +62,30 @@ class ArrowTables(Store):
         self._starts = np.cumsum([0, *(len(batch) for batch in self._batches)])
         self.rows = int(self._starts[-1])
         self._leaves: dict[tuple[str, int], _Leaf] = {}
-        for key, column in self._columns.items():  # the shape of lists is that of the first
+        for key, column in self._columns.items():  # lists have the shape of the first one
             if column is None:
                 self._columns[key] = self._listed(key)
 
     def check(self) -> Findings:
-        """Follows the messages from one to the next: PyArrow takes a stream that stops between two of them for a whole one."""
+        """Follows the messages: PyArrow accepts a stream truncated between two of them."""
         start, end = _inside(self._whole) if self._has_footer else (0, self._whole.size)
         found, at, marked = _batches_in(self._whole, start, end)
         if not marked and not self._has_footer:
-            message = (
-                f"behind {found:,} batches and {self.rows:,} records it ends without an end-of-stream marker, as where it was cut short"
-            )
-            raise StoreError(message if at == end else f"no message begins at byte {at:,}, behind {found:,} batches, and {_left(end - at)}")
+            message = f"after {found:,} batches and {self.rows:,} records it ends without an end-of-stream marker, as if it was truncated"
+            raise StoreError(message if at == end else f"no message begins at byte {at:,}, after {found:,} batches, and {_left(end - at)}")
         if found != len(self._batches) and self._has_footer:
-            raise StoreError(f"its footer lists {len(self._batches):,} batches, and it holds {found:,}")
+            raise StoreError(f"its footer lists {len(self._batches):,} batches, but it has {found:,}")
         if at < end and (not self._has_footer or any(self._whole[at:end].to_pybytes())):
-            raise StoreError(f"its end is at byte {at:,}, behind {found:,} batches and {self.rows:,} records, and {_left(end - at)}")
+            raise StoreError(f"its end is at byte {at:,}, after {found:,} batches and {self.rows:,} records, and {_left(end - at)}")
         for number, batch in enumerate(self._batches):
             _check_apart(number, batch)
         return {}
 
     def columns(self) -> Mapping[str, Stored]:
-        """Returns what each column holds, as far as its type can be read."""
+        """Returns the columns whose type can be read."""
         return {key: column for key, column in self._columns.items() if column is not None}
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
-        """Reads rows; see `Store.read`."""
         batches = np.searchsorted(self._starts, rows, side="right") - 1
         places = list(zip(batches.tolist(), (rows - self._starts[batches]).tolist(), strict=True))
         found = []
@@ -101,7 +99,6 @@ class ArrowTables(Store):
         return found
 
     def whole(self, key: str) -> Iterator[Array]:
-        """Reads a column, a batch at a time."""
         for batch in range(len(self._batches)):
             leaf = self._leaf(key, batch)
             values = leaf.all()
@@ -115,18 +112,17 @@ class ArrowTables(Store):
                 for name in _path(self.schema, key):
                     array = array.column(name) if hasattr(array, "column") else array.field(name)
                 self._leaves[at] = _Leaf(array)
-            except (ValueError, LookupError) as error:  # as those of PyArrow are, for an index into a dictionary that has no such entry
+            except (ValueError, LookupError) as error:  # PyArrow's errors, such as for an invalid dictionary index
                 raise StoreError(f"the file is damaged: {one_line(error)}") from None
         return self._leaves[at]
 
     def _listed(self, key: str) -> Stored | None:
-        """Says what a column of lists holds: arrays of the shape of the first, if that is a full array of numbers."""
+        """Returns the type of a column of lists: arrays of the first one's shape, if that is a full array of numbers."""
         batch = next((i for i, batch in enumerate(self._batches) if len(batch)), None)
         first = self._leaf(key, batch).shaped(0) if batch is not None else None
         return None if first is None else Stored(first.dtype.name, first.shape)
 
     def close(self) -> None:
-        """Lets go of the file; what was read is copied."""
         self._batches, self._leaves, self._whole = [], {}, None
         self._map.close()
 
@@ -141,7 +137,7 @@ class _Leaf:
         if isinstance(kind, pa.BaseExtensionType):
             array, kind = array.storage, array.type.storage_type
         if pa.types.is_dictionary(kind):
-            array.validate(full=True)  # decoding follows indices and offsets, wherever they lead
+            array.validate(full=True)  # decoding does not check indices and offsets
             array, kind = array.dictionary_decode(), kind.value_type
         self._array, self._size = array, len(array)
         self._missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
@@ -173,19 +169,19 @@ class _Leaf:
         if self._offsets is None:
             found = self.shaped(row)
             if found is None:
-                raise StoreError("the record's list is no array of numbers")
+                raise StoreError("the record's list is not an array of numbers")
             return found
         start, end = int(self._offsets[row]), int(self._offsets[row + 1])
         if not 0 <= start <= end <= len(self._data):
-            raise StoreError(f"the file is damaged: it says that the value has the bytes {start:,} to {end:,} of {len(self._data):,}")
+            raise StoreError(f"the file is damaged: the value has the bytes {start:,} to {end:,} of {len(self._data):,}")
         return bytes(self._data[start:end])
 
     def all(self) -> Array | None:
-        """Returns every value, where they are numbers and none is missing."""
+        """Returns every value, if they are numbers and none is missing."""
         return self._numbers if self._missing is None else None
 
     def shaped(self, row: int) -> Array | None:
-        """Returns the lists of a row as an array; `None` where they differ in length, or hold something else than numbers."""
+        """Returns the lists of a row as an array; `None` if they differ in length, or are not numbers."""
         try:
             found: Array = np.array(self._array[row].as_py())
         except (ValueError, IndexError):
@@ -195,19 +191,19 @@ class _Leaf:
 
 
 def _check_apart(number: int, batch: Any) -> None:
-    """Checks that no two buffers of a batch overlap: a damaged offset would give one column the values of another."""
+    """Checks that no buffers of a batch overlap: a damaged offset would give one column the values of another."""
     buffers = sorted((b.address, b.size) for column in batch.columns for b in column.buffers() if b is not None and b.size)
     for (address, size), (following, _) in pairwise(buffers):
         if address + size > following:
-            raise StoreError(f"the file is damaged: two columns of batch {number:,} lie at the same place")
+            raise StoreError(f"the file is damaged: two columns of batch {number:,} overlap")
 
 
 def _left(size: int) -> str:
-    return f"{size:,} bytes follow it, as where a second file was appended"
+    return f"{size:,} bytes follow it, as if a second file was appended"
 
 
 def _inside(whole: Any) -> tuple[int, int]:
-    """Finds where the messages of a file with a footer begin and end; writers pad the mark at its beginning to 8 or 64 bytes."""
+    """Finds the start and end of the messages in a file with a footer; writers pad the magic to 8 or 64 bytes."""
     length = int.from_bytes(whole[whole.size - len(_FILE) - 4 : whole.size - len(_FILE)], "little")
     head = whole[len(_FILE) : 64].to_pybytes()
     start = len(_FILE) + len(head) - len(head.lstrip(b"\0"))
@@ -215,7 +211,7 @@ def _inside(whole: Any) -> tuple[int, int]:
 
 
 def _batches_in(whole: Any, start: int, end: int) -> tuple[int, int, bool]:
-    """Counts the batches of a stream of messages; says where it ends, and whether the end-of-stream marker stands there."""
+    """Counts the batches of a stream; returns the count, the end, and whether the end-of-stream marker is there."""
     import pyarrow as pa
 
     stream, count, at = pa.BufferReader(whole[start:end]), 0, start
@@ -226,19 +222,19 @@ def _batches_in(whole: Any, start: int, end: int) -> tuple[int, int, bool]:
             at = start + stream.tell()
     except StopIteration:
         pass
-    except (OSError, ValueError, pa.ArrowException) as error:  # no message stands there
-        raise StoreError(f"no message begins at byte {at:,}, behind {count:,} batches: {one_line(error)}") from None
+    except (OSError, ValueError, pa.ArrowException) as error:  # no message is there
+        raise StoreError(f"no message begins at byte {at:,}, after {count:,} batches: {one_line(error)}") from None
     marker = whole[at : at + len(_END)].to_pybytes()
     size = next((len(mark) for mark in (_END, _OLD_END) if marker.startswith(mark)), 0)
     return count, at + size, size > 0
 
 
 def _check_mapped(batches: list[Any], whole: Any) -> None:
-    """Compressed batches are unpacked when they are opened, and would lie in memory as a whole."""
+    """Raises `Unsuitable` for compressed batches, which are unpacked into memory as a whole when opened."""
     for batch in batches[:1]:
         buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer is not None and buffer.size]
         if any(not whole.address <= buffer.address <= whole.address + whole.size for buffer in buffers):
-            raise Unsuitable("its batches are compressed, and would have to lie in memory unpacked", "write it uncompressed, or as Parquet")
+            raise Unsuitable("its batches are compressed and would be unpacked into memory", "write it uncompressed, or as Parquet")
 
 
 def _all_of(reader: Any) -> list[Any]:
@@ -248,7 +244,7 @@ def _all_of(reader: Any) -> list[Any]:
 
 
 def _columns(schema: Any) -> Iterator[tuple[str, Stored | None]]:
-    """Says what the columns hold by their types; `None` for lists, whose shape the values say."""
+    """Yields columns by type; `None` for lists, whose shape depends on their values."""
     for field in schema:
         yield from _column(field.name, field.type)
 
@@ -277,7 +273,7 @@ def _column(name: str, kind: Any) -> Iterator[tuple[str, Stored | None]]:
 
 
 def _path(schema: Any, key: str) -> list[str]:
-    """The names that lead to a column."""
+    """Returns the names that lead to a column."""
     names = [key] if key in schema.names else key.split(".")
     kind = schema.field(names[0]).type
     for name in names[1:]:
@@ -306,10 +302,5 @@ def _innermost(kind: Any) -> Any:
 def _stacked(values: list[Any], stored: Stored) -> Array:
     odd = next((value for value in values if np.shape(value) != stored.shape), None)
     if odd is not None:
-        raise StoreError(f"the record's array is of the shape {np.shape(odd)}, and that of the first record of {stored.shape}")
+        raise StoreError(f"the record's array has the shape {np.shape(odd)}, but that of the first record {stored.shape}")
     return np.array(values, stored.dtype).reshape(len(values), *stored.shape)
-
-
-def one_line(error: Exception) -> str:
-    """Returns the first line of what a library says."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,4 +1,4 @@
-"""Defines a store: a file of records, open in this process, of which several records are read in one call."""
+"""`Store`: an open file of records, several of which are read in one call."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 BYTES = "bytes"
-"""The dtype of a column of byte strings, such as encoded images; texts are such in UTF-8."""
+"""The dtype of a column of byte strings, such as encoded images."""
 TEXT = "text"
 AT_ONCE = 4096
-"""Rows that are read together where a whole column is."""
+"""Rows read together when a whole column is read."""
 
 
 class StoreError(ValueError):
-    """A file of records cannot be opened, or one of its records cannot be read. The message is one line and does not name the file."""
+    """A file of records cannot be opened, or one of its records cannot be read. The message is one line without the name of the file."""
 
 
 class MissingValue(StoreError):
-    """A record has no value in a column: it is null."""
+    """A record's value in a column is null."""
 
 
 class Unsuitable(StoreError):
-    """A file is whole, and its records cannot be read one by one, or not without being told more.
+    """A complete file whose records cannot be read one by one, or only with more arguments.
 
     Attributes:
         field: The argument of the source that it concerns.
@@ -55,18 +55,18 @@ class MissingLibrary(StoreError):
     """
 
     def __init__(self, library: str, extra: str, error: ImportError) -> None:
-        super().__init__(f"{library}, which cannot be imported here: {error}")
+        super().__init__(f"{library}, which cannot be imported: {error}")
         self.help = how_to_install(library, extra, error)
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Says what a column holds of each record.
+    """The type of a column.
 
     Attributes:
         dtype: A NumPy dtype's name, `BYTES` or `TEXT`.
         shape: The shape of one record's value.
-        classes: The names of the classes, where the file lists them.
+        classes: Class names, if the file lists them.
     """
 
     dtype: str
@@ -75,19 +75,18 @@ class Stored:
 
     @property
     def encoded(self) -> bool:
-        """Returns whether values are byte strings."""
+        """Whether values are byte strings."""
         return self.dtype in (BYTES, TEXT)
 
 
 class Store:
-    """A file of records. Each format has a subclass, which opens the file when it is made.
+    """A file of records. Each format has a subclass, which opens the file when constructed.
 
-    Threads may read at the same time. A store reads what was there when it was opened: a file that has changed since is another one, which
-    `handles` sees.
+    Threads may read at the same time. A store reads the file as it was when opened; `handles` notices changes.
 
     Attributes:
         rows: The number of records.
-        at_once: Records that the format unpacks to get at one of them.
+        at_once: Number of records that the format unpacks together.
     """
 
     rows: int
@@ -98,89 +97,84 @@ class Store:
         raise NotImplementedError
 
     def check(self) -> Findings:
-        """Proves, when the file is indexed, that all of it is there, as far as its format can tell: records are counted, not read.
+        """Checks, when the file is indexed, that it is complete, as far as its format allows without reading records.
 
         Returns:
-            What may be wrong with it; see `findings`.
+            Other findings; see `findings`.
 
         Raises:
-            StoreError: When something is missing, or follows the end.
+            StoreError: Something is missing, or follows the end.
         """
         return {}
 
     def check_beside(self) -> None:
-        """Checks, whenever the records are listed, that other files which hold values are there: the index is of this file alone.
+        """Checks, whenever records are listed, that other files with values exist, which the index does not cover.
 
         Raises:
-            StoreError: When one is missing.
+            StoreError: One is missing.
         """
 
     def columns(self) -> Mapping[str, Stored]:
-        """Returns what each record holds, by key; a format whose records are single byte strings has the key `""`."""
+        """Returns the type of each column; a format of single byte strings has the key `""`."""
         raise NotImplementedError
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
         """Reads some columns of some records.
 
         Args:
-            keys: Of `columns()`.
+            keys: Keys of `columns()`.
             rows: The numbers of the records, int64 `(n,)`, in any order.
 
         Returns:
-            For each key the values `(n, *shape)`; byte strings as objects.
+            The values `(n, *shape)` of each key; byte strings as objects.
 
         Raises:
-            StoreError: When one of them cannot be read.
+            StoreError: One of them cannot be read.
         """
         raise NotImplementedError
 
     def whole(self, key: str) -> Iterator[Array]:
-        """Reads a whole column, some thousand rows at a time."""
+        """Yields a whole column, some thousand rows at a time."""
         for start in range(0, self.rows, AT_ONCE):
             yield self.read((key,), np.arange(start, min(start + AT_ONCE, self.rows)))[0]
 
     def close(self) -> None:
-        """Closes the file; nothing is read from then on."""
+        """Closes the file; nothing can be read afterwards."""
 
 
 def byte_strings(values: Sequence[bytes]) -> Array:
-    """Holds byte strings as objects. As an array of bytes they would lose the zeros at their ends."""
+    """Holds byte strings as objects; an array of bytes would drop trailing zeros."""
     held: Array = np.empty(len(values), object)
     held[:] = values
     return held
 
 
 class Extents:
-    """Reads stretches of a file by their offsets. It is not mapped, so a file that is cut short gives an error and no signal."""
+    """A file read by offsets. It is not mapped, so truncation gives an error rather than a signal."""
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.size = os.fstat(self._fd).st_size
 
     def read(self, offset: int, length: int) -> bytes:
-        """Returns the bytes of a stretch.
-
-        Raises:
-            StoreError: When it does not lie inside the file.
-        """
+        """Reads a stretch; `StoreError` if it is not inside of the file."""
         if not 0 <= offset <= offset + length <= self.size:
-            raise StoreError(f"it should lie in the bytes {offset:,} to {offset + length:,}, and the file has {self.size:,}")
+            raise StoreError(f"it should have the bytes {offset:,} to {offset + length:,}, but the file has {self.size:,}")
         found = os.pread(self._fd, length, offset)
-        while len(found) < length:  # Linux reads 2 GiB at most in one call
+        while len(found) < length:  # Linux reads at most 2 GiB per call
             more = os.pread(self._fd, length - len(found), offset + len(found))
             if not more:
-                raise StoreError(f"the file was cut short to {offset + len(found):,} bytes while it was read")
+                raise StoreError(f"the file was truncated to {offset + len(found):,} bytes while it was read")
             found += more
         return found
 
     def rows(self, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...], rows: Array) -> Array:
-        """Reads rows of an array that lies in the file in C order."""
+        """Reads rows of an array stored in C order."""
         size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         found = [self.read(offset + size * row, size) for row in rows.tolist()]
         return np.frombuffer(b"".join(found), dtype).reshape(len(rows), *shape)
 
     def close(self) -> None:
-        """Closes the file."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             os.close(fd)
@@ -190,7 +184,12 @@ class Extents:
 
 
 def known(columns: Mapping[str, Stored], key: str) -> Stored:
-    """Returns what a column holds, which was looked up before."""
+    """Returns the type of a column, which must exist."""
     if key not in columns:
-        raise InternalError(f"a column {key!r} was asked for that a store does not have")
+        raise InternalError(f"the store has no column {key!r}")
     return columns[key]
+
+
+def one_line(error: Exception) -> str:
+    """Returns the first line of a library's message."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

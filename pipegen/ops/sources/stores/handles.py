@@ -1,4 +1,4 @@
-"""Keeps stores open in this process: one for a file, whatever number of pipelines and threads read it."""
+"""Open stores of this process: one per file for all pipelines and threads."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Store
 
 MOST_OPEN = 256
-"""Files that are kept open; many systems allow a process 1,024."""
+"""Files kept open; many systems allow 1,024 per process."""
 
 
 class _Handles:
     """The open stores of this process.
 
     Attributes:
-        recent: Those that were used last.
-        open: Also those that have gone from `recent` and that a thread still reads.
-        inherited: What a forked process does not touch, not even to close it.
+        recent: The most recently used ones.
+        open: Also those no longer in `recent` that a thread still reads.
+        inherited: Stores of the parent process, which a forked one must not even close.
     """
 
     def __init__(self, inherited: tuple[Store, ...] = ()) -> None:
@@ -35,7 +35,7 @@ class _Handles:
         self.inherited = inherited
 
     def get(self, key: Hashable, make: Callable[[], Store]) -> Store:
-        """Returns the store of a key, made where there is none."""
+        """Returns the store of a key, making it on a miss."""
         with self.lock:
             store = self.recent.get(key) or self.open.get(key) or make()
             self.recent[key] = self.open[key] = store
@@ -45,7 +45,7 @@ class _Handles:
         return store
 
     def forked(self) -> None:
-        """Lets a forked process open files of its own: what libraries hold open must not be shared, nor a lock that a thread held."""
+        """Resets a forked process: open files of libraries, and locks, must not be shared."""
         self.__init__((*self.inherited, *self.recent.values()))  # type: ignore[misc]
 
 
@@ -54,25 +54,25 @@ os.register_at_fork(after_in_child=HANDLES.forked)
 
 
 def stamp(path: str) -> tuple[int, int]:
-    """Returns the size of a file in bytes and when it was written, in nanoseconds."""
+    """Returns the size of a file in bytes and its modification time in nanoseconds."""
     about = os.stat(path)
     return about.st_size, about.st_mtime_ns
 
 
 def opened(kind: type[Store], path: str, listed: tuple[int, int] | None = None, *arguments: Hashable) -> Store:
-    """Returns the store of a file, opened where it is not open yet.
+    """Returns the store of a file, opening it on a miss.
 
     Args:
         kind: The format.
         path: The absolute path.
-        listed: The stamp that the file had when its records were listed.
-        arguments: What else the format takes.
+        listed: The stamp of the file when its records were listed.
+        arguments: Further arguments of the format.
 
     Raises:
-        StoreError: When it cannot be opened, or has changed since its records were listed.
+        StoreError: It cannot be opened, or changed since its records were listed.
     """
     try:
-        # What lies in a folder is looked through at the start of an epoch, and not for every record.
+        # Folders are checked at the start of an epoch rather than for every record.
         now = listed if listed is not None and os.path.isdir(path) else stamp(path)
     except OSError as error:
         raise StoreError(f"the file cannot be opened: {error.strerror}") from None

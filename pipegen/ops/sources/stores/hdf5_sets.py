@@ -1,8 +1,8 @@
-"""Reads the data sets of HDF5 files: h5py opens them and says where they lie, and what is neither compressed nor filtered is read there.
+"""Datasets of HDF5 files: h5py opens them, and data without compression and filters is read in place.
 
-The library reads a value in 30 to 60 µs behind one lock, and in a damaged file it can loop for ever; at its offset a value is read in 5.
-The layout of variable-length values is that of the HDF5 File Format Specification, version 3, sections III.E and VIII: an element is a
-length, the address of a collection on the global heap and a number in it; a collection is a list of numbered objects.
+The library takes 30 to 60 µs per value behind one lock, and can loop forever in a damaged file; reading at the offset takes 5 µs. Layout of
+variable-length values: HDF5 File Format Specification, version 3, sections III.E and VIII. An element is a length, the address of a
+collection on the global heap and a number in it; a collection is a list of numbered objects.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pipegen.errors import InternalError
-from pipegen.ops.sources.stores.base import BYTES, TEXT, Extents, MissingLibrary, Store, Stored, StoreError, Unsuitable, byte_strings
+from pipegen.ops.sources.stores.base import (
+    BYTES,
+    TEXT,
+    Extents,
+    MissingLibrary,
+    Store,
+    Stored,
+    StoreError,
+    Unsuitable,
+    byte_strings,
+    one_line,
+)
 from pipegen.ops.sources.stores.hdf5_whole import check_beside, check_end, check_found, check_set
 
 if TYPE_CHECKING:
@@ -28,15 +39,15 @@ _COLLECTION = struct.Struct("<4sB3xQ")
 _OBJECT = struct.Struct("<HH4xQ")
 _CONTIGUOUS, _CHUNKED = 1, 2
 _lock = threading.Lock()
-"""The library's functions are called by one thread at a time."""
+"""One thread at a time calls the library."""
 
 
 class Hdf5Sets(Store):
-    """An HDF5 file. Its data sets that have as many rows as the first of `keys` are columns; a key is a path such as `train/image`.
+    """An HDF5 file. Columns are its datasets with as many rows as the first of `keys`; a key is a path such as `train/image`.
 
     Args:
         path: The file.
-        keys: The data sets that records are made of; all that the file holds, where there are none.
+        keys: The datasets of records; by default all in the file.
     """
 
     library: ClassVar[str] = "h5py"
@@ -50,39 +61,39 @@ class Hdf5Sets(Store):
             try:
                 file = h5py.File(path, "r")
                 found = {key: file.get(key) for key in keys}
-                if not keys or None in found.values():  # so that the one that is meant can be named
+                if not keys or None in found.values():  # to suggest one
                     found |= _every(file)
                 sets = {key: one for key, one in found.items() if isinstance(one, h5py.Dataset) and one.shape}
                 lengths = {key: len(one) for key, one in sets.items()}
                 self._extents, base = Extents(path), int(file.userblock_size)
                 self._sets = {key: _set(one, path, self._extents, base) for key, one in sets.items() if _readable(one)}
             except (OSError, RuntimeError, ValueError, KeyError) as error:
-                raise StoreError(str(error).splitlines()[0]) from None
+                raise StoreError(one_line(error)) from None
             self._path, self._keys = path, keys
             self._spread = tuple(key for key in keys if key in sets and (sets[key].external or sets[key].is_virtual))
-            # The library takes a file that is written anew for the one that it has open.
+            # The library confuses a rewritten file with the one that it has open.
             self._file = file if any(isinstance(held, _ByLibrary) for held in self._sets.values()) else file.close()
         self.check_beside()
         self.rows = next(iter(lengths.values()), 0)
         asked = {key: n for key, n in lengths.items() if key in keys}
         if len(set(asked.values())) > 1:
-            message = f"its data sets differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
-            raise Unsuitable(message, "row number i of each is one example", "features")
+            message = f"its datasets differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
+            raise Unsuitable(message, "row i of each must be one example", "features")
         self.at_once = max((held.at_once for held in self._sets.values()), default=1)
 
     def check(self) -> Findings:
-        """Compares the end of the file, and the chunks of the data sets that records are made of, with what they should be."""
+        """Checks the end of the file, and the chunks of the datasets of records."""
         check_end(self._path)
         self._each(self._keys, check_set)
         return {}
 
     def check_beside(self) -> None:
-        """Checks that the sources of virtual data sets, and files of raw values, are there: of one that is gone, fill values are read."""
+        """Checks that sources of virtual datasets, and files of raw values, exist: for a missing one, fill values are read."""
         if self._spread:
             self._each(self._spread, check_beside)
 
     def _each(self, keys: Sequence[str], check: Callable[[str, Any], None]) -> None:
-        """Opens the file anew, and checks some of its data sets."""
+        """Opens the file again, and checks some of its datasets."""
         import h5py
 
         with _lock:
@@ -95,20 +106,17 @@ class Hdf5Sets(Store):
             except StoreError:
                 raise
             except (OSError, RuntimeError, ValueError, KeyError) as error:
-                raise StoreError(str(error).splitlines()[0]) from None
+                raise StoreError(one_line(error)) from None
 
     def columns(self) -> Mapping[str, Stored]:
-        """Returns what each data set holds of a record."""
         return {key: held.stored for key, held in self._sets.items()}
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
-        """Reads rows; see `Store.read`."""
         if any(key not in self._sets for key in keys):
-            raise InternalError(f"a data set of {keys} was asked for that a file does not have")
+            raise InternalError(f"the file lacks a dataset of {keys}")
         return [self._sets[key].read(rows) for key in keys]
 
     def close(self) -> None:
-        """Closes the file."""
         self._extents.close()
         with _lock:
             if self._file is not None:
@@ -116,14 +124,14 @@ class Hdf5Sets(Store):
 
 
 def _every(file: Any) -> dict[str, Any]:
-    """The data sets of a file, by their paths, in the order of these."""
+    """Returns the datasets of a file by path, in path order."""
     found: dict[str, Any] = {}
     file.visititems(found.__setitem__)
     return found
 
 
 def _readable(one: Any) -> bool:
-    """Tells whether a data set holds numbers or byte strings: no references, and no records of several fields."""
+    """Tells whether a dataset holds numbers or byte strings, not references or records of several fields."""
     import h5py
 
     kind = one.dtype
@@ -138,7 +146,6 @@ def _readable(one: Any) -> bool:
 
 
 def _set(one: Any, path: str, extents: Extents, base: int) -> _Set:
-    """Returns what reads a data set."""
     variable = one.dtype.kind == "O"
     size = _ELEMENT.itemsize if variable else one.dtype.itemsize * int(np.prod(one.shape[1:], dtype=np.int64))
     elsewhere = one.external or one.is_virtual or one.file.filename != path
@@ -149,19 +156,18 @@ def _set(one: Any, path: str, extents: Extents, base: int) -> _Set:
 
 
 class _Places:
-    """Says where in the file the rows of a data set lie."""
+    """The places of a dataset's rows in the file."""
 
     def __init__(self, starts: Array, rows: int, size: int) -> None:
         self._starts, self._rows, self._size = starts, rows, size
 
     def __call__(self, rows: Array) -> Array:
-        """Returns the offset of each row, in bytes."""
         found: Array = self._starts[rows // self._rows] + rows % self._rows * self._size
         return found
 
 
 def _places(one: Any, size: int) -> _Places | None:
-    """Finds where the rows lie, if they lie there as they are: in one piece, or in chunks of whole rows."""
+    """Finds the places of rows stored as they are: contiguous, or in chunks of whole rows."""
     plan = one.id.get_create_plist()
     layout = plan.get_layout()
     if plan.get_nfilters() or not one.id.get_storage_size():
@@ -182,11 +188,11 @@ def _places(one: Any, size: int) -> _Places | None:
 
 
 class _Set:
-    """One data set.
+    """One dataset.
 
     Attributes:
-        stored: What it holds of a record.
-        at_once: Records that are unpacked to get at one.
+        stored: Its type.
+        at_once: Number of records unpacked together.
     """
 
     stored: Stored
@@ -230,22 +236,22 @@ class _Heap(_Set):
         at = self._base + int(element["heap"])
         magic, version, size = _COLLECTION.unpack(self._extents.read(at, _COLLECTION.size))
         if magic != b"GCOL" or version != 1:
-            raise StoreError("the file is damaged: there is no collection of the global heap where the value should lie")
+            raise StoreError("the file is damaged: the global heap has no collection at the place of the value")
         end, at = at + size, at + _COLLECTION.size
         while at + _OBJECT.size <= end:
             found, _, held = _OBJECT.unpack(self._extents.read(at, _OBJECT.size))
             if found == number:
                 if held < length:
-                    raise StoreError(f"the file is damaged: the value has {length:,} bytes, and its place on the global heap {held:,}")
+                    raise StoreError(f"the file is damaged: the value has {length:,} bytes, but its place on the global heap {held:,}")
                 return self._extents.read(at + _OBJECT.size, length)
             if not found:  # the rest of the collection is free
                 break
             at += _OBJECT.size + -(-held // 8) * 8
-        raise StoreError(f"the file is damaged: its global heap has no object {number} where the value should lie")
+        raise StoreError(f"the file is damaged: its global heap has no object {number} for the value")
 
 
 class _ByLibrary(_Set):
-    """Reads by h5py what is compressed, filtered, or put together from other files."""
+    """A dataset that h5py reads: compressed, filtered, or made of other files."""
 
     def __init__(self, one: Any) -> None:
         self.stored, self._one = _stored(one), one
@@ -264,14 +270,13 @@ class _ByLibrary(_Set):
             except StoreError:
                 raise
             except (OSError, RuntimeError, ValueError) as error:
-                raise StoreError(str(error).splitlines()[0]) from None
+                raise StoreError(one_line(error)) from None
         if self.stored.encoded:
             return byte_strings([value if isinstance(value, bytes) else value.tobytes() for value in found])
         return np.array(found, self.stored.dtype).reshape(len(rows), *self.stored.shape)
 
 
 def _stored(one: Any) -> Stored:
-    """Says what a data set holds of a record."""
     import h5py
 
     if h5py.check_vlen_dtype(one.dtype) is not None or one.dtype.kind == "V":

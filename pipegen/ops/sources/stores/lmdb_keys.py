@@ -1,7 +1,7 @@
-"""Lists the keys of an LMDB environment, and where in its file each value lies, in a process of its own.
+"""Lists keys and places of values of an LMDB environment, in a process of its own.
 
-LMDB keeps no checksums and follows what its pages say, so on a damaged file it ends the process that reads it. Here that is a child's end,
-and an error of ours. Values lie in one piece, so whoever knows where needs no LMDB to read them.
+LMDB has no checksums and trusts its pages, so a damaged file can crash the process that reads it. Here a child crashes, and an error is
+raised. Values are contiguous, so they can be read without LMDB once their places are known.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Array
 
 _FILE = "data.mdb"
-"""The file of an environment that is a folder."""
+"""The file of an environment in a folder."""
 _NO_LIBRARY, _FAILED = 3, 4
 _PAGE_HEAD, _MAGIC = 16, 0xBEEFC0DE
 _META = struct.Struct("<I20xI48xH50xQ")
-"""What counts of the page of a state: a mark, the size of pages, the flags of the keys, and the number of the transaction."""
+"""Used fields of a state's page: magic, page size, flags of keys, and number of the transaction."""
 _OTHER_ORDER = 0x02 | 0x04 | 0x08
-"""Keys compared from their ends or as numbers, and several values for a key."""
+"""Flags for keys compared from their ends or as numbers, and for several values per key."""
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Holds what an environment has, in the order of its keys.
+    """The values of an environment, in key order.
 
     Attributes:
         keys: The keys.
-        offsets: Where each value begins in the file, int64 `(n,)`.
+        offsets: Start of each value in the file, int64 `(n,)`.
         lengths: Bytes of each, int64 `(n,)`.
     """
 
@@ -48,7 +48,7 @@ class Values:
 
 
 def data_file(path: str) -> str:
-    """Returns the file that holds the pages of an environment, which is a folder or a file."""
+    """Returns the file with the pages of an environment, which is a folder or a file."""
     return os.path.join(path, _FILE) if os.path.isdir(path) else path
 
 
@@ -56,7 +56,7 @@ def list_values(path: str) -> Values:
     """Lists an environment.
 
     Raises:
-        StoreError: When it cannot be read; what was damaged may have ended the process that tried.
+        StoreError: It cannot be read, perhaps since damage crashed the child process.
         MissingLibrary: Without LMDB.
     """
     with tempfile.TemporaryDirectory(prefix="pipegen-") as folder:
@@ -81,7 +81,7 @@ def _ended(code: int, said: str) -> str:
 
 
 def _list(path: str) -> tuple[list[bytes], Array, Array]:
-    """The same here and now. It may end the process."""
+    """Lists an environment in this process, which damage may crash."""
     import lmdb
 
     file = os.path.realpath(data_file(path))
@@ -90,8 +90,8 @@ def _list(path: str) -> tuple[list[bytes], Array, Array]:
     opened = lmdb.open(path, subdir=os.path.isdir(path), readonly=True, lock=False, readahead=False, max_dbs=0)
     used = (opened.info()["last_pgno"] + 1) * opened.stat()["psize"]
     if used > size:
-        raise StoreError(f"the file is cut short: it should have {used:,} bytes, and has {size:,}")
-    with open(file, "rb") as stream:  # which may be longer, by room that was asked for
+        raise StoreError(f"the file is truncated: it has {size:,} of {used:,} bytes")
+    with open(file, "rb") as stream:  # which may be longer, by reserved space
         stream.seek(used + _PAGE_HEAD)
         if stream.read(4) == _MAGIC.to_bytes(4, sys.byteorder):
             raise StoreError(f"it ends at byte {used:,}, where a second file begins")
@@ -105,31 +105,31 @@ def _list(path: str) -> tuple[list[bytes], Array, Array]:
             addresses.append(np.frombuffer(value, np.uint8).__array_interface__["data"][0] if len(value) else 0)
         start = _mapped_at(file) if keys else 0
     if len(keys) != opened.stat()["entries"]:
-        raise StoreError(f"the file is damaged: it should have {opened.stat()['entries']:,} keys, and {len(keys):,} were found")
+        raise StoreError(f"the file is damaged: it has {len(keys):,} of {opened.stat()['entries']:,} keys")
     if not flags & _OTHER_ORDER:
         wrong = next((key for before, key in pairwise(keys) if key <= before), None)
         if wrong is not None:
-            raise StoreError(f"the file is damaged: the key {wrong!r} does not stand in the order of the keys")
+            raise StoreError(f"the file is damaged: the key {wrong!r} is out of order")
     held = np.array(lengths, np.int64)
     offsets = np.where(held > 0, np.array(addresses, np.int64) - start, 0)
     outside = np.flatnonzero((offsets < 0) | (offsets + held > size))
     if len(outside):
-        raise StoreError(f"the file is damaged: the value of the key {keys[outside[0]]!r} does not lie in it")
+        raise StoreError(f"the file is damaged: the value of the key {keys[outside[0]]!r} is outside of it")
     return keys, offsets, held
 
 
 def _check_snapshots(file: str) -> int:
-    """Compares the two pages that lead to the data, which are written in turns; returns the flags of the keys.
+    """Compares the two pages of states, which are written in turns; returns the flags of keys.
 
-    LMDB reads what the younger one leads to: where its number is damaged, that is what there was before the last transaction.
+    LMDB reads the newer state; if its number is damaged, that is the state before the last transaction.
 
     Raises:
-        StoreError: When one of them is damaged.
+        StoreError: One of them is damaged.
     """
     with open(file, "rb") as stream:
         head = stream.read(_META.size + _PAGE_HEAD)
         if len(head) < _META.size + _PAGE_HEAD:
-            return 0  # which LMDB refuses
+            return 0  # refused by LMDB
         magic, size, flags, _ = _META.unpack_from(head, _PAGE_HEAD)
         if magic != _MAGIC:
             return 0
@@ -138,23 +138,23 @@ def _check_snapshots(file: str) -> int:
     numbers = [_META.unpack_from(head, _PAGE_HEAD)[-1], _META.unpack(other)[-1] if len(other) == _META.size else -1]
     if abs(numbers[0] - numbers[1]) != 1 and numbers != [0, 0]:
         raise StoreError(
-            f"the file is damaged: its two states have the numbers {numbers[0]:,} and {numbers[1]:,}, which should follow each other"
+            f"the file is damaged: its two states have the numbers {numbers[0]:,} and {numbers[1]:,}, which should be consecutive"
         )
     return int(flags)
 
 
 def _mapped_at(file: str) -> int:
-    """The address that this process has a file mapped at."""
+    """Returns the address at which this process maps a file."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             where, _, offset, _, _, *path = line.split(maxsplit=5)
             if path and path[0].rstrip("\n") == file.replace("\n", "\\012"):
                 return int(where.split("-")[0], 16) - int(offset, 16)
-    raise StoreError("the system does not say where the file is mapped")
+    raise StoreError("the address of the mapped file is unknown")
 
 
 def main(path: str, out: str) -> int:
-    """Writes what an environment has into a file; returns the exit code."""
+    """Writes the values of an environment to a file; returns the exit code."""
     try:
         import lmdb
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Reads the rows of a table in an SQLite file, read-only, by the standard library."""
+"""Rows of a table in an SQLite file, read-only, by the standard library."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Array
 
 _MOST = 500
-"""Rows that one query asks for; SQLite takes 999 parameters on old systems."""
+"""Rows per query; SQLite takes 999 parameters on old systems."""
 _CHECKED = 1 << 30
-"""Bytes up to which every page of a file is looked at when it is indexed: a second or two."""
+"""Size up to which indexing checks every page of a file, in bytes: a second or two."""
 _JOURNAL = bytes.fromhex("d9d505f920a163d7")
-"""What a journal begins with that has not been rolled back; one that is kept for the next time has zeros there."""
+"""First bytes of a journal to be rolled back; one kept for reuse has zeros."""
 _PATIENCE = 5.0
 """Seconds to wait while another program writes."""
 _SAFE = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
-"""Nothing is written, no function of the schema is called, and pages are checked before they are believed."""
+"""No writing, no functions of the schema, and pages are checked before use."""
 
 
 class SqliteRows(Store):
-    """A table of an SQLite file, whose rows are in the order of their `rowid`.
+    """A table of an SQLite file; rows are in the order of their `rowid`.
 
     Args:
         path: The file.
@@ -56,13 +56,13 @@ class SqliteRows(Store):
             raise StoreError(str(error)) from None
 
     def check(self) -> Findings:
-        """Compares the size of the file with its header, and lets SQLite go through all pages of a file that is not too large for that."""
+        """Checks the size of the file against its header, and, up to a size, all of its pages."""
         with self._lock:
             check_pages(self._path, self._open)
         return {}
 
     def _declared(self) -> dict[str, Stored]:
-        """The columns; one whose type is not declared, or any, is what its first value is."""
+        """Returns the columns; one without a declared type has that of its first value."""
         found = {}
         for _, name, declared, *_ in self._open.execute(f"PRAGMA table_info({_quoted(self._table)})"):
             column = name.decode()
@@ -76,29 +76,27 @@ class SqliteRows(Store):
         return _affinity(row[0].decode()) or BYTES if row else BYTES
 
     def _numbers(self) -> tuple[Array | None, int, int]:
-        """The `rowid` of each row: none where they run on from the first, that, and how many there are."""
+        """Returns the `rowid` of each row (none if consecutive), the first one, and the number of rows."""
         table = _quoted(self._table)
         try:
-            # An index may have other rows than the table, where the file is damaged.
+            # In a damaged file an index may have other rows than the table.
             least, most, count = self._open.execute(f"SELECT min(rowid), max(rowid), count(*) FROM {table} NOT INDEXED").fetchone()  # noqa: S608
         except sqlite3.OperationalError as error:
             if "rowid" not in str(error):
                 raise
-            message = f"the table `{self._table}` was made WITHOUT ROWID, so its rows have no numbers to be read by"
-            raise Unsuitable(message, "write its rows into a table that has them, by `CREATE TABLE … AS SELECT …`", "table") from None
+            message = f"the table `{self._table}` was made WITHOUT ROWID, so its rows have no numbers"
+            raise Unsuitable(message, "copy its rows into a table with numbers by `CREATE TABLE … AS SELECT …`", "table") from None
         if not count or most - least + 1 == count:
             return None, least or 0, count
         ids = np.fromiter((row[0] for row in self._open.execute(f"SELECT rowid FROM {table} ORDER BY rowid")), np.int64, count)  # noqa: S608
         return ids, 0, count
 
     def columns(self) -> Mapping[str, Stored]:
-        """Returns what each column holds, by the type that it was declared with."""
         return self._columns
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
-        """Reads rows; see `Store.read`."""
         if any(key not in self._columns for key in keys):
-            raise InternalError(f"a column of {keys} was asked for that a table does not have")
+            raise InternalError(f"the table lacks a column of {keys}")
         ids = (rows + self._first if self._ids is None else self._ids[rows]).tolist()
         found: dict[int, tuple[Any, ...]] = {}
         names = ", ".join(map(_quoted, ("rowid", *keys)))
@@ -108,11 +106,10 @@ class SqliteRows(Store):
             found |= self._asked(query, some)
         missing = next((row for row in ids if row not in found), None)
         if missing is not None:
-            raise StoreError(f"the table has no row with the `rowid` {missing} any more, or the file is damaged")
+            raise StoreError(f"the table lost the row with the `rowid` {missing}, or the file is damaged")
         return [_values([found[row][i] for row in ids], key, self._columns[key]) for i, key in enumerate(keys)]
 
     def whole(self, key: str) -> Iterator[Array]:
-        """Reads a column, in the order of the rows."""
         with self._lock:
             rows = self._open.execute(f"SELECT {_quoted(key)} FROM {_quoted(self._table)} ORDER BY rowid")  # noqa: S608
             try:
@@ -129,13 +126,12 @@ class SqliteRows(Store):
                 raise StoreError(str(error)) from None
 
     def close(self) -> None:
-        """Closes the file."""
         with self._lock:
             self._open.close()
 
 
 def _check_closed(path: str) -> None:
-    """Checks that no rows are still in a log beside the file: the file alone, which the index is of, would be read without them."""
+    """Checks that no log beside the file has changes: the index, and reading, cover the file alone."""
     for suffix, begins in (("-wal", b""), ("-journal", _JOURNAL)):
         try:
             with open(path + suffix, "rb") as stream:
@@ -143,16 +139,16 @@ def _check_closed(path: str) -> None:
         except OSError:
             continue
         if head and head.startswith(begins):
-            message = f"{os.path.basename(path) + suffix!r} beside it holds changes that are not in the file itself"
+            message = f"{os.path.basename(path) + suffix!r} beside it has changes that are not in the file itself"
             help_ = "close the program that writes to it; or open it once by `sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'`"
             raise Unsuitable(message, help_)
 
 
 def check_pages(path: str, opened: sqlite3.Connection) -> None:
-    """Compares the size of a file with its header, and lets SQLite look at its pages; see `SqliteRows.check`.
+    """Checks the size of a file and its pages; see `SqliteRows.check`.
 
     Raises:
-        StoreError: When something is wrong.
+        StoreError: Something is wrong.
     """
     try:
         said = opened.execute("PRAGMA quick_check(1)").fetchone()[0] if _check_size(path) <= _CHECKED else "ok"
@@ -164,23 +160,19 @@ def check_pages(path: str, opened: sqlite3.Connection) -> None:
 
 
 def _check_size(path: str) -> int:
-    """Compares the size of a file with the number of pages in its header, if that is current; returns it.
-
-    Raises:
-        StoreError: When it is cut short, or bytes follow its end.
-    """
+    """Returns the size of a file; `StoreError` if it differs from a current page count in the header."""
     with open(path, "rb") as stream:
         head = stream.read(100)
         size = os.fstat(stream.fileno()).st_size
         page = int.from_bytes(head[16:18], "big")
         end = (page if page > 1 else 1 << 16) * int.from_bytes(head[28:32], "big")
-        if head[24:28] != head[92:96] or not end:  # written by a version before 3.7, which did not count them
+        if head[24:28] != head[92:96] or not end:  # versions before 3.7 did not count pages
             return size
         if size < end:
-            raise StoreError(f"it is cut short: by its header it has {end:,} bytes, and there are {size:,}")
+            raise StoreError(f"it is truncated: it has {size:,} of {end:,} bytes by its header")
         stream.seek(end)
-        if any(stream.read(1 << 16)):  # zeros are room that the file system was asked for
-            raise StoreError(f"it ends at byte {end:,} by its header, and {size - end:,} bytes follow, as where a second file was appended")
+        if any(stream.read(1 << 16)):  # zeros are reserved space
+            raise StoreError(f"by its header it ends at byte {end:,}, but {size - end:,} bytes follow, as if a second file was appended")
     return size
 
 
@@ -192,14 +184,14 @@ def _chosen(tables: Sequence[str], table: str | None) -> str:
     if table is None:
         if len(tables) == 1:
             return tables[0]
-        raise Unsuitable(f"it has {len(tables)} tables, {shown}" if tables else "it has no table", "`table` says which one")
+        raise Unsuitable(f"it has {len(tables)} tables, {shown}" if tables else "it has no table", "choose one by `table`")
     if table not in tables:
         raise Unsuitable(f"it has no table `{table}`", f"its tables are {shown}", "table")
     return table
 
 
 def _affinity(declared: str) -> str:
-    """The dtype of a column that was declared so, by the rules of "Datatypes In SQLite", section 3.1; empty where any is allowed."""
+    """Returns the dtype of a declared type by "Datatypes In SQLite", section 3.1; "" if any is allowed."""
     kind = declared.upper()
     if "INT" in kind:
         return "int64"
@@ -211,22 +203,22 @@ def _affinity(declared: str) -> str:
 
 
 def _values(values: Sequence[Any], key: str, stored: Stored) -> Array:
-    """Values of a column, which SQLite lets be of any type in any row."""
+    """Converts values of a column, which can have any type in any row."""
     missing = next((value for value in values if value is None), 0)
     if missing is None:
         raise MissingValue(f"its `{key}` is NULL")
     if stored.encoded:
         odd = next((value for value in values if not isinstance(value, bytes)), None)
         if odd is not None:
-            raise StoreError(f"its `{key}` is the number {odd}, and others are {'text' if stored.dtype == TEXT else 'bytes'}")
+            raise StoreError(f"its `{key}` is the number {odd}, but others are {'text' if stored.dtype == TEXT else 'bytes'}")
         return byte_strings(values)
     odd = next((value for value in values if isinstance(value, bytes)), None)
     if odd is not None:
-        raise StoreError(f"its `{key}` is {odd[:20]!r}, and others are numbers")
+        raise StoreError(f"its `{key}` is {odd[:20]!r}, but others are numbers")
     return np.array(values, stored.dtype)
 
 
 def _quoted(name: str) -> str:
-    """A name as SQL has it, whatever characters it is of."""
+    """Quotes a name for SQL."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'

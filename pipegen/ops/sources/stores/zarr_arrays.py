@@ -1,4 +1,4 @@
-"""Reads the arrays of Zarr groups, whose first axis is the records. A chunk is unpacked as a whole."""
+"""Arrays of Zarr groups, with records along the first axis. Chunks are unpacked whole."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Array
 
 SMALL = 2**26
-"""Bytes up to which an array is read once and held: labels and numbers have chunks of other lengths than pictures."""
+"""Size up to which an array is read once and held, in bytes: labels and numbers have other chunk lengths than images."""
 _CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*\Z")
 _CODECS = ("codecs", "filters", "compressor")
 
 
 class ZarrArrays(Store):
-    """A Zarr group, a folder. Its arrays that have as many rows as the first of `keys` are columns; a key is a path such as `train/image`.
+    """A Zarr group, a folder. Columns are its arrays with as many rows as the first of `keys`; a key is a path such as `train/image`.
 
     Args:
         path: The folder.
-        keys: The arrays that records are made of; all that the group holds, where there are none.
+        keys: The arrays of records; by default all in the group.
     """
 
     library: ClassVar[str] = "zarr"
@@ -43,22 +43,22 @@ class ZarrArrays(Store):
         try:
             group = zarr.open(path, mode="r")
             if isinstance(group, zarr.Array):
-                message = "it is one array, and records are made of the arrays of a group"
-                raise Unsuitable(message, "give the folder that holds the array: its name is the key")
+                message = "it is an array, not a group of arrays"
+                raise Unsuitable(message, "use the folder of the array; its name is the key")
             found = {key: group.get(key) for key in keys}
-            if not keys or None in found.values():  # so that the one that is meant can be named
+            if not keys or None in found.values():  # to suggest one
                 found |= dict(group.members(max_depth=None))
             arrays = {key: one for key, one in found.items() if isinstance(one, zarr.Array) and one.ndim}
             self._sets = {key: one for key, one in arrays.items() if _readable(one)}
             lengths = {key: int(one.shape[0]) for key, one in self._sets.items()}
         except StoreError:
             raise
-        except Exception as error:  # each version of the library has its own kinds
+        except Exception as error:  # each version of the library has its own classes
             raise StoreError(_said(error)) from None
         asked = {key: n for key, n in lengths.items() if key in keys}
         if len(set(asked.values())) > 1:
             message = f"its arrays differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
-            raise Unsuitable(message, "row number i of each is one example", "features")
+            raise Unsuitable(message, "row i of each must be one example", "features")
         self._path, self._keys = path, keys
         self.rows = next(iter(lengths.values()), 0)
         self._held: dict[str, Array] = {}
@@ -67,7 +67,7 @@ class ZarrArrays(Store):
         )
 
     def check(self) -> Findings:
-        """Compares the chunks that are stored with those that the arrays need, and metadata in one file with that of each array."""
+        """Checks that the chunks of the arrays are stored, and that consolidated metadata is current."""
         import zarr
 
         try:
@@ -75,22 +75,20 @@ class ZarrArrays(Store):
             for key in self._keys:
                 one = own.get(key)
                 if key in self._sets and (one is None or one.shape != self._sets[key].shape):
-                    told = f"{one.shape} in its own" if isinstance(one, zarr.Array) else "not there"
-                    message = f"`{key}` has the shape {self._sets[key].shape} in the consolidated metadata of the group, and is {told}"
+                    told = f"has {one.shape} itself" if isinstance(one, zarr.Array) else "is missing"
+                    message = f"`{key}` has the shape {self._sets[key].shape} in the consolidated metadata of the group, but {told}"
                     raise StoreError(f"{message}: call `zarr.consolidate_metadata` again")
         except StoreError:
             raise
-        except Exception as error:  # each version of the library has its own kinds
+        except Exception as error:  # each version of the library has its own classes
             raise StoreError(_said(error)) from None
         found = [one for key in self._keys if key in self._sets for one in _missing(self._path, key, self._sets[key])]
         return {"unwritten": (len(dict(found)), found[0][1])} if found else {}
 
     def columns(self) -> Mapping[str, Stored]:
-        """Returns what each array holds of a record."""
         return {key: _stored(one) for key, one in self._sets.items()}
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
-        """Reads rows; see `Store.read`."""
         return [self._rows(key, rows) for key in keys]
 
     def _rows(self, key: str, rows: Array) -> Array:
@@ -105,25 +103,24 @@ class ZarrArrays(Store):
                 found = one[int(rows[0]) : int(rows[-1]) + 1]
             else:
                 found = one.oindex[rows]
-        except Exception as error:  # of a codec's own kind
+        except Exception as error:  # a codec's own class
             raise StoreError(_said(error)) from None
         if not stored.encoded:
             return np.asarray(found, stored.dtype)
         return byte_strings([value.encode() if isinstance(value, str) else bytes(value) for value in found.tolist()])
 
     def close(self) -> None:
-        """Lets go of what is held."""
         self._held = {}
 
 
 def _missing(path: str, key: str, one: Any) -> Sequence[tuple[int, str]]:
-    """Compares the chunks of an array with the files in its folder. Zarr leaves out chunks of nothing but the fill value, by default.
+    """Finds missing chunks of an array. By default Zarr does not store chunks of fill values.
 
     Returns:
-        The records that hold the fill value, each with a chunk of it that does not exist.
+        The records with fill values, each with a missing chunk.
 
     Raises:
-        StoreError: Where a missing chunk cannot be meant: one of byte strings, or outside of the array.
+        StoreError: A missing chunk cannot be intended: of byte strings, or outside of the array.
     """
     if not math.prod(one.shape):
         return ()
@@ -134,12 +131,12 @@ def _missing(path: str, key: str, one: Any) -> Sequence[tuple[int, str]]:
     there = {os.path.relpath(os.path.join(inside, name), folder) for inside, _, names in os.walk(folder) for name in names}
     outside = sorted(name for name in there if _CHUNK.match(name) and name not in due)
     if outside:
-        raise StoreError(f"`{key}` has the shape {one.shape}, and {len(outside):,} of its chunks lie outside of it, such as {outside[0]!r}")
+        raise StoreError(f"`{key}` has the shape {one.shape}, but {len(outside):,} of its chunks are outside of it, such as {outside[0]!r}")
     lacking = {due[name]: name for name in reversed(due) if name not in there}
     if lacking and one.dtype.kind not in "biuf":
         gone = sum(name not in there for name in due)
         first = next(name for name in due if name not in there)
-        raise StoreError(f"{gone:,} of the {len(due):,} chunks of `{key}` do not exist, such as {first!r}: its records would be empty")
+        raise StoreError(f"{gone:,} of the {len(due):,} chunks of `{key}` are missing, such as {first!r}, so its records would be empty")
     rows = (
         (row, name) for block, name in sorted(lacking.items()) for row in range(block * per[0], min((block + 1) * per[0], one.shape[0]))
     )
@@ -151,18 +148,18 @@ def _small(one: Any) -> bool:
 
 
 def _readable(one: Any) -> bool:
-    """Tells whether an array holds numbers or byte strings, and nothing that would have to be unpickled."""
+    """Tells whether an array holds numbers or byte strings; raises for pickled objects."""
     about = one.metadata.to_dict()
     if "pickle" in json.dumps([about.get(name) for name in _CODECS], default=str).lower():
         raise Unsuitable(
-            f"`{one.path}` holds pickled objects, and nothing is unpickled: that would run code of whoever wrote it",
-            "write the bytes of image files, or numbers, in their place",
+            f"`{one.path}` holds pickled objects; unpickling is refused, since it could run foreign code",
+            "store the bytes of image files, or numbers, instead",
         )
     return one.dtype.kind in "biuf" or (one.ndim == 1 and _kind(one) is not None)
 
 
 def _kind(one: Any) -> str | None:
-    """Says whether an array holds byte strings or texts; `None` for neither."""
+    """Tells whether an array holds byte strings or texts; `None` for neither."""
     if one.dtype.kind in "ST":
         return TEXT if one.dtype.kind == "T" else BYTES
     said = json.dumps(one.metadata.to_dict(), default=str)

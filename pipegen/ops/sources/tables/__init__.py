@@ -1,1 +1,1 @@
-"""Reads tables, whose rows name files, labels and numbers: a file for each format, and what a source does with the rows."""
+"""Tables whose rows name files, labels and numbers: one module per format, and what a source does with the rows."""

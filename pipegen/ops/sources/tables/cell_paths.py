@@ -1,4 +1,4 @@
-"""Paths as the cells of a table have them: of Windows, without their ending; and why a file is not where one of them says."""
+"""Paths in the cells of a table: Windows separators, missing endings, and reasons for missing files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 _MOST = 200
-"""Folders below the root in which a missing file is looked for."""
+"""Folders below the root that are searched for a missing file."""
 
 
 def paths_of(cells: Sequence[str], root: str, ending: str | None) -> Sequence[str]:
-    """Returns cells as paths: with the `ending` that they lack, and with `/` for backslashes of Windows where the files have that."""
+    """Converts cells to paths: adds a missing `ending`, and replaces backslashes by `/` if the files have that."""
     if ending is not None:
         cells = [cell if not cell or cell.endswith(ending) else f"{cell}{ending}" for cell in cells]
     first = next((cell for cell in cells if "\\" in cell), None)
@@ -23,30 +23,30 @@ def paths_of(cells: Sequence[str], root: str, ending: str | None) -> Sequence[st
 
 
 def why_missing(path: str) -> str:
-    """Returns what a file that does not exist is called instead, or why its cell is no path; "" where that is not known."""
+    """Suggests another name for a missing file, or why its cell is not a path; "" if unknown."""
     folder, name = os.path.split(path)
     at = path.find("://")
     if at > 0:
-        return "cells are paths of this machine: an address goes into `root`, and the cells hold what follows it"
+        return "cells are local paths; put the address into `root`, and the rest into the cells"
     if "\\" in path and os.path.isfile(path.replace("\\", "/")):
-        return "the file exists with `/` for `\\`, which is taken for all cells where the first one has it"
+        return "the file exists with `/` for `\\`; cells are converted only if the first one needs it"
     names = os.listdir(folder) if os.path.isdir(folder) else []
     longer = sorted(other for other in names if other.startswith(f"{name}."))
     if name and longer:
         ending = longer[0][len(name) :]
-        return f"{longer[0]!r} is there: `ending: {ending}` adds what the column lacks"
+        return f"{longer[0]!r} exists; add `ending: {ending}`"
     other = next((other for other in names if other.casefold() == name.casefold()), None)
     if other is not None:
-        return f"{folder!r} holds {other!r}: small and capital letters differ"
+        return f"{folder!r} holds {other!r}, which differs in upper and lower case"
     stem = os.path.splitext(name)[0]
     other = next((other for other in sorted(names) if stem and os.path.splitext(other)[0] == stem), None)
     if other is not None:
-        return f"{folder!r} holds {other!r}: write that ending in the column"
+        return f"{folder!r} holds {other!r}; correct the ending in the column"
     return ""
 
 
 def where_instead(path: str, root: str) -> str:
-    """Returns where below the folder that cells are relative to a missing file lies, under as much of its path as possible; else ""."""
+    """Finds a missing file below the root, under as much of its path as possible; else ""."""
     relative = path.removeprefix(os.path.join(root, "")).replace("\\", "/")
     parts, folders = [part for part in relative.split("/") if part], [os.path.normpath(folder) for folder in _folders(root)]
     for i in range(len(parts)):
@@ -54,13 +54,13 @@ def where_instead(path: str, root: str) -> str:
         there = next((folder for folder in folders if os.path.isfile(os.path.join(folder, end))), None)
         if there is not None:
             begin = relative[: len(relative) - len(end)]
-            cut = f", once {begin!r} is taken off the cells" if begin else ""
-            return f"{end!r} lies in {there!r}: `root: {there}` leads there{cut}"
+            cut = f", without {begin!r} in the cells" if begin else ""
+            return f"{end!r} is in {there!r}; use `root: {there}`{cut}"
     return ""
 
 
 def _folders(root: str) -> Iterator[str]:
-    """Yields a folder and those below it, level by level, a number of them at most."""
+    """Yields a folder and those below it, level by level, up to a limit."""
     queue, seen = deque([root]), 1
     while queue:
         folder = queue.popleft()

@@ -1,4 +1,4 @@
-"""Takes a table in memory, which is held by columns: a DataFrame, a table of Arrow, a map of lists."""
+"""Tables in memory: a DataFrame, an Arrow table, or a map of lists."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def from_memory(data: Any, base: str) -> Table:
-    """A DataFrame of pandas or Polars, a table of Arrow, or a map from names to columns.
+    """Wraps a DataFrame of pandas or Polars, an Arrow table, or a map from names to columns.
 
     Args:
-        data: What `build(data=)` was given.
+        data: The argument of `build(data=)`.
         base: The folder of the spec, which paths are relative to.
 
     Raises:
-        OpError: `PG418` for anything else, and for columns of several lengths.
+        OpError: `PG418` for anything else, and for columns of different lengths.
     """
     names: list[Any]
     of: Callable[[int], Iterable[Any]]
@@ -29,7 +29,7 @@ def from_memory(data: Any, base: str) -> Table:
         bare = next((name for name in names if not hasattr(data[name], "__len__") or isinstance(data[name], (str, bytes))), None)
         if bare is not None:
             kind = type(data[bare]).__name__
-            raise OpError("PG418", f"the column {bare!r} of `data` is of type {kind}", help="a column is a list, or an array")
+            raise OpError("PG418", f"the column {bare!r} of `data` is of type {kind}", help="pass a list or an array")
         number = {len(column) for column in data.values()}
 
         def of(i: int) -> Iterable[Any]:
@@ -42,8 +42,8 @@ def from_memory(data: Any, base: str) -> Table:
     elif hasattr(data, "columns") and hasattr(data, "__getitem__"):
         names, of, number = list(data.columns), lambda i: data[names[i]].to_list(), {len(data)}
     else:
-        help_ = "pass a DataFrame, or a map from the names of columns to lists"
-        raise OpError("PG418", f"`data` is no table, and of type {type(data).__name__}", help=help_)
+        help_ = "pass a DataFrame, or a map from column names to lists"
+        raise OpError("PG418", f"`data` is not a table but a {type(data).__name__}", help=help_)
     if len(number) > 1:
         raise OpError("PG418", f"the columns of `data` differ in length: {', '.join(map(str, sorted(number)))} rows")
     called = "`data`" if isinstance(data, Mapping) else f"the {type(data).__name__}"

@@ -1,4 +1,4 @@
-"""Reads a table of text: which file, and how its cells are told apart."""
+"""Text tables: the file, and its separator."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class CsvTable(TableReading):
-    """A table of text: CSV, TSV or any other separator, with or without a header."""
+    """A text table: CSV, TSV or any other separator, with or without a header."""
 
     path: Annotated[str, Field(min_length=1)]
-    """The table, relative to the spec's file: text in UTF-8."""
+    """File of the table, in UTF-8, relative to the spec's file."""
     separator: Annotated[str, Field(min_length=1)] | None = None
-    """What stands between cells: one character, or `whitespace` for blanks and tabs in any number. By default what a first
-    line such as `sep=;` says, which Excel writes, a tab in `.tsv` and `.tab` files, else a comma."""
+    """Separator of cells: one character, or `whitespace` for any number of blanks and tabs. By default the one in a first line such as
+    `sep=;`, which Excel writes, else a tab in `.tsv` and `.tab` files, else a comma."""
     header: bool = True
     """Whether the first row names the columns; without it they are numbered from 0."""
 
@@ -28,9 +28,8 @@ class CsvTable(TableReading):
     @classmethod
     def _one_character(cls, separator: str | None) -> str | None:
         if separator is not None and separator != WHITESPACE and (len(separator) != 1 or separator in '"\r\n'):
-            raise ValueError(f"a separator is one character, or `{WHITESPACE}`; got {separator!r}")
+            raise ValueError(f"invalid separator {separator!r}; use one character, or `{WHITESPACE}`")
         return separator
 
     def read(self, base: Path) -> TextTable:
-        """Reads the table; see `read_table`."""
         return read_table(str(base), self.path, separator=self.separator, header=self.header)

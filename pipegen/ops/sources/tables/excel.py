@@ -1,4 +1,4 @@
-"""Reads a sheet of an Excel file as a table."""
+"""A sheet of an Excel file as a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _AS_STORED: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
 _SEEN = 20
-"""Rows of other sheets that are looked at."""
+"""Rows of other sheets that are read to see whether they have data."""
 _OR_ELSE = "; or save the sheet as CSV"
 
 
@@ -30,24 +30,24 @@ class ExcelTable(TableReading):
     """A sheet of an Excel file."""
 
     path: Annotated[str, Field(min_length=1)]
-    """The file, relative to the spec's file."""
+    """File of the table, relative to the spec's file."""
     sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=0)] = 0
-    """The name of the sheet, or its number from 0."""
+    """Name of the sheet, or its number from 0."""
     header: bool = True
     """Whether the first row names the columns; without it they are numbered from 0."""
 
     def read(self, base: Path) -> SheetTable:
-        """Reads the sheet; rows that are empty all along are left out.
+        """Reads the sheet without its empty rows.
 
         Raises:
-            OpError: `PG401` when there is no such file, `PG421` where it cannot be read or has no such sheet.
+            OpError: `PG401` if the file is missing, `PG421` if it cannot be read or lacks the sheet.
         """
         file = find_table(str(base), self.path)
         _check_archive(file)
         try:
             import pandas as pd
         except ImportError as error:
-            message = f"Excel files are read by pandas, which cannot be imported here: {error}"
+            message = f"Excel files need pandas, which cannot be imported: {error}"
             help_ = how_to_install("pandas", "excel", error) + _OR_ELSE
             raise OpError("PG421", message, field="path", help=help_) from None
         try:
@@ -62,7 +62,7 @@ class ExcelTable(TableReading):
         except ImportError as error:
             message = f"pandas needs another library for {file!r}: {error}"
             raise OpError("PG421", message, field="path", help=f"pip install 'pipegen[excel]'{_OR_ELSE}") from None
-        except Exception as error:  # a damaged file makes several libraries raise what they will
+        except Exception as error:  # libraries raise anything for a damaged file
             raise OpError("PG421", f"{file!r} cannot be read as a sheet: {error}", field="path") from None
         blank = frame.isna().all(axis=1).tolist()
         if any(blank) or height > len(frame):
@@ -75,8 +75,8 @@ class ExcelTable(TableReading):
                 (number for number, row in rows[1:] if tuple("" if cell != cell else str(cell).strip() for cell in row) == names), None
             )
             if again is not None:
-                message = f"{file}, sheet {sheet!r}, row {again} repeats the header, as where a second table follows the first"
-                raise OpError("PG421", message, field="path", help="remove this row, or put the second table on a sheet of its own")
+                message = f"{file}, sheet {sheet!r}, row {again} repeats the header, as if a second table follows the first"
+                raise OpError("PG421", message, field="path", help="remove this row, or move the second table to another sheet")
             rows = rows[1:]
         numbers, cells = tuple(number for number, _ in rows), [row for _, row in rows]
         width = frame.shape[1]
@@ -95,13 +95,9 @@ class ExcelTable(TableReading):
 
 
 def _check_archive(file: str) -> None:
-    """Checks that a file, which is a ZIP archive inside, is one archive and a whole one: libraries read the last of several.
-
-    Raises:
-        OpError: `PG421`.
-    """
+    """Raises `PG421` unless a file is one complete ZIP archive: libraries read the last of several."""
     if not zipfile.is_zipfile(file):
-        return  # of another format, or damaged so that the library says so
+        return  # another format, or damage that the library reports
     from pipegen.ops.sources.records.findings import finding_notes, tallied
     from pipegen.ops.sources.records.zip_directory import zip_members
 
@@ -113,35 +109,31 @@ def _check_archive(file: str) -> None:
 
 
 def _has_rows(book: Any, sheet: str) -> bool:
-    """Tells whether a sheet has a row below its first, without reading it to its end."""
+    """Tells whether a sheet has a row below its first; reads only its beginning."""
     import pandas as pd
 
     try:
         return len(pd.read_excel(book, sheet_name=sheet, nrows=_SEEN, **_AS_STORED).dropna(how="all")) > 1
-    except (AttributeError, ValueError):  # a sheet of one diagram
+    except (AttributeError, ValueError):  # a sheet with only a chart
         return False
 
 
 def _height(book: Any, sheet: str) -> int:
-    """The number of the last row, also of those whose cells hold no value; 0 where the library does not say."""
+    """Returns the number of the last row, including rows without values; 0 if unknown."""
     try:
         return int(book.book[sheet].max_row or 0)
-    except (AttributeError, KeyError, TypeError, ValueError):  # of another format, or a sheet that does not say
+    except (AttributeError, KeyError, TypeError, ValueError):  # another format, or a sheet without it
         return 0
 
 
 def _check_formulas(file: str, sheet: str) -> None:
-    """Checks that rows without a value have no formula either: one that was never computed would be taken for an empty cell.
-
-    Raises:
-        OpError: `PG421`.
-    """
+    """Raises `PG421` if rows without values have formulas: one that was never computed would look like an empty cell."""
     try:
         import openpyxl
 
         book = openpyxl.load_workbook(file, read_only=True)
         values = openpyxl.load_workbook(file, read_only=True, data_only=True)
-    except Exception:  # of another format, which pandas reads by another library
+    except Exception:  # another format, which pandas reads with another library
         return
     try:
         for number, (row, held) in enumerate(zip(book[sheet].iter_rows(), values[sheet].iter_rows(), strict=False), 1):
@@ -160,8 +152,8 @@ class SheetTable(Table):
 
     Attributes:
         sheet: The sheet.
-        numbers: The number of each row as Excel shows it, from 1.
-        others: The names of sheets that have rows, too, where none is named.
+        numbers: The number of each row as in Excel, from 1.
+        others: Names of other sheets with rows, if `sheet` is not given.
     """
 
     sheet: str
@@ -169,14 +161,12 @@ class SheetTable(Table):
     others: tuple[str, ...]
 
     def notes(self) -> tuple[Note, ...]:
-        """Says which sheets are not read."""
         if not self.others:
             return ()
         which = f"{count(len(self.others), 'other sheet')} with rows, {quoted(self.others)}"
-        message = f"{self.file!r} has {which}, and the first alone is read, {self.sheet!r}"
-        help_ = "`sheet` names the one that is meant; rows of several are read where they stand on one, or by a source for each"
+        message = f"{self.file!r} has {which}; only the first, {self.sheet!r}, is read"
+        help_ = "name one by `sheet`; to read several, copy their rows into one, or use one source for each"
         return (Note("PG411", message, help_, "path", "warning"),)
 
     def place(self, row: int) -> str:
-        """Says the file, the sheet and the row as Excel shows it."""
         return f"{self.file}, sheet {self.sheet!r}, row {self.numbers[row]}"

@@ -1,4 +1,4 @@
-"""Describes a feature of a table's rows, and the columns that hold it."""
+"""`TableFeature`: a feature of a table's rows, and its columns."""
 
 from __future__ import annotations
 
@@ -24,40 +24,39 @@ _OF = {
     "root": "files", "ending": "files", "channels": "images", "bits": "images", "classes": "labels", "offset": "labels",
     "separator": "labels", "columns": "tensors", "dtype": "tensors", "map": "labels",
 }  # fmt: skip
-"""What an argument belongs to in the first place."""
+"""The kinds that an argument belongs to."""
 
 
 class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
-    """One feature of a table's rows: what it is, and the column that it stands in."""
+    """One feature of a table's rows, and its column."""
 
     _later: ClassVar[frozenset[str]] = frozenset({"ending", "format", "map", "shape", "dtype"})
     in_rows: ClassVar[bool] = True
 
     kind: Kind
-    """`image`: the column holds paths of image files. `mask`: paths of files that hold a class for each pixel of the image. `label`:
-    it holds class names, or class indices as whole numbers. `tensor`: numbers, of one `dtype`. `weight`: a number of 0 or more, which
-    weighs the example in the loss. `array`: paths of files that hold numbers of one `shape`."""
+    """`image`: paths of image files. `mask`: paths of files with a class for each pixel of the image. `label`: class names, or class
+    indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `array`:
+    paths of files with numbers of one `shape`."""
     column: Column | None = None
-    """The name of the column in the header, or its number from 0; by default the feature's own name. `about.label` is the field `label` of
-    cells that hold JSON."""
+    """Name of the column in the header, or its number from 0; by default the feature's name. `about.label` is the field `label` of JSON in
+    the column `about`."""
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
-    """The columns of a tensor, stacked into one vector in this order."""
+    """Columns of a tensor, stacked into one vector in this order."""
     root: Annotated[str, Field(min_length=1)] | None = None
-    """The folder that the image paths are relative to, itself relative to the spec's file; by default the table's
-    folder, and for a table in memory the spec's."""
+    """Folder that image paths are relative to, itself relative to the spec's file; by default the table's folder, and for a table in memory
+    the spec's."""
     ending: Annotated[str, Field(min_length=2, pattern=r"^\.")] | None = None
-    """What the paths lack at their end, such as `.jpg` where a column holds ids; a path that ends so already stays as it is."""
+    """Ending added to paths without it, such as `.jpg` if a column holds ids."""
     classes: KnownClasses | None = None
-    """The names of the classes in the order of their indices, or how many there are; by default the data says so, and of a mask the
-    largest index in `values`."""
+    """Class names in index order, or their number; by default as in the data, and for a mask the largest index in `values`, plus 1."""
     separator: Annotated[str, Field(min_length=1)] | None = None
-    """What stands between the classes of an example that has several, or none; the label is then encoded as `multi_hot`."""
+    """Separator of the classes of an example with any number of them; the label is then encoded as `multi_hot`."""
     offset: int = 0
-    """What is subtracted from whole numbers to get class indices, such as 1 where classes are counted from 1."""
+    """Number subtracted from integers to get class indices, such as 1 if they start at 1."""
 
     dtype: NumberType | None = None
-    """For a tensor: `float32`, the default, or `int64` for whole numbers beyond 16,777,216, such as ids and times. By default a whole
-    number that float32 cannot hold is an error; `float32` written out takes it rounded."""
+    """For a tensor: `float32` (default), or `int64` for integers beyond 16,777,216, such as ids and times. By default an integer that
+    float32 cannot represent is an error; with an explicit `float32` it is rounded."""
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> TableFeature:
@@ -65,19 +64,21 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
         if self.column is not None and self.columns is not None:
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
         if self.columns is not None and self.shape is not None:
-            raise ValueError("`columns` are one number each, and `shape` is that of arrays in one column; leave one of them out")
+            raise ValueError("`columns` have one number each, but `shape` is for arrays in one column; leave one of them out")
         return self
+
+    def column_of(self, name: str) -> str | int:
+        """Returns the column of the feature `name`: its own argument, else its name."""
+        return name if self.column is None else self.column
 
     @property
     def several(self) -> bool:
-        """Returns whether an example has any number of labels."""
         return self.separator is not None
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """Returns the shape of a tensor."""
         return self.shape or ((len(self.columns),) if self.columns is not None else ())
 
     def type(self, of: str | None = None) -> FeatureType:
-        """Returns the type, from the arguments alone, of a feature that is aligned with `of`."""
+        """Returns the type, from the arguments alone, of a feature aligned with `of`."""
         return kind_of(self).stored_type(self, of, self.num_classes)

@@ -1,4 +1,4 @@
-"""Joins a second table to a table by key: each row gets the columns of the one row that has its key."""
+"""Joins a second table by key: each row gets the columns of the only row with its key."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _NONE, _SEVERAL = -1, -2
 
 
 class JoinedTable(Model):
-    """The second table: one source with its arguments, without `features`."""
+    """The second table: one source with its arguments, but without `features`."""
 
     csv: CsvTable | None = None
-    """A table of text: `{path: meta.csv}`, with `separator` and `header` as in the source `csv`."""
+    """A text table: `{path: meta.csv}`, with `separator` and `header` as in the source `csv`."""
     parquet: ParquetTable | None = None
     """A Parquet file: `{path: meta.parquet}`."""
     jsonl: JsonLinesTable | None = None
@@ -49,7 +49,7 @@ class JoinedTable(Model):
     def _one(self) -> JoinedTable:
         given = [name for name in type(self).model_fields if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"a joined table is one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
+            raise ValueError(f"a joined table needs exactly one of {', '.join(f'`{name}`' for name in type(self).model_fields)}")
         return self
 
     def reading(self) -> tuple[str, TableReading]:
@@ -58,28 +58,27 @@ class JoinedTable(Model):
 
 
 class Join(Model):
-    """A second table, whose columns are added to the rows that have the same key."""
+    """A second table whose columns are added to the rows with the same key."""
 
     table: JoinedTable
-    """The second table: a source with its arguments and without `features`, such as `{csv: {path: patients.csv}}`."""
+    """The second table: a source with its arguments, but without `features`, such as `{csv: {path: patients.csv}}`."""
     on: Column | dict[Column, Column]
-    """The column that holds the key in both tables; where they call it by different names, `{OWN: OTHER}`."""
+    """Column of the key in both tables, or `{OWN: OTHER}` if its names differ."""
     missing: Literal["error", "drop"] = "error"
-    """What happens to a row whose key the second table lacks: `error`, or `drop`, which leaves the row out and says how many there
-    are."""
+    """What to do with a row whose key the second table lacks: `error`, or `drop`, which leaves it out and reports how many."""
 
     @field_validator("on")
     @classmethod
     def _one_key(cls, on: Column | dict[Column, Column]) -> Column | dict[Column, Column]:
         if isinstance(on, dict) and len(on) != 1:
-            raise ValueError("`on` names one column, or is one pair `{OWN: OTHER}`")
+            raise ValueError("`on` must be one column, or one pair `{OWN: OTHER}`")
         return on
 
     def joined(self, left: Table, base: Path) -> Joined:
-        """Reads the second table and looks for the key of each row.
+        """Reads the second table and looks up the key of each row.
 
         Raises:
-            OpError: As the source of the second table; `PG421` for a column that is not there.
+            OpError: As the source of the second table; `PG421` for a missing column.
         """
         source, reading = self.table.reading()
         at = f"join.table.{source}"
@@ -123,15 +122,15 @@ class Joined(Table):
     """A table with the columns of a second one.
 
     Attributes:
-        left: The table whose rows these are.
+        left: The first table, which has these rows.
         right: The second table.
-        other: Where the second table has the key.
-        shown: The columns of the second table that are added, by their numbers: all but the key.
+        other: The key's column in the second table.
+        shown: The numbers of the added columns of the second table: all but the key.
         keys: The key of each row.
-        partner: The row of the second table that has this key: -1 for none, -2 for several.
-        twice: For keys of several rows, the second of them.
+        partner: The row of the second table with this key: -1 for none, -2 for several.
+        twice: The second row of keys with several rows.
         drops: Whether rows without a partner are left out.
-        at: The argument that holds the second table.
+        at: The argument of the second table.
     """
 
     left: Table
@@ -145,16 +144,13 @@ class Joined(Table):
     at: str
 
     def notes(self) -> tuple[Note, ...]:
-        """Says what each of the two says."""
         right = (replace(note, field=f"{self.at}.{note.field}" if note.field else self.at) for note in self.right.notes())
         return (*self.left.notes(), *right)
 
     def place(self, row: int) -> str:
-        """As the first table says."""
         return self.left.place(row)
 
     def place_in(self, column: str | int) -> Callable[[int], str]:
-        """A cell of the second table stands there."""
         number = self.number(column, "")
         if number < self.left.width:
             return self.left.place_in(number)
@@ -162,33 +158,25 @@ class Joined(Table):
         return lambda row: place(self.partner[row]) if self.partner[row] >= 0 else self.left.place(row)
 
     def holds_bytes(self, wanted: str | int, field: str) -> bool:
-        """Returns whether a column of the first table does.
-
-        Raises:
-            OpError: `PG446` for such a column of the second table, whose rows are in another order.
-        """
+        """Tells whether a column of the first table does; `PG446` for one of the second table, whose rows are in another order."""
         number = self.number(wanted, field)
         if number < self.left.width:
             return self.left.holds_bytes(number, field)
         if self.right.holds_bytes(self.shown[number - self.left.width], field):
-            message = f"the pictures in {wanted!r} stand in the joined table, and are read in the order of the first one"
-            raise OpError("PG446", message, field=field, help="make the table with the pictures the source, and join the other one to it")
+            message = f"the images in {wanted!r} are in the joined table, whose rows are in another order"
+            raise OpError("PG446", message, field=field, help="make the table with the images the source, and join the other one to it")
         return False
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
-        """Returns what reads the first table."""
         return self.left.reader({feature: self.number(wanted, "") for feature, wanted in columns.items()})
 
     def row_names(self, rows: Sequence[int]) -> Strings:
-        """As the first table says."""
         return self.left.row_names(rows)
 
     def row_places(self, rows: Sequence[int]) -> Strings:
-        """As the first table says."""
         return self.left.row_places(rows)
 
     def folder_of(self, column: str | int) -> str:
-        """That of the table which the column is from."""
         return self.left.folder if self.number(column, "") < self.left.width else self.right.folder
 
     def with_partners(self) -> tuple[int, ...]:
@@ -196,11 +184,7 @@ class Joined(Table):
         return tuple(row for row, partner in enumerate(self.partner) if partner != _NONE)
 
     def require(self, rows: Iterable[int], column: str | int | None = None) -> None:
-        """Checks that each of these rows has one row in the second table, where a column of that is asked for or none is named.
-
-        Raises:
-            OpError: `PG450`.
-        """
+        """Raises `PG450` unless each row has one row in the second table, if `column` is one of its columns or `None`."""
         if column is not None and self.number(column, "") < self.left.width:
             return
         errors = []
@@ -214,25 +198,25 @@ class Joined(Table):
             first = self.right.column(self.other, "join.on").index(key)
             places = f"{self.right.place(first)} and {self.right.place(self.twice[key])}"
             keys = {self.keys[row] for row in several}
-            more = f", and so do {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
-            message = f"the key {key!r} of {self.left.place(several[0])} stands in several rows of {self.right.called}{more}: {places}"
-            errors.append(OpError("PG450", message, field="join.on", help="a row is joined to one row: keep one of each key there"))
+            more = f", like {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
+            message = f"the key {key!r} of {self.left.place(several[0])} is in several rows of {self.right.called}{more}: {places}"
+            errors.append(OpError("PG450", message, field="join.on", help="keep one row of each key there"))
         if errors:
             raise OpErrors(errors)
 
     def _lacking(self, rows: Sequence[int], total: int) -> OpError:
         key, place = self.keys[rows[0]], self.left.place(rows[0])
-        more = f"; {count(len(rows) - 1, 'more row')} of {total} have none either" if len(rows) > 1 else ""
+        more = f"; {count(len(rows) - 1, 'more row')} of {total} lack one, too" if len(rows) > 1 else ""
         if not key:
             return OpError("PG450", f"{place} has an empty key{more}", field="join.on", help=_DROP)
         there = self.right.column(self.other, "join.on")
         near = close_names(key, sorted(set(there))[:_MOST_COMPARED])
-        alike = f"is {near[0]!r} meant?" if near else f"there are keys such as {quoted(list(dict.fromkeys(there))[:3])}"
+        alike = f"is {near[0]!r} meant?" if near else f"its keys are such as {quoted(list(dict.fromkeys(there))[:3])}"
         message = f"no row of {self.right.called} has the key {key!r} of {place}{more}"
         return OpError("PG450", message, field="join.on", help=(alike, _DROP))
 
 
-_DROP = "`missing: drop` in `join` leaves such rows out"
+_DROP = "or leave such rows out with `missing: drop` in `join`"
 _MOST_COMPARED = 10_000
 
 

@@ -1,4 +1,4 @@
-"""Reads lines of JSON as a table: a column for each key, with a dot between nested ones."""
+"""JSON lines as a table: a column for each key, with a dot between nested keys."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class JsonLinesTable(TableReading):
-    """Lines of JSON."""
+    """JSON lines."""
 
     path: Annotated[str, Field(min_length=1)]
-    """The file, relative to the spec's file: text in UTF-8, an object a line."""
+    """File of JSON lines in UTF-8, one object per line, relative to the spec's file."""
 
     def read(self, base: Path) -> LineTable:
-        """Reads all lines; blank ones are passed over.
+        """Reads all lines except blank ones.
 
         Raises:
-            OpError: `PG401` when there is no such file, `PG421` for a line that holds no object of JSON.
+            OpError: `PG401` if the file is missing, `PG421` for a line that is not a JSON object.
         """
         file = find_table(str(base), self.path)
         rows: list[dict[str, Any]] = []
@@ -61,7 +61,7 @@ class JsonLinesTable(TableReading):
 
 @dataclass(frozen=True)
 class LineTable(Table):
-    """A table of which each row is a line.
+    """A table with a line per row.
 
     Attributes:
         lines: The line of each row, from 1.
@@ -70,12 +70,11 @@ class LineTable(Table):
     lines: tuple[int, ...]
 
     def place(self, row: int) -> str:
-        """Says the file and the line."""
         return f"{self.file}:{self.lines[row]}"
 
 
 class _TwiceError(ValueError):
-    """A key that an object has twice, of which JSON in Python keeps the last."""
+    """A repeated key of an object, of which Python's JSON keeps the last."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -89,15 +88,15 @@ def _row(text: str, place: str) -> dict[str, Any]:
     try:
         value = json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        message = f"{place}:{error.colno} is no JSON: {error.msg}"
-        raise OpError("PG421", message, field="path", help="each line holds one whole object") from None
+        message = f"{place}:{error.colno} is not JSON: {error.msg}"
+        raise OpError("PG421", message, field="path", help="each line must hold one complete object") from None
     except _TwiceError as error:
         raise OpError("PG421", f"{place} has two values for the key {error.args[0]!r}", field="path", help="keep one of them") from None
-    except (ValueError, RecursionError) as error:  # a number of too many digits, or brackets without end
+    except (ValueError, RecursionError) as error:  # a number of too many digits, or too deep nesting
         raise OpError("PG421", f"{place} cannot be read as JSON: {error}", field="path") from None
     if not isinstance(value, dict):
-        help_ = 'each line holds one object, such as `{"file": "a.jpg", "label": "cat"}`'
-        raise OpError("PG421", f"{place} holds {type(value).__name__} and no object", field="path", help=help_)
+        help_ = 'each line must hold one object, such as `{"file": "a.jpg", "label": "cat"}`'
+        raise OpError("PG421", f"{place} holds a {type(value).__name__}, not an object", field="path", help=help_)
     row: dict[str, Any] = {}
     for name, cell in _cells(value, ""):
         if name in row:

@@ -1,4 +1,4 @@
-"""Reads columns of a table whose cells are lists of numbers, all of one shape."""
+"""Table columns whose cells are lists of numbers of one shape."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_cells(cells: Iterable[Any], shape: tuple[int, ...], dtype: NumberType | None) -> list[Any]:
-    """Reads cells of Python, each as an array of numbers, or `None` where it is not of the shape."""
+    """Converts cells to arrays of numbers, or to `None` for another shape."""
     import numpy as np
 
     def read(cell: Any) -> Any:
@@ -33,7 +33,7 @@ def read_cells(cells: Iterable[Any], shape: tuple[int, ...], dtype: NumberType |
 
 
 def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
-    """Reads a column of Arrow, of lists inside of lists: numbers `(n, *shape)`, or `None` where a cell is not of the shape."""
+    """Converts an Arrow column of nested lists to numbers `(n, *shape)`, or to `None` if a cell has another shape."""
     import numpy as np
     import pyarrow as pa
 
@@ -52,46 +52,42 @@ def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
 
 
 def check_room(rows: int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> None:
-    """Checks that the arrays of so many rows fit in memory, in which they are held.
-
-    Raises:
-        OpError: `PG410`.
-    """
+    """Raises `PG410` if the arrays of `rows` rows do not fit in memory."""
     need, free = rows * math.prod(shape) * DTYPE_BYTES[dtype or "float32"], available_memory() // 2
     if need > free:
         arrays = f"{count(rows, 'array')} of {math.prod(shape):,} numbers"
-        message = f"{arrays} take {need / 2**30:,.1f} GiB, and half of the free memory is {free / 2**30:,.1f} GiB"
-        help_ = "arrays of a table are held in memory; `kind: array` with a file for each, or a source of records, reads them one by one"
+        message = f"{arrays} take {need / 2**30:,.1f} GiB; half of the free memory is {free / 2**30:,.1f} GiB"
+        help_ = "arrays of a table stay in memory; to read them one by one, use `kind: array` with files, or a source of records"
         raise OpError("PG410", message, field=field, help=help_)
 
 
 def checked(
     values: Any, cells: Sequence[Any] | None, place: Callable[[int], str], shape: tuple[int, ...], field: str, dtype: NumberType | None
 ) -> Any:
-    """The arrays of a column: float32 or int64 `(n, *shape)`.
+    """Checks the arrays of a column: float32 or int64 `(n, *shape)`.
 
     Args:
-        values: The arrays, or `None` where a cell has another shape.
-        cells: Those of each row, where some are not of the shape; `None` stands for these.
-        place: Says where a row stands.
+        values: The arrays, or `None` if a cell has another shape.
+        cells: The array of each row, `None` for those of another shape.
+        place: Describes the place of a row.
         shape: The shape of each.
         field: The argument that names the column, for errors.
-        dtype: What they are to be; see `as_numbers`.
+        dtype: The target; see `as_numbers`.
 
     Raises:
-        OpError: `PG449` where a cell is no array of the shape, `PG423` where it holds what is no finite number, `PG666` for a whole number
-            that float32 cannot hold.
+        OpError: `PG449` for a cell of another shape, `PG423` for a number that is not finite, `PG666` for an integer that float32 cannot
+            represent.
     """
     if values is None:
         wrong = [row for row, cell in enumerate(cells or ()) if cell is None]
-        more = f", and those of {count(len(wrong) - 1, 'other row')} are none either" if len(wrong) > 1 else ""
-        message = f"the cell in {place(wrong[0])} is no array of the shape {list(shape)}{more}"
-        raise OpError("PG449", message, field=field, help="`shape` is that of every cell; leave other rows out by `where`")
+        more = f", like {count(len(wrong) - 1, 'other row')}" if len(wrong) > 1 else ""
+        message = f"the cell in {place(wrong[0])} is not an array of shape {list(shape)}{more}"
+        raise OpError("PG449", message, field=field, help="all cells need this `shape`; leave other rows out by `where`")
 
     def not_due(row: int) -> OpError:
-        what = "is no whole number of 64 bits" if dtype == "int64" else "is no finite number"
-        help_ = "leave such rows out, or fill them in"
-        return OpError("PG423", f"the array in {place(row)} holds what {what}", field=field, help=help_)
+        what = "not a 64-bit integer" if dtype == "int64" else "not finite"
+        help_ = "remove such rows, or correct them"
+        return OpError("PG423", f"the array in {place(row)} holds a number that is {what}", field=field, help=help_)
 
     return as_numbers(values, dtype, not_due, lambda row: f"the array in {place(row)}", field.rpartition(".")[0])
 
@@ -109,7 +105,6 @@ def _is_number(type_: Any) -> bool:
 
 
 def _all_have(values: Any, side: int) -> bool:
-    """Returns whether all lists have so many items."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Reads Parquet files as a table."""
+"""Parquet files as a table: the arguments."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class ParquetTable(TableReading):
     """Parquet files."""
 
     path: Path_ | Annotated[tuple[Path_, ...], Field(min_length=1)]
-    """The file, relative to the spec's file; or several with the same columns: a folder, a pattern such as `data/train-*.parquet`, a
-    range such as `{000..099}.parquet`, or a list of these."""
+    """File, relative to the spec's file; or several with the same columns: a folder, a pattern such as `data/train-*.parquet`, a range such
+    as `{000..099}.parquet`, or a list of these."""
 
     def read(self, base: Path) -> Table:
-        """Opens the files; each column is read when it is asked for."""
+        """Opens the files; each column is read on first use."""
         beside: list[Note] = []
         root, found = find_shards(str(base), self.path, SUFFIXES, notes=beside)
         files = [one.path for one in found]

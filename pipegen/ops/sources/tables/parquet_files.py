@@ -1,4 +1,4 @@
-"""Reads Parquet files as one table: their columns when they are asked for, and those inside of structs by names such as `image.bytes`."""
+"""Parquet files as one table with lazy columns; fields of structs have names such as `image.bytes`."""
 
 from __future__ import annotations
 
@@ -26,27 +26,26 @@ if TYPE_CHECKING:
 _MAGIC = b"PAR1"
 _AT_ONCE = 1 << 20
 _INNER = "bytes"
-"""The field of a struct that holds the bytes of a file, as the Hugging Face Hub has it."""
+"""The field of a struct with the bytes of a file, as on the Hugging Face Hub."""
 
 
 def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence[Note] = ()) -> ParquetFiles:
-    """Opens Parquet files as one table; each column is read when it is asked for.
+    """Opens Parquet files as one table; each column is read on first use.
 
     Args:
         files: The absolute paths, in order.
-        root: The folder that all of them lie in, where rows are known by their file and their number in it; `None` for one file whose
-            rows are known by their numbers alone.
-        beside: What was odd about finding them, such as files that are not read.
+        root: Their common folder, if rows are identified by file and number; `None` for one file whose rows are identified by number.
+        beside: Findings about the files.
 
     Raises:
-        OpError: `PG421` where one cannot be read.
+        OpError: `PG421` if one cannot be read.
     """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         help_ = f"{how_to_install('pyarrow', 'parquet', error)}; or save the table as CSV"
-        message = f"Parquet files are read by PyArrow, which cannot be imported here: {error}"
+        message = f"Parquet files need PyArrow, which cannot be imported: {error}"
         raise OpError("PG421", message, field="path", help=help_) from None
     schemas, starts = [], [0]
     for file in files:
@@ -63,7 +62,7 @@ def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence
     about = called, files[0] if root is None else root, root or os.path.dirname(files[0]), names, len(names), starts[-1]
 
     def values(i: int) -> Iterable[Any]:
-        # By number, since two columns can have one name; reading by name alone would give the first.
+        # By number, since two columns can share a name.
         at = names[: i + 1].count(names[i]) - 1 if i < len(top) else 0
         inner = _split(schemas[0], names[i])[1] if i >= len(top) else ()
         return chain.from_iterable(_cells(file, schema, names[i], at, inner) for file, schema in zip(files, schemas, strict=True))
@@ -72,43 +71,42 @@ def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence
 
 
 def _check_whole(file: str, meta: Any) -> None:
-    """Compares what the footer says of rows with what it says of row groups, and its place with the end of their columns.
+    """Checks that the footer's counts agree, and that it follows the columns.
 
     Raises:
-        ValueError: Where it contradicts itself, or a second file was appended: the footer is the second one's, and its places are taken
-            for those of the first.
+        ValueError: The footer contradicts itself, or a second file was appended, whose footer is taken for that of the first.
     """
     groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
     if sum(group.num_rows for group in groups) != meta.num_rows:
-        message = f"its footer says {meta.num_rows:,} rows, and {sum(group.num_rows for group in groups):,} by row group"
+        message = f"its footer counts {meta.num_rows:,} rows, but {sum(group.num_rows for group in groups):,} by row group"
         raise ValueError(message)
     end = max((leaf.end for leaves in leaves_of(file)[-1:] for leaf in leaves), default=len(_MAGIC))
     with open(file, "rb") as stream:
         head, size = stream.read(len(_MAGIC)), os.fstat(stream.fileno()).st_size
         footer = size - meta.serialized_size - len(_MAGIC) - 4
         if head != _MAGIC or end > footer:
-            raise ValueError(f"it does not begin with {_MAGIC.decode()!r}" if head != _MAGIC else "its columns reach into its footer")
+            raise ValueError(f"it does not begin with {_MAGIC.decode()!r}" if head != _MAGIC else "its columns overlap its footer")
         stream.seek(end)
         while end < footer:  # indexes of pages, which are small
             part = stream.read(min(_AT_ONCE, footer - end + len(_MAGIC)))
             if not part or 2 * _MAGIC in part:
-                raise ValueError("a second file begins inside of it: `cat` does not join Parquet files")
+                raise ValueError("it contains a second file; `cat` does not join Parquet files")
             end += len(part) - len(_MAGIC)
             stream.seek(end)
 
 
 def _cells(file: str, schema: Any, name: str, at: int, inner: tuple[str, ...]) -> list[Any]:
-    """The values of a column of one file; of one inside of a struct, what stands there."""
+    """Reads a column of one file, or a field of a struct in it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if _type_of(schema, name) is None:
-        raise OpError("PG421", f"{file!r} has no column {name!r}, which the first file has", field="path")
+        raise OpError("PG421", f"{file!r} has no column {name!r} of the first file", field="path")
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as opened:
             column: list[Any] = opened.read(columns=[name]).column(at).to_pylist()
             if len(column) != opened.metadata.num_rows:
-                raise ValueError(f"it has {len(column):,} values, and {opened.metadata.num_rows:,} rows are due")
+                raise ValueError(f"it has {len(column):,} values for {opened.metadata.num_rows:,} rows")
     except (OSError, ValueError, pa.ArrowException) as error:
         raise OpError("PG421", f"the column {name!r} of {file!r} cannot be read: {error}", field="path") from None
     for field in inner:
@@ -122,10 +120,10 @@ class ParquetFiles(Table):
 
     Attributes:
         files: Their absolute paths.
-        schemas: The types of the columns of each, as Arrow has them.
-        starts: The number of the first row of each, with the end.
-        apart: Whether a row is known by its file, and its number in that.
-        beside: What was odd about finding them.
+        schemas: The Arrow schema of each.
+        starts: The number of each file's first row, with the end.
+        apart: Whether rows are identified by file and number.
+        beside: Findings about the files.
     """
 
     files: tuple[str, ...]
@@ -135,20 +133,18 @@ class ParquetFiles(Table):
     beside: tuple[Note, ...] = ()
 
     def notes(self) -> tuple[Note, ...]:
-        """Returns what was odd about finding the files."""
         return self.beside
 
     def place(self, row: int) -> str:
-        """Says in which file a row stands."""
         file = bisect_right(self.starts, row) - 1
         return f"row {row - self.starts[file]} of {self.files[file]!r}" if self.apart else super().place(row)
 
     def row_names(self, rows: Sequence[int]) -> Strings:
-        """Names each row by its file and its number there, `data/a.parquet#12`, so that other files may come beside it."""
+        """Names rows by file and number, `data/a.parquet#12`, so that files can be added."""
         return Strings.hold(self._named(rows)) if self.apart else super().row_names(rows)
 
     def row_places(self, rows: Sequence[int]) -> Strings:
-        """Returns the same with absolute paths."""
+        """Names rows by absolute path and number."""
         return self.row_names(rows).below(f"{self.folder}/") if self.apart else super().row_places(rows)
 
     def _named(self, rows: Sequence[int]) -> Iterator[str]:
@@ -158,12 +154,12 @@ class ParquetFiles(Table):
             yield f"{keys[file]}#{row - self.starts[file]}"
 
     def holds_bytes(self, wanted: str | int, field: str) -> bool:
-        """Returns whether a column is of a binary type, or a struct with a field `bytes`, as the Hugging Face Hub stores images."""
+        """Tells whether a column is binary, or a struct with a field `bytes`, as on the Hugging Face Hub."""
         name = (self.names or ())[self.number(wanted, field)]
         return _bytes_in(_type_of(self.schemas[0], name)) is not None
 
     def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
-        """Reads them without making objects of Python; see `Table.arrays`."""
+        """Reads arrays without Python objects; see `Table.arrays`."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -172,12 +168,12 @@ class ParquetFiles(Table):
         name = (self.names or ())[number]
         check_room(self.num_rows, shape, field, dtype)
         if self.json_place(wanted)[1] or number >= len(self.schemas[0].names) or (self.names or ()).count(name) > 1:
-            return super().arrays(wanted, shape, field, dtype)  # inside of JSON, or of a struct
+            return super().arrays(wanted, shape, field, dtype)  # in JSON or a struct
         try:
             columns = [pq.read_table(file, columns=[name], partitioning=None, page_checksum_verification=True)[name] for file in self.files]
             rows = sum(map(len, columns))
             if rows != self.num_rows:
-                raise ValueError(f"it has {rows:,} values, and {self.num_rows:,} rows are due")
+                raise ValueError(f"it has {rows:,} values for {self.num_rows:,} rows")
             found = [read_arrow(column, shape) for column in columns]
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:
             raise OpError("PG421", f"the column {name!r} of {self.called} cannot be read: {error}", field="path") from None
@@ -186,11 +182,7 @@ class ParquetFiles(Table):
         return checked(np.concatenate(found), None, self.place_in(wanted), shape, field, dtype)
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
-        """Returns what reads such columns, a row group at a time.
-
-        Raises:
-            OpError: `PG421` where a file has another type of column than the first.
-        """
+        """Returns a reader of columns by row groups; `PG421` if files differ in a column's type."""
         import pyarrow as pa
 
         from pipegen.ops.sources.tables.row_groups import RowGroups
@@ -203,7 +195,7 @@ class ParquetFiles(Table):
                 own = _type_of(schema, name)
                 if own is None or _bytes_in(own) != _bytes_in(type_):
                     is_ = "has no such column" if own is None else f"has {own} there"
-                    raise OpError("PG421", f"the column {name!r} of {self.files[0]!r} is {type_}, and {file!r} {is_}", field="path")
+                    raise OpError("PG421", f"the column {name!r} of {self.files[0]!r} is {type_}, but {file!r} {is_}", field="path")
             top, inner = _split(self.schemas[0], name)
             held[feature] = top, ".".join((*inner, *([_INNER] if _bytes_in(type_) else ()))) or None
         try:
@@ -213,7 +205,7 @@ class ParquetFiles(Table):
 
 
 def _nested(schema: Any) -> Iterator[str]:
-    """Yields the names of the columns that stand inside of structs, such as `image.bytes`."""
+    """Yields the names of fields of structs, such as `image.bytes`."""
     import pyarrow as pa
 
     def inside(name: str, type_: Any) -> Iterator[str]:
@@ -227,7 +219,7 @@ def _nested(schema: Any) -> Iterator[str]:
 
 
 def _split(schema: Any, name: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the column of the table that a name is about, and the fields that lead on from there; none for the column itself."""
+    """Splits a name into a column and the fields within it."""
     if name in schema.names:
         return name, ()
     top = next((top for top in schema.names if name.startswith(f"{top}.")), name)
@@ -235,7 +227,7 @@ def _split(schema: Any, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _type_of(schema: Any, name: str) -> Any:
-    """Returns the type of a column, also of one inside of a struct; `None` where there is none."""
+    """Returns the type of a column or of a field in it; `None` without one."""
     import pyarrow as pa
 
     top, inner = _split(schema, name)
@@ -248,7 +240,7 @@ def _type_of(schema: Any, name: str) -> Any:
 
 
 def _bytes_in(type_: Any) -> str | None:
-    """Returns where the bytes of a column stand: empty for the column itself, the name of a field in it, or `None` where it has none."""
+    """Returns the field with a column's bytes: "" for the column itself, `None` without any."""
     import pyarrow as pa
 
     binary = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)

@@ -1,7 +1,6 @@
-"""Reads where the columns of a Parquet file lie from its footer, which is Thrift's compact protocol.
+"""Reads the places of a Parquet file's columns from its footer, in Thrift's compact protocol.
 
-PyArrow knows it, too, but ends the process where a damaged footer contradicts itself: what its `RowGroupMetaData.column` throws in C++ is
-not caught.
+PyArrow has them, too, but ends the process for some damaged footers: it does not catch what `RowGroupMetaData.column` throws in C++.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ import os
 from typing import Any, NamedTuple
 
 _TAIL = 8
-"""Bytes behind the footer: its length, and the mark."""
+"""Bytes after the footer: its length, and the magic."""
 _DEEPEST = 32
 _TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 6, 7, 8, 9, 10, 11, 12
-"""Types of Thrift's compact protocol; whole numbers of 16, 32 and 64 bits are written alike."""
+"""Types of Thrift's compact protocol; integers of 16, 32 and 64 bits have one encoding."""
 _GROUPS, _COLUMNS, _META = 4, 1, 3
 _PATH, _UNPACKED, _PACKED, _DATA_AT, _DICTIONARY_AT = 3, 6, 7, 9, 11
 """Numbers of fields in Parquet's `FileMetaData`, `RowGroup`, `ColumnChunk` and `ColumnMetaData`."""
@@ -23,9 +22,9 @@ class Leaf(NamedTuple):
     """A column of a row group.
 
     Attributes:
-        name: The column of the table that it is of, or a part of.
-        end: The byte behind it.
-        unpacked: Its bytes once it is unpacked.
+        name: The column of the table that it belongs to.
+        end: Its end in the file.
+        unpacked: Its unpacked bytes.
     """
 
     name: str
@@ -34,11 +33,11 @@ class Leaf(NamedTuple):
 
 
 def leaves_of(file: str) -> list[list[Leaf]]:
-    """The columns of each row group.
+    """Lists the columns of each row group.
 
     Raises:
-        OSError: When the file cannot be read.
-        ValueError: When its footer is damaged.
+        OSError: The file cannot be read.
+        ValueError: Its footer is damaged.
     """
     with open(file, "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -51,7 +50,7 @@ def leaves_of(file: str) -> list[list[Leaf]]:
     try:
         return [[_leaf(column[_META]) for column in group[_COLUMNS]] for group in reader.struct()[_GROUPS]]
     except (KeyError, IndexError, TypeError, AttributeError, UnicodeDecodeError):
-        raise ValueError("its footer is damaged: it does not say where the columns of each row group lie") from None
+        raise ValueError("its footer is damaged: it lacks the places of columns") from None
 
 
 def _leaf(meta: dict[int, Any]) -> Leaf:
@@ -60,13 +59,12 @@ def _leaf(meta: dict[int, Any]) -> Leaf:
 
 
 class _Reader:
-    """Reads values of Thrift's compact protocol: structs as maps from the numbers of their fields."""
+    """Parser of Thrift's compact protocol; structs are maps by field number."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._at = content, 0
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
-        """Reads fields up to the mark that ends them."""
         if depth > _DEEPEST:
             raise ValueError("its footer is damaged: it is nested too deep")
         found, number = {}, 0
@@ -83,7 +81,7 @@ class _Reader:
             head = self._byte()
             size = head >> 4 if head >> 4 < 15 else self._varint()
             if size > len(self._content) - self._at:  # each item takes a byte at least
-                raise ValueError("its footer is damaged: a list reaches beyond its end")
+                raise ValueError("its footer is damaged: a list exceeds it")
             return [self._value(head & 15, depth + 1) for _ in range(size)]
         if kind == _BINARY:
             return self._bytes(self._varint())
@@ -119,6 +117,6 @@ class _Reader:
 
     def _bytes(self, size: int) -> bytes:
         if size > len(self._content) - self._at:
-            raise ValueError("its footer is damaged: a value reaches beyond its end")
+            raise ValueError("its footer is damaged: a value exceeds it")
         self._at += size
         return self._content[self._at - size : self._at]

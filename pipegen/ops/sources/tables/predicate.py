@@ -1,4 +1,4 @@
-"""Selects rows of a table by a predicate over its columns: a tree of comparisons, which runs no code."""
+"""Selects table rows by a predicate, a tree of comparisons of columns that runs no code."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Literal: TypeAlias = bool | int | float | str
 
 
 class Cells(Protocol):
-    """Gives the cells of a column for some rows of a table, and says where each stands."""
+    """A table whose cells a predicate reads."""
 
     def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Places]:
-        """Returns the texts of these rows, in their order, and from the number of a row to its place."""
+        """Returns the texts of a column in some rows, and a function that describes the place of a row."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column by its name, or for a table without a header by its number."""
+    """A column by name, or by number for a table without a header."""
 
     name: str
 
@@ -41,10 +41,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Compare:
-    """A comparison of two sides, of which at least one is a column.
+    """A comparison of two sides, at least one of them a column.
 
-    Beside a number or a truth value, cells are taken for such; beside a text, as they stand. Two columns are compared as numbers
-    by `<` and its kin, and as texts by `==` and `!=`.
+    Compared with a number or a truth value, cells are parsed as such; with a text, they stay text. Two columns are compared as numbers by
+    `<` and similar, as texts by `==` and `!=`.
     """
 
     left: Column | Literal
@@ -69,7 +69,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class Among:
-    """Tells whether a cell is one of several texts, or of several numbers."""
+    """A test whether a cell is one of several texts or numbers."""
 
     column: Column
     values: tuple[Literal, ...]
@@ -85,7 +85,7 @@ class Among:
 
 @dataclass(frozen=True)
 class Truth:
-    """Tells whether a cell is true: `true`, `yes` or `1`, in any case, where it is not `false`, `no` or `0`."""
+    """A test of a cell: true for `true`, `yes` and `1`, false for `false`, `no` and `0`, in any case."""
 
     column: Column
 
@@ -98,7 +98,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Not:
-    """Negates a predicate."""
+    """The negation of a predicate."""
 
     of: Predicate
 
@@ -112,7 +112,7 @@ class Not:
 
 @dataclass(frozen=True)
 class And:
-    """Joins predicates of which all must hold. One on the right is asked of those rows alone for which the left ones hold."""
+    """Predicates that must all hold; later ones are tested only on rows for which earlier ones hold."""
 
     parts: tuple[Predicate, ...]
 
@@ -128,7 +128,7 @@ class And:
 
 @dataclass(frozen=True)
 class Or:
-    """Joins predicates of which one must hold. One on the right is asked of those rows alone for which no left one holds."""
+    """Predicates of which one must hold; later ones are tested only on rows for which no earlier one holds."""
 
     parts: tuple[Predicate, ...]
 
@@ -146,10 +146,10 @@ Predicate: TypeAlias = Compare | Among | Truth | Not | And | Or
 
 
 class Reader(Protocol):
-    """Reads a cell as a value that can be compared.
+    """Converts a cell to a value that can be compared.
 
     Raises:
-        ValueError: What a cell should be, where it is none.
+        ValueError: The word for what the cell should be.
     """
 
     def __call__(self, cell: str) -> Any: ...
@@ -162,11 +162,7 @@ def _reader_beside(literal: Literal) -> Reader:
 
 
 def _values(side: Column | Literal, table: Cells, rows: Sequence[int], read: Reader) -> Sequence[Any]:
-    """The values of one side of a comparison, for some rows.
-
-    Raises:
-        OpError: `PG452` for a cell that cannot be compared so.
-    """
+    """Converts one side of a comparison for some rows; `PG452` for an unsuitable cell."""
     if not isinstance(side, Column):
         return [side] * len(rows)
     cells, place = table.cells(side.name, rows)
@@ -183,13 +179,13 @@ def _values(side: Column | Literal, table: Cells, rows: Sequence[int], read: Rea
 
 def _not_comparable(column: Column, cell: str, place: str, due: str) -> OpError:
     if cell.startswith(LIST):
-        return OpError("PG452", f"{place} holds a list in the column {column}, and `where` compares single values", field=_FIELD)
+        return OpError("PG452", f"{place} holds a list in the column {column}; `where` compares single values", field=_FIELD)
     if not cell:
-        message = f"{place} has an empty cell in the column {column}, where `where` compares {due}"
-        said = f"ask for it first: `{column.name} != '' and …` leaves such rows out, `{column.name} == '' or …` keeps them"
+        message = f"{place} has an empty cell in the column {column}; `where` compares it with {due}"
+        said = f"write `{column.name} != '' and …` to leave such rows out, `{column.name} == '' or …` to keep them"
         return OpError("PG452", message, field=_FIELD, help=said)
-    message = f"{place} has {cell!r} in the column {column}, where `where` compares {due}"
-    helps = ("a value in quotes is compared as text", f"`{column.name} != {cell!r} and …` leaves such rows out")
+    message = f"{place} has {cell!r} in the column {column}; `where` compares it with {due}"
+    helps = ("put the value in quotes to compare text", f"or leave such rows out with `{column.name} != {cell!r} and …`")
     return OpError("PG452", message, field=_FIELD, help=helps)
 
 

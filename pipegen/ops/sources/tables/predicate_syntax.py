@@ -1,4 +1,4 @@
-"""Reads the text of a predicate into a tree: comparisons, `in`, `and`, `or` and `not` over columns, and nothing else.
+"""Parses predicates: comparisons, `in`, `and`, `or` and `not` over columns, and nothing else.
 
 ```text
 either     = both {"or" both}
@@ -39,12 +39,12 @@ _TOKEN = re.compile(
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 _WORDS = frozenset({"and", "or", "not", "in", "true", "false"})
 _INSTEAD = {"=": "==", "<>": "!=", "&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}
-"""What other languages write, and what is written here."""
+"""Operators of other languages, and ours."""
 
 
 @dataclass(frozen=True)
 class _Token:
-    """A piece of the text: what kind it is, its text, and where it begins."""
+    """A token: kind, text and start."""
 
     kind: str
     text: str
@@ -52,13 +52,13 @@ class _Token:
 
 
 def parse_predicate(text: str) -> Predicate:
-    """Reads a predicate.
+    """Parses a predicate.
 
     Raises:
-        ValueError: Where it is none; the message says at which character, and what to write.
+        ValueError: It is invalid; the message names the character and what to write.
     """
     if len(text) > _LONGEST:
-        raise ValueError(f"a predicate has at most {_LONGEST:,} characters, and this one {len(text):,}")
+        raise ValueError(f"a predicate can have at most {_LONGEST:,} characters; this one has {len(text):,}")
     return _Parser(text).whole()
 
 
@@ -72,7 +72,7 @@ Where: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_readable)
 
 
 class _Parser:
-    """Reads tokens from left to right."""
+    """A recursive-descent parser."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -84,7 +84,7 @@ class _Parser:
         found = self._either()
         token = self._tokens[self._next]
         if token.kind != "end":
-            self._refuse(token, "ends there or goes on with `and` or `or`")
+            self._refuse(token, "must end or go on with `and` or `or`")
         return found
 
     def _either(self) -> Predicate:
@@ -102,14 +102,14 @@ class _Parser:
     def _negation(self) -> Predicate:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise ValueError(f"a predicate is nested at most {_DEEPEST} deep")
+            raise ValueError(f"a predicate can be nested at most {_DEEPEST} deep")
         try:
             if self._take("word", "not"):
                 return Not(self._negation())
             if self._take("symbol", "("):
                 inner = self._either()
                 if not self._take("symbol", ")"):
-                    self._refuse(self._tokens[self._next], "closes the bracket with `)`")
+                    self._refuse(self._tokens[self._next], "needs a closing `)`")
                 return inner
             return self._comparison()
         finally:
@@ -123,7 +123,7 @@ class _Parser:
             self._next += 1
         if self._take("word", "in"):
             if not isinstance(left, Column):
-                self._refuse(start, "has a column before `in`")
+                self._refuse(start, "needs a column before `in`")
             among = Among(left, self._list())
             return Not(among) if negated else among
         parts: list[Predicate] = []
@@ -131,16 +131,16 @@ class _Parser:
             self._next += 1
             right = self._side()
             if not isinstance(left, Column) and not isinstance(right, Column):
-                self._refuse(start, "compares a column with something")
+                self._refuse(start, "must compare a column")
             if token.text not in ("==", "!=") and isinstance(left if isinstance(right, Column) else right, bool):
-                self._refuse(token, "compares `true` and `false` by `==` or `!=`")
+                self._refuse(token, "can compare `true` and `false` by `==` and `!=` only")
             parts.append(Compare(left, token.text, right))
             left = right
         if parts:
             return parts[0] if len(parts) == 1 else And(tuple(parts))
         if isinstance(left, Column) and self._tokens[self._next].text not in _INSTEAD:
             return Truth(left)
-        return self._refuse(self._tokens[self._next], f"goes on with {', '.join(f'`{c}`' for c in _COMPARISONS)} or `in`")
+        return self._refuse(self._tokens[self._next], f"must go on with {', '.join(f'`{c}`' for c in _COMPARISONS)} or `in`")
 
     def _side(self) -> Column | Literal:
         token = self._tokens[self._next]
@@ -150,9 +150,9 @@ class _Parser:
         if token.kind == "word" and token.text not in _WORDS:
             self._next += 1
             if self._tokens[self._next].text == "(":
-                self._refuse(token, "compares columns; it calls no functions")
+                self._refuse(token, "cannot call functions")
             return Column(token.text)
-        return self._literal("names a column, or has a number or a text in quotes")
+        return self._literal("needs a column, a number or a text in quotes")
 
     def _literal(self, due: str) -> Literal:
         token = self._tokens[self._next]
@@ -169,14 +169,14 @@ class _Parser:
     def _list(self) -> tuple[Literal, ...]:
         first = self._tokens[self._next]
         if not self._take("symbol", "["):
-            self._refuse(first, "has a list after `in`, such as `['a', 'b']`")
-        values = [self._literal("lists numbers, or texts in quotes")]
+            self._refuse(first, "needs a list after `in`, such as `['a', 'b']`")
+        values = [self._literal("needs a list of numbers, or of texts in quotes")]
         while self._take("symbol", ","):
-            values.append(self._literal("lists numbers, or texts in quotes"))
+            values.append(self._literal("needs a list of numbers, or of texts in quotes"))
         if not self._take("symbol", "]"):
-            self._refuse(self._tokens[self._next], "closes the list with `]`")
+            self._refuse(self._tokens[self._next], "needs a closing `]`")
         if len({_sort(value) for value in values}) > 1:
-            self._refuse(first, "lists numbers or texts, not both")
+            self._refuse(first, "cannot list both numbers and texts")
         return tuple(values)
 
     def _take(self, kind: str, text: str) -> bool:
@@ -188,8 +188,8 @@ class _Parser:
     def _refuse(self, token: _Token, due: str) -> NoReturn:
         instead = _INSTEAD.get(token.text) if token.kind == "symbol" else None
         if instead is not None:
-            raise ValueError(f"a predicate writes `{instead}` for `{token.text}`, which is at character {token.at + 1}")
-        here = f"at character {token.at + 1} is {token.text!r}" if token.kind != "end" else "here it ends"
+            raise ValueError(f"a predicate needs `{instead}` instead of `{token.text}` at character {token.at + 1}")
+        here = f"got {token.text!r} at character {token.at + 1}" if token.kind != "end" else "it ends here"
         raise ValueError(f"a predicate {due}; {here}")
 
 
@@ -198,10 +198,10 @@ def _sort(value: Literal) -> type:
 
 
 def _tokens(text: str) -> list[_Token]:
-    """Cuts a text into tokens; the last two are its end, so that one can look ahead.
+    """Splits a text into tokens; the last two are its end, so that one can look ahead.
 
     Raises:
-        ValueError: For a character that no token begins with.
+        ValueError: A character begins no token.
     """
     found: list[_Token] = []
     at = 0
@@ -211,9 +211,9 @@ def _tokens(text: str) -> list[_Token]:
             at += len(text[at:]) - len(text[at:].lstrip())
             rest = text[at:]
             if rest[0] in "'\"`":
-                raise ValueError(f"a predicate closes the {rest[0]} that opens at character {at + 1}")
-            help_ = "; a column whose name is no plain word stands in backticks, such as `` `first name` ``"
-            raise ValueError(f"a predicate has no {rest[:12]!r}, which is at character {at + 1}{help_}")
+                raise ValueError(f"a predicate needs a closing {rest[0]} for character {at + 1}")
+            help_ = "; put column names that are not plain words in backticks, such as `` `first name` ``"
+            raise ValueError(f"a predicate cannot have {rest[:12]!r} at character {at + 1}{help_}")
         kind = str(match.lastgroup)
         found.append(_Token(kind, match[kind], match.start(kind)))
         at = match.end()

@@ -1,4 +1,4 @@
-"""Reads windows of large rasters: each row of a table names a file and the place of its window in there."""
+"""Windows of large rasters: each row of a table names a file and a window in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.tables.table import Table
 
 _VALUE = 4
-"""Bytes of a value of an image in memory: float32."""
+"""Bytes of a value in memory: float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,9 @@ class RasterColumn:
     """The files of a feature, one for each row.
 
     Attributes:
-        files: Which they are.
-        bands: The bands that are read; empty where files are read as they are.
-        windows: The first row and column, and the height and width of each window, int64 `(n, 4)`; `None` where files are read as they are.
+        files: The files.
+        bands: The bands that are read; empty if files are read whole.
+        windows: First row and column, height and width of each window, int64 `(n, 4)`; `None` if files are read whole.
     """
 
     files: Files
@@ -41,14 +41,10 @@ class RasterColumn:
 
 
 def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:
-    """Returns the window of each row, int64 `(n, 4)`.
-
-    Raises:
-        OpError: `PG421` without such a column, `PG423` where a cell is no whole number, or one that no window has.
-    """
+    """Returns the window of each row, int64 `(n, 4)`; `PG421` without a column, `PG423` for an invalid number."""
     import numpy as np
 
-    assert geotiff.window is not None  # noqa: S101 - asked for by those that have one
+    assert geotiff.window is not None  # noqa: S101 - callers check it
     found: Ints = np.empty((table.num_rows, 4), np.int64)
     for i, (side, least) in enumerate(zip(geotiff.window, (0, 0, 1, 1), strict=True)):
         if isinstance(side, int):
@@ -57,18 +53,18 @@ def windows_of(geotiff: GeoTiff, table: Table, field: str) -> Ints:
         place = table.place_in(side)
         for row, cell in enumerate(table.column(side, f"{field}.{i}")):
             if not (cell.isascii() and cell.isdigit() and len(cell) < 10 and int(cell) >= least):
-                message = f"{place(row)} holds {cell!r}, and a window has whole numbers of {least} or more there"
-                raise OpError("PG423", message, field=f"{field}.{i}", help="leave such rows out, or round them")
+                message = f"{place(row)} holds {cell!r}, but a window needs an integer of {least} or more"
+                raise OpError("PG423", message, field=f"{field}.{i}", help="remove such rows, or round them")
             found[row, i] = int(cell)
     return found
 
 
 class WindowReader(Reader):
-    """Reads windows of rasters, and the files beside them, by the numbers of the rows.
+    """A reader of windows of rasters and of other files, by row number.
 
     Args:
-        columns: By feature, its files.
-        place: Says where a row stands.
+        columns: The files of each feature.
+        place: Describes the place of a row.
     """
 
     numbered: ClassVar[bool] = True
@@ -79,7 +75,7 @@ class WindowReader(Reader):
         self._rasters: Any = None
 
     def row_sizes(self) -> Ints:
-        """Returns the bytes that each row is in memory, or on the disk where its files are read as they are: int64 `(n,)`."""
+        """Returns the bytes of each row in memory, or on disk for files read whole: int64 `(n,)`."""
         import numpy as np
 
         each = [
@@ -89,29 +85,26 @@ class WindowReader(Reader):
         return np.sum(each, axis=0, dtype=np.int64)
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Returns what reads several features of rows by one call."""
         from pipegen.ops.lowering.stored import called
 
         self.check()
         return called(lambda names, *place: [self._taken(name, *place) for name in names], dict.fromkeys(features, ("string", ())))
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        """Says what is read."""
         return "windows of GeoTIFF files"
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        """Returns the bytes of files, and of windows in the form of NumPy's own files."""
+        """Returns the bytes of files, and windows as `.npy` files."""
         found: Sequence[Any] = self._taken(feature, *place)
         return found
 
     def check(self) -> None:
-        """Looks whether each file is what it was when it was listed."""
         for path, stamp in self._stamps.items():
             if _stamp(path) != stamp:
                 raise DataError(f"{path} was changed since it was listed; build the pipeline again")
 
     def digest(self, *, whole: bool = False) -> str:
-        """Identifies windows, and files by their sizes; or by all bytes."""
+        """Identifies windows, and files by size or, with `whole`, by content."""
         found = hashlib.blake2b(digest_size=32)
         for name, column in sorted(self._columns.items()):
             found.update(f"{name} {column.bands}\n".encode())
@@ -142,7 +135,7 @@ class WindowReader(Reader):
             if _stamp(path) != self._stamps[path]:
                 raise OSError("was changed since it was listed; build the pipeline again")
             values = self._cut(path, column.bands, column.windows[row].tolist())
-        except Exception as error:  # a library meets damage with whatever its code runs into
+        except Exception as error:  # libraries raise anything for damage
             raise OSError(f"{self._place(row)}: {path} {' '.join(str(error).split())}") from error
         stream = io.BytesIO()
         np.save(stream, values, allow_pickle=False)
@@ -157,7 +150,7 @@ class WindowReader(Reader):
 
 
 def _stamp(path: str) -> tuple[int, int]:
-    """The size of a file, and when it was written; -1 for one that is not there."""
+    """Returns size and modification time of a file; -1 for a missing one."""
     try:
         about = os.stat(path)
     except OSError:

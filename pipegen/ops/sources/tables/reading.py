@@ -1,4 +1,4 @@
-"""Defines the arguments that say which table is read, and how; a source adds its features to them, and a join takes them as they are."""
+"""`TableReading`: the arguments for reading a table, which sources extend by features and joins use as they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TableReading(Model):
-    """Reads a table of one format."""
+    """Arguments for reading a table of one format."""
 
     def read(self, base: Path) -> Table:
         """Reads the table.
@@ -22,6 +22,6 @@ class TableReading(Model):
             base: What relative paths are relative to.
 
         Raises:
-            OpError: `PG401` when it does not exist, `PG421` when it cannot be read.
+            OpError: `PG401` if it does not exist, `PG421` if it cannot be read.
         """
         raise NotImplementedError

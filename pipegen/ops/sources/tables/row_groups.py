@@ -1,4 +1,4 @@
-"""Reads the row groups of Parquet files: images whose bytes stand in a column."""
+"""`RowGroups`: reads images from a column of Parquet files, by row group."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ if TYPE_CHECKING:
 
 _HASHED = 1 << 22
 _EMPTY = "the cell is empty"
-_EMPTY_FIELD = "the field {!r} is empty; where a path beside it names the picture, the file has to be written again with its bytes"
+_EMPTY_FIELD = "the field {!r} is empty; if a path beside it names the image, write the file again with the bytes"
 
 
 class ArrowBlock:
-    """Holds the encoded bytes of a row group in one buffer of Arrow's; `empty` is said of a row that has none."""
+    """The encoded bytes of a row group in one Arrow buffer; `empty` is the error for a row without any."""
 
     def __init__(self, column: Any, empty: str) -> None:
         self.column, self.empty = column, empty
         self.nbytes = int(column.nbytes)
 
     def take(self, rows: Ints) -> Any:
-        """Returns the bytes of some rows as objects.
-
-        Raises:
-            ValueError: For a row without any.
-        """
+        """Returns the bytes of some rows as objects; `ValueError` for a row without any."""
         import numpy as np
 
         found: Any = np.empty(len(rows), object)
@@ -43,16 +39,16 @@ class ArrowBlock:
 
 
 class RowGroups(BlockReader):
-    """Reads columns of bytes from the row groups of Parquet files, each once for as long as its records are in use.
+    """A reader of binary columns by row groups of Parquet files, each read once while its records are in use.
 
     Args:
         files: The absolute paths.
-        columns: The column of each feature: its name, and the field in it that holds the bytes, or `None`.
+        columns: The column of each feature, and the field in it that holds the bytes, if any.
     """
 
     numbered: ClassVar[bool] = True
     called: str = "row groups"
-    checksums: str | None = "those of pages, where the writer wrote them"
+    checksums: str | None = "those of pages, if written"
 
     def __init__(self, files: Sequence[str], columns: Mapping[str, tuple[str, str | None]]) -> None:
         import numpy as np
@@ -68,7 +64,7 @@ class RowGroups(BlockReader):
         self.row_bytes = self._row_bytes(held)
 
     def _row_bytes(self, held: Sequence[Any]) -> Ints:
-        """Returns how many bytes a row of each row group takes in memory, on average: int64 `(blocks,)`."""
+        """Returns the average bytes of a row in memory for each row group: int64 `(blocks,)`."""
         import numpy as np
 
         wanted = {name for name, _ in self.columns.values()}
@@ -80,11 +76,7 @@ class RowGroups(BlockReader):
         return np.array(found, np.int64)
 
     def load(self, block: int, feature: str) -> ArrowBlock:
-        """Reads one column of a row group.
-
-        Raises:
-            OSError: When it cannot be read, or its file was changed.
-        """
+        """Reads one column of a row group; `OSError` if that fails, or if its file changed."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -92,11 +84,11 @@ class RowGroups(BlockReader):
         self._stamps[file].check()
         name, inner = self.columns[feature]
         try:
-            # A handle of its own: one is not to be used by two threads. With the metadata at hand, opening reads nothing.
+            # A new handle, since handles are not thread-safe. With given metadata, opening reads nothing.
             with pq.ParquetFile(self.files[file], metadata=self._metadata[file], page_checksum_verification=True) as opened:
                 column = opened.read_row_group(group, columns=[name if inner is None else f"{name}.{inner}"], use_threads=False)[name]
             if len(column) != int(self.starts[block + 1] - self.starts[block]):
-                raise ValueError(f"it has {len(column):,} values, and {int(self.starts[block + 1] - self.starts[block]):,} rows are due")
+                raise ValueError(f"it has {len(column):,} values for {int(self.starts[block + 1] - self.starts[block]):,} rows")
             column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
             if isinstance(column, pa.ChunkedArray):
                 column = pa.concat_arrays(column.chunks)
@@ -107,13 +99,13 @@ class RowGroups(BlockReader):
             raise OSError(f"row group {group} of {self.files[file]} cannot be read: {error}") from error
 
     def row_sizes(self) -> Ints:
-        """Returns the bytes of each record, on average over its row group: int64 `(n,)`."""
+        """Returns the bytes of each record, averaged over its row group: int64 `(n,)`."""
         import numpy as np
 
         return np.repeat(self.row_bytes, np.diff(self.starts))
 
     def digest(self, *, whole: bool = False) -> str:
-        """Identifies the files by the metadata at their ends, which hold the place, size and extremes of every column; or by all bytes."""
+        """Identifies the files by their footers, with place, size and extremes of every column; or, with `whole`, by content."""
         found = hashlib.blake2b(repr(sorted(self.columns.items())).encode(), digest_size=32)
         for file in self.files:
             with open(file, "rb") as stream:

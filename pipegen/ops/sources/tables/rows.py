@@ -1,4 +1,4 @@
-"""Says which rows of a table are records, and what those with files are known as."""
+"""Selects the rows of a table that are records, and names those with files."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ if TYPE_CHECKING:
 
 
 def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeature]) -> tuple[Table, tuple[Note, ...]]:
-    """Leaves out the rows without a partner in a joined table, where that is asked for, those that `where` excludes, and those of classes
-    that are ignored.
+    """Leaves out rows that a join drops, rows that `where` excludes, and rows of ignored classes.
 
     Args:
-        table: The table; a joined one has its join.
+        table: The table, joined if there is a join.
         where: The predicate.
         labels: The features that are labels.
 
     Returns:
-        The table with the rows that are left, which know their numbers in the whole one; and what was odd.
+        The table of the remaining rows, and findings.
 
     Raises:
-        OpErrors: `PG402` where no row is left, `PG421` for unknown columns, `PG450` for keys that have no partner or several, `PG452`
-            for cells that cannot be compared.
+        OpErrors: `PG402` if no row is left, `PG421` for unknown columns, `PG450` for keys with no or several partners, `PG452` for cells
+            that cannot be compared.
     """
     rows: Sequence[int] = range(table.num_rows)
     notes = list(table.notes())
@@ -42,17 +41,17 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
             gone = LeftOut(table.num_rows - len(rows), "row whose key the joined table lacks", "rows whose key the joined table lacks")
             told = f"{count(gone.number, 'row')} of {table.num_rows:,} left out: {table.right.called} lacks the key"
             notes.append(Note("PG411", told, field="join.missing", left_out=(gone,)))
-        rows = _some(rows, table, "join.on", "has a key that the joined table has")
+        rows = _some(rows, table, "join.on", "has a key of the joined table")
     if where is not None:
         rows = _where(table, where, rows)
     for name, feature in labels.items():
         if feature.chosen:
             field = f"features.{name}"
-            cells = table.labels(name if feature.column is None else feature.column, f"{field}.column")
+            cells = table.labels(feature.column_of(name), f"{field}.column")
             notes += feature.chosen.notes(cells, feature.separator, field)
             renamed = feature.chosen.renamed([cells[row] for row in rows], feature.separator)
             stays = feature.chosen.without_ignored(renamed, feature.separator)
-            rows = _some([rows[i] for i in stays], table, f"{field}.ignore", "has a class that `ignore` does not leave out")
+            rows = _some([rows[i] for i in stays], table, f"{field}.ignore", "has a class that `ignore` keeps")
     table.require(rows)
     return (table if len(rows) == table.num_rows else table.only(rows)), tuple(notes)
 
@@ -70,7 +69,7 @@ def _where(table: Table, where: str, rows: Sequence[int]) -> Sequence[int]:
         raise OpErrors([error], table.column) from None
     names = dict.fromkeys(column.name for column in predicate.columns())
     held = (f"the column `{name}` holds {quoted(sorted(set(table.cells(name, rows)[0])))}" for name in names)
-    return _some(kept, table, "where", "is as `where` says", held)
+    return _some(kept, table, "where", "matches `where`", held)
 
 
 def _some(rows: Sequence[int], table: Table, field: str, what: str, help_: Iterable[str] = ()) -> Sequence[int]:
@@ -81,20 +80,19 @@ def _some(rows: Sequence[int], table: Table, field: str, what: str, help_: Itera
 
 
 def row_keys(cells: Sequence[str]) -> list[str]:
-    """Returns what records are known as whose files these cells name: the path, and behind it a number where one file stands in several
-    rows. Each is unique."""
+    """Names records by the paths of their files, with a number if a file is in several rows. Names are unique."""
     rows_of: dict[str, int] = {}
     keys: dict[str, None] = {}
     for cell in cells:
         name = file_name(cell)
         rows_of[name] = rows_of.get(name, 0) + 1
         key = name if rows_of[name] == 1 else f"{name}#{rows_of[name]}"
-        while key in keys:  # a file may be called like another one's second row
+        while key in keys:  # a file may have the name of another one's second row
             key += "#"
         keys[key] = None
     return list(keys)
 
 
 def file_name(cell: str) -> str:
-    """Returns the path in a cell, in the form that is the same for every way of writing it."""
+    """Normalises the path in a cell."""
     return os.path.normpath(cell).replace(os.sep, "/")

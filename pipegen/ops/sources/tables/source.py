@@ -1,4 +1,4 @@
-"""Holds what sources that read a table have in common: features in columns, images in files."""
+"""`TableSource`, the base of sources that read a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.features.file_formats import unread_formats
-from pipegen.ops.sources.features.pictures import decoders, lives_on
+from pipegen.ops.sources.features.pictures import aligned_images, decoders
 from pipegen.ops.sources.listing.base import Files, Listing, Note, Source
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.reader import FileReader, Reader
@@ -41,32 +41,32 @@ if TYPE_CHECKING:
     from pipegen.ops.transform import Transform
 
     _Listed: TypeAlias = tuple[Files, tuple[Note, ...], tuple[Missing, ...]]
-    """One file of each row, what is odd about them, and those that do not exist."""
+    """One file of each row, findings about them, and the missing ones."""
 
-_ROOT = "`root` is the folder that the paths are relative to"
+_ROOT = "the paths must be relative to `root`"
 
 
 class TableSource(Source):
-    """Rows of a table, each an example: image files, and what else the columns say of it."""
+    """Rows of a table, each an example: image files, labels and numbers."""
 
     features: Annotated[dict[FeatureName, TableFeature], Field(min_length=1)]
-    """What the columns hold, by the name of the feature: `{image: {kind: image, column: file}, label: {kind: label, column: breed}}`."""
+    """Features of each row, by name: `{image: {kind: image, column: file}, label: {kind: label, column: breed}}`."""
 
     where: Where | None = None
-    """Which rows are examples: a comparison of columns, such as `age >= 18 and site in ['a', 'b']`, with `and`, `or`, `not`, brackets
-    and `in`. Texts stand in quotes, and columns that are no plain words in backticks. Rows keep the ids that they have without it."""
+    """Rows that are examples: a comparison of columns, such as `age >= 18 and site in ['a', 'b']`, with `and`, `or`, `not`, brackets and
+    `in`. Put texts in quotes, and column names that are not plain words in backticks. Rows keep the ids that they have without it."""
     join: Join | None = None
-    """A second table, whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
+    """A second table whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
 
     @field_validator("features")
     @classmethod
     def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
-        lives_on(features)
+        aligned_images(features)
         return features
 
     @model_serializer(mode="wrap")
     def _what_is_said(self, handler: Any) -> dict[str, Any]:
-        """Leaves out what is not said of the arguments that came later, so that hashes of older specs stay."""
+        """Omits these arguments unless they are set, so that they do not change the hashes of other specs."""
         return {name: value for name, value in handler(self).items() if name not in ("where", "join") or value is not None}
 
     def fetched_as_read(self) -> frozenset[str]:
@@ -77,40 +77,35 @@ class TableSource(Source):
 
     @property
     def pictures(self) -> tuple[str, ...]:
-        """The features in files; the record is known by the first of them, which is an image where there is one."""
+        """The features in files, images first; the first one identifies a record."""
         found = [name for name, feature in self.features.items() if kind_of(feature).storage == "encoded"]
         return tuple(sorted(found, key=lambda name: not kind_of(self.features[name]).levels))
 
     def decoders(self) -> Mapping[str, Transform]:
-        """Those of masks, and of files that hold no picture."""
         return decoders(self.features)
 
     def infer(self) -> ElementType:
-        """An encoded image and what else there is, in the order that the features are listed in."""
-        of = lives_on(self.features)
+        of = aligned_images(self.features)
         return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
 
     def has_columns(self) -> bool:
-        """Always."""
         return True
 
     def has_folders(self) -> bool:
-        """No: the table has the labels."""
+        """Returns False: the table has the labels."""
         return False
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Read the table and look for its files; see `Source.list`, and for errors `TableReading.read` and `TableSource.listing`."""
         return self.listing(self.read(base), base, progress)
 
     def read(self, base: Path) -> Table:
-        """Reads the table; see `TableReading.read`."""
         raise NotImplementedError
 
     def listing(self, table: Table, base: Path, progress: Callable[[int], None] | None) -> Listing:
-        """The records of a table.
+        """Lists the records of a table.
 
         Raises:
-            OpErrors: As `Table.column`; `PG420` for labels that name no class, `PG423` for numbers that are none; as `chosen_rows`.
+            OpErrors: As `Table.column`; `PG420` for invalid labels, `PG423` for invalid numbers; as `chosen_rows`.
         """
         import numpy as np
 
@@ -122,8 +117,8 @@ class TableSource(Source):
         inside = self._inside(table)
         for name in self.pictures if inside is not None else ():
             if self.features[name].windows() is not None:
-                message = f"`{name}` is a window of a file that stands in the table itself, which would be read as a whole for each"
-                tried.errors.append(OpError("PG421", message, field=f"features.{name}.format", help="name files by their paths"))
+                message = f"`{name}` is a window of a file in the table itself, which would be read whole for each window"
+                tried.errors.append(OpError("PG421", message, field=f"features.{name}.format", help="use paths of files"))
         in_files = () if inside is not None else self.pictures
         found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
         missing = tuple(group for listed in found.values() if listed is not None for group in listed[2])
@@ -152,7 +147,7 @@ class TableSource(Source):
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
         label = self.class_feature()
         main = columns.pop(label) if label is not None else None
-        # Without one class for each example, the classes are those of the first feature that has several.
+        # Without one class per example, the first feature with several gives the classes.
         names = classes[label] if label is not None else next(iter(classes.values()), ())
         return Listing(
             table.folder,
@@ -174,26 +169,22 @@ class TableSource(Source):
         )
 
     def _inside(self, table: Table) -> BlockReader | None:
-        """Returns what reads the pictures that stand in the table themselves; `None` where its cells are paths.
-
-        Raises:
-            OpError: `PG446` where some stand in the table, and others in files.
-        """
+        """Returns the reader of images in the table itself; `None` if its cells are paths, `PG446` if it has both."""
         own = {name: self.features[name].column for name in self.pictures}
         columns = {name: name if column is None else column for name, column in own.items()}
-        known = {name: column for name, column in columns.items() if table.has(column)}  # others are reported with all that is missing
+        known = {name: column for name, column in columns.items() if table.has(column)}  # others are reported later
         inside = {name: column for name, column in known.items() if table.holds_bytes(column, f"features.{name}.column")}
         if not inside:
             return None
         if len(inside) < len(columns):
             path = next(name for name in columns if name not in inside)
-            message = f"the cells of `{path}` are paths of files, and those of `{next(iter(inside))}` are the bytes of files"
-            help_ = "store both in one way: records of a table are either read with their rows or are files"
+            message = f"the cells of `{path}` are paths, but those of `{next(iter(inside))}` are the bytes of files"
+            help_ = "store both in the same way"
             raise OpError("PG446", message, field=f"features.{path}", help=help_)
         return table.reader(inside)
 
     def _windowed(self, table: Table, found: Mapping[str, _Listed | None]) -> WindowReader:
-        """Returns what reads the windows that the rows name, and the other files of the rows; all of them were found."""
+        """Returns the reader of windows and other files; all of them exist."""
         columns, tried = {}, Attempts()
         for name, listed in found.items():
             geotiff = self.features[name].windows()
@@ -205,7 +196,7 @@ class TableSource(Source):
         return WindowReader(columns, table.place)
 
     def _rows(self, table: Table, reader: BlockReader | None = None) -> _Listed:
-        """Rows without files are known by their numbers, from 0; what they are called in messages is where they stand."""
+        """Lists rows without files, identified by number from 0; messages name them by their place."""
         import numpy as np
 
         n = table.num_rows
@@ -218,10 +209,9 @@ class TableSource(Source):
         return Files(table.whole.row_names(table.kept), Strings.hold(map(table.place, range(n))), np.full(n, size)), (), ()
 
     def _files(self, image: str, table: Table, base: Path, progress: Callable[[int], None] | None) -> _Listed:
-        """Looks for the file of each row."""
         feature, field = self.features[image], f"features.{image}"
         if feature.root is not None and not os.path.isdir(self._root(image, table, base)):
-            raise OpError("PG401", f"there is no folder {self._root(image, table, base)!r}", field=f"{field}.root")
+            raise OpError("PG401", f"the folder {self._root(image, table, base)!r} does not exist", field=f"{field}.root")
         every, root = self._paths(image, table, base), self._root(image, table, base)
         every_key, kept = row_keys(every), table.kept
         keys, cells = [every_key[row] for row in kept], [every[row] for row in kept]
@@ -255,13 +245,13 @@ class TableSource(Source):
         """Returns the folder that the paths of a feature are relative to."""
         feature = self.features[name]
         if feature.root is None:
-            return table.folder_of(name if feature.column is None else feature.column)
+            return table.folder_of(feature.column_of(name))
         return os.path.abspath(os.path.join(str(base), os.path.expanduser(feature.root)))
 
     def _paths(self, name: str, table: Table, base: Path) -> Sequence[str]:
-        """Returns the paths that the cells of a feature are, of all rows."""
+        """Returns the paths in the cells of a feature, of all rows."""
         feature = self.features[name]
-        cells = table.whole.column(name if feature.column is None else feature.column, f"features.{name}.column")
+        cells = table.whole.column(feature.column_of(name), f"features.{name}.column")
         return paths_of(cells, self._root(name, table, base), feature.ending)
 
     def _missing(
@@ -274,11 +264,11 @@ class TableSource(Source):
         missing: Sequence[int],
         empty: Sequence[int],
     ) -> Iterator[Missing]:
-        """Yields the rows whose file does not exist, and those that name none; `keys` and `paths` are those of all rows."""
+        """Yields the rows whose file is missing, and those without a path; `keys` and `paths` are those of all rows."""
         import numpy as np
 
         feature, field, rows = self.features[image], f"features.{image}", ("row", "rows")
-        place = table.place_in(image if feature.column is None else feature.column)
+        place = table.place_in(feature.column_of(image))
         known = keys if image == self.pictures[0] else self._first_keys(table, base)
         if empty:
             own = Strings.hold([known[row] for row in empty])
@@ -288,20 +278,20 @@ class TableSource(Source):
         if missing:
             own = Strings.hold([known[row] for row in missing])
             at = f"{field}.{'root' if feature.root else 'column'}"
-            put = "put the files there" if len(missing) > 1 else "put the file there"
+            put = "add the files" if len(missing) > 1 else "add the file"
             path, root = paths[missing[0]], os.path.join(base, feature.root or "")
             help_ = why_missing(path) or ((where_instead(path, root) or _ROOT) if len(missing) == len(paths) else put)
             said = lambda i: f"{place(missing[i])} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
             yield Missing("PG401", own, said, np.array(missing), rows, "a file", (help_,), at)
 
     def _first_keys(self, table: Table, base: Path) -> builtins.list[str]:
-        """Returns the keys of the rows, which are known by the first of their files."""
+        """Returns the keys of the rows, from the first of their files."""
         every = row_keys(self._paths(self.pictures[0], table, base))
         return [every[row] for row in table.kept]
 
     def _labels(self, table: Table, name: str, notes: builtins.list[Note]) -> Labels:
         feature, field = self.features[name], f"features.{name}"
-        column = name if feature.column is None else feature.column
+        column = feature.column_of(name)
         cells = feature.chosen.renamed(table.labels(column, f"{field}.column"), feature.separator)
         about = feature.classes, feature.offset, table.place_in(column), field, notes
         if feature.separator is not None:
@@ -309,12 +299,12 @@ class TableSource(Source):
         return read_one_label(name, cells, *about)
 
     def _numbers(self, table: Table, name: str) -> Any:
-        """float32 or int64 `(n,)`, `(n, columns)`, or `(n, *shape)`."""
+        """Reads float32 or int64 `(n,)`, `(n, columns)` or `(n, *shape)`."""
         import numpy as np
 
         feature, field = self.features[name], f"features.{name}"
         if feature.columns is None:
-            column = name if feature.column is None else feature.column
+            column = feature.column_of(name)
             if feature.shape is not None:
                 return table.arrays(column, feature.shape, f"{field}.column", feature.dtype)
             cells = table.column(column, f"{field}.column")
@@ -332,10 +322,8 @@ class TableSource(Source):
 
 
 def _repeated(names: list[str]) -> tuple[Note, ...]:
-    """Reports files that stand in several rows."""
     if not names:
         return ()
-    stands = "stands" if len(names) == 1 else "stand"
-    message = f"{count(len(names), 'file')} {stands} in several rows, such as {quoted(names[:1])}: each row is an example"
-    help_ = "leave the repeats out, or keep the rows of a file together with `splits: {group: {path: '([^#]*)'}}`"
+    message = f"{count(len(names), 'file')} in several rows, such as {quoted(names[:1])}; each row is an example"
+    help_ = "remove the repetitions, or keep the rows of a file together with `splits: {group: {path: '([^#]*)'}}`"
     return (Note("PG422", message, help_),)

@@ -1,4 +1,4 @@
-"""Reads the rows of a query on a database, once, and then from the snapshot that was kept of them."""
+"""The rows of a database query, read once and then from a snapshot."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ _READ_ONLY: dict[str, str] = {
     "mariadb": "SET SESSION TRANSACTION READ ONLY",
     "oracle": "SET TRANSACTION READ ONLY",
 }
-"""What tells a database, by its dialect, that nothing may be written."""
+"""Statements that make a session read-only, by dialect."""
 _NO_LOCAL_FILES: dict[str, dict[str, Any]] = {
     "mysqldb": {"local_infile": 0},
     "pymysql": {"local_infile": False},
     "mysqlconnector": {"allow_local_infile": False},
     "mariadbconnector": {"local_infile": False},
 }
-"""What keeps a driver from sending the files of this machine that a server asks for."""
+"""Arguments that keep a driver from sending local files that a server asks for."""
 
 
 class SqlTable(TableReading):
     """The rows of one query."""
 
     url: Annotated[str, Field(min_length=3), AfterValidator(Secretive), PlainSerializer(masked_address, return_type=str)]
-    """The database, as an address of SQLAlchemy: `postgresql+psycopg://user@host/db`, `sqlite:///scans.db` (relative to the spec's
-    file). Take one with a password from outside, by a param with `env`; no output shows it. In a spec it has only arguments that load
-    nothing, which the page on security lists."""
+    """Database as an SQLAlchemy address: `postgresql+psycopg://user@host/db`, `sqlite:///scans.db` (relative to the spec's file). Pass one
+    with a password by a param with `env`; no output shows it. In a spec it can only have arguments that load nothing, as listed on the page
+    on security."""
     query: Annotated[str, Field(min_length=6)]
-    """One statement that reads. It runs read-only; give it `order by`, since rows have their order from it."""
+    """One statement that only reads; it runs read-only. Add `order by`, which fixes the order of the rows."""
     snapshot: Annotated[str, Field(min_length=1)] | None = None
-    """The file that keeps the rows, relative to the spec's file and below its folder or the working directory; by default one below
-    `.pipegen/` that is named by the address and the query. As long as it is there, the database is not asked."""
+    """File that keeps the rows, relative to the spec's file and below its folder or the working directory; by default one below
+    `.pipegen/`, named by address and query. While it exists, the database is not queried."""
     time_limit: Annotated[float, Field(gt=0, le=86400)] = 600
-    """Seconds that the database may take until all rows are there."""
+    """Seconds that the database may take to return all rows."""
 
     @field_validator("query")
     @classmethod
@@ -62,11 +62,11 @@ class SqlTable(TableReading):
         return query.strip()
 
     def read(self, base: Path) -> Table:
-        """Reads the snapshot, or else the database.
+        """Reads the snapshot, else the database.
 
         Raises:
-            OpError: `PG401` for a file of SQLite that does not exist, `PG421` without SQLAlchemy, `PG453` where the database refuses,
-                `PG454` for a snapshot that cannot be used.
+            OpError: `PG401` for a missing SQLite file, `PG421` without SQLAlchemy, `PG453` if the database refuses, `PG454` for an unusable
+                snapshot.
         """
         kept = self._kept(base)
         names, rows = kept.columns, kept.rows
@@ -78,7 +78,7 @@ class SqlTable(TableReading):
         return os.path.abspath(os.path.join(str(base), os.path.expanduser(name)))
 
     def _asked(self, base: Path) -> tuple[str, str]:
-        """The address without its password, and the query; a file of SQLite counts by where it lies from the spec's folder."""
+        """Returns the address without its password, and the query; an SQLite file is relative to the spec's folder."""
         address = str(self.url)
         dialect, mark, file = address.partition(":///")
         if dialect.startswith("sqlite") and os.path.isabs(file):
@@ -88,7 +88,7 @@ class SqlTable(TableReading):
     def _kept(self, base: Path) -> Snapshot:
         file, asked = self._file(base), self._asked(base)
         if self.snapshot is None and os.path.islink(os.path.join(str(base), _FOLDER)):
-            message = f"the rows of the query are kept in {_FOLDER!r}, which is a link here and leads elsewhere"
+            message = f"the rows of the query are kept in {_FOLDER!r}, which is a link to another place"
             raise OpError("PG671", message, help="remove the link, or name a file: `snapshot: rows.jsonl`")
         field = "snapshot" if self.snapshot is not None else None
         try:
@@ -97,13 +97,13 @@ class SqlTable(TableReading):
                 with _result(self.url, self.query, str(base), self.time_limit) as (columns, rows):
                     keep_snapshot(file, *asked, columns, rows)
                 found = read_snapshot(file, *asked)
-        except (OSError, RecursionError) as error:  # the latter of folders within folders
+        except (OSError, RecursionError) as error:  # RecursionError: too many parent folders
             reason = getattr(error, "strerror", None) or str(error)
             message = f"the rows of the query cannot be kept in {file!r}: {reason.lower()}"
-            raise OpError("PG454", message, field=field, help="`snapshot: FILE` names another place") from None
+            raise OpError("PG454", message, field=field, help="name another place by `snapshot: FILE`") from None
         except (ValueError, KeyError, TypeError) as error:
             message = f"the snapshot {file!r} cannot be used: {error}"
-            raise OpError("PG454", message, field=field, help="restore it; or remove it, and the database is asked again") from None
+            raise OpError("PG454", message, field=field, help="restore it, or delete it to query the database again") from None
         if found is None:
             raise OpError("PG454", f"the snapshot {file!r} was removed while it was read", field=field)
         return found
@@ -115,29 +115,24 @@ class SqlRows(Table):
 
     Attributes:
         snapshot: The file that keeps them.
-        taken: When they were read from the database.
+        taken: The time of the query.
     """
 
     snapshot: str
     taken: str
 
     def notes(self) -> tuple[Note, ...]:
-        """Says how old the rows are."""
-        message = f"the rows of the query are those of {self.taken}, which {self.snapshot!r} keeps"
-        return (Note("PG455", message, "remove the file to ask the database again"),)
+        message = f"the rows of the query are from {self.taken}, kept in {self.snapshot!r}"
+        return (Note("PG455", message, "delete the file to query the database again"),)
 
 
 @contextmanager
 def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tuple[str, ...], Iterator[list[str]]]]:
-    """The names of the columns and the rows, as texts, while the database is connected.
-
-    Raises:
-        OpError: See `SqlTable.read`.
-    """
+    """Yields column names and rows, as texts, while the database is connected; for errors see `SqlTable.read`."""
     try:
         import sqlalchemy
     except ImportError as error:
-        message = f"databases are read by SQLAlchemy, which cannot be imported here: {error}"
+        message = f"databases need SQLAlchemy, which cannot be imported: {error}"
         help_ = f"{how_to_install('sqlalchemy', 'sql', error)}; and {_DRIVER}"
         raise OpError("PG421", message, field="url", help=help_) from None
     revealed = url.revealed if isinstance(url, Secretive) else url
@@ -149,8 +144,8 @@ def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tup
         raise
     except ImportError as error:
         raise OpError("PG421", f"the driver of this database cannot be imported: {error}", field="url", help=_DRIVER) from None
-    except Exception as error:  # what the address of a database may hold is parsed by its driver
-        raise OpError("PG453", f"`url` is no address of a database: {hide(error)}", field="url", help=_FORM) from None
+    except Exception as error:  # the driver parses the address
+        raise OpError("PG453", f"`url` is not a database address: {hide(error)}", field="url", help=_FORM) from None
     field = "url"
 
     def ask(connected: Callable[[Any], None]) -> Iterator[Any]:
@@ -173,7 +168,7 @@ def _result(url: str, query: str, base: str, limit: float) -> Iterator[tuple[tup
     try:
         yield running.columns(), running.rows()
     except LateError:
-        longer = (f"ask for less, or give it longer: `time_limit: {min(86400, limit * 6):g}`",)
+        longer = (f"query less, or raise the limit: `time_limit: {min(86400, limit * 6):g}`",)
         message = f"the database has not answered within {limit:g} seconds, its `time_limit`"
         raise OpError("PG453", message, field=field, help=longer) from None
     except sqlalchemy.exc.SQLAlchemyError as error:
@@ -189,23 +184,23 @@ _FORM = "an address is `DIALECT://USER:PASSWORD@HOST/DATABASE`, such as `sqlite:
 
 
 def _engine(sqlalchemy: Any, url: Any, base: str) -> Any:
-    """An engine that may only read, where its database knows how."""
+    """Makes an engine that can only read, if its database supports that."""
     options: dict[str, Any] = {"poolclass": sqlalchemy.pool.NullPool}
     name, driver = url.get_backend_name(), url.get_driver_name()
     if name == "duckdb":
-        # Files and addresses that a query or a view names stay closed: a query reads one database.
+        # A query reads one database, and no files or addresses that it or a view names.
         settings = {"enable_external_access": "false", "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
         options["connect_args"] = {"read_only": True, "config": settings}
     elif name in ("mysql", "mariadb") and driver in _NO_LOCAL_FILES:
         options["connect_args"] = dict(_NO_LOCAL_FILES[driver])
     if name == "sqlite":
         if not url.database or url.database == ":memory:":
-            raise OpError("PG401", "a database in memory has no rows yet", field="url", help="give a file: `sqlite:///scans.db`")
+            raise OpError("PG401", "a database in memory has no rows", field="url", help="give a file: `sqlite:///scans.db`")
         file = os.path.abspath(os.path.join(base, os.path.expanduser(url.database)))
         if not os.path.isfile(file):
             raise OpError("PG401", f"{file!r} does not exist", field="url")
         options["creator"] = lambda: _sqlite(file)
-        url = sqlalchemy.make_url("sqlite://")  # the file is opened here, and arguments of the address have no effect
+        url = sqlalchemy.make_url("sqlite://")  # opened by `creator`; arguments of the address are ignored
     return sqlalchemy.create_engine(url, **options)
 
 
@@ -231,7 +226,7 @@ def _sqlite(file: str) -> Any:
 
 
 def _authorise(action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None) -> int:
-    """Refuses SQLite what reaches beyond the file: another one, and libraries."""
+    """Denies SQLite access to other files and to libraries."""
     import sqlite3
 
     is_library = action == sqlite3.SQLITE_FUNCTION and (second or first or "").lower() in ("load_extension", "fts3_tokenizer")

@@ -1,7 +1,7 @@
-"""Decides what the address of a database may say where it stands in a spec: where the database is, and arguments that load nothing.
+"""Checks database addresses in specs, which may name the database, and arguments that load nothing.
 
-Drivers take more: libraries and plug-ins to load, files of options and keys, statements to run first. A spec may come from a stranger, so
-each driver has a list of the arguments that a spec may give it. An address that the caller gives as a whole is not looked at.
+Drivers accept more: libraries and plug-ins to load, files of options and keys, statements to run first. A spec may come from a stranger,
+so each driver has a list of allowed arguments. An address that the caller passes as a whole is not checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ADDRESS = re.compile(
     (?:\?(?P<query>.*))?""",
     re.VERBOSE,
 )
-"""The grammar of SQLAlchemy, with which a test compares it."""
+"""SQLAlchemy's grammar, which a test compares it with."""
 _LIBPQ = frozenset({
     "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "fallback_application_name", "gssencmode",
     "host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "password", "port", "sslmode",
@@ -47,7 +47,7 @@ ARGUMENTS: dict[str, dict[str, frozenset[str]]] = {
     },
     "oracle": dict.fromkeys(("", "oracledb", "cx_oracle"), _ORACLE),
 }
-"""The arguments that a spec may give, by dialect and driver; the empty text stands for the driver that SQLAlchemy takes by default."""
+"""Arguments allowed in a spec, by dialect and driver; "" is SQLAlchemy's default driver."""
 _PASSWORD_VARIABLES = {"postgresql": "PGPASSWORD", "mysql": "MYSQL_PWD", "mariadb": "MYSQL_PWD"}
 _HOST = re.compile(r"[\w.,\\%:-]*")
 _DATABASE = re.compile(r"[^;{}=\0]*")
@@ -57,33 +57,33 @@ _VALUE = re.compile(r"[^;{}=\0\r\n]*")
 
 
 def unsafe(address: str) -> Iterator[str]:
-    """Yields what is wrong with an address that stands in a spec, each as the end of a sentence."""
+    """Yields the problems of an address in a spec, each as the end of a sentence."""
     found = _ADDRESS.match(address)
-    if found is None:  # it names no database at all, which is said once it is to be read
+    if found is None:  # reported when it is read
         return
     dialect, _, driver = found["name"].partition("+")
     drivers = ARGUMENTS.get(dialect)
     if drivers is None or driver not in drivers:
-        yield f"names the driver `{found['name']}`, which pipegen does not know"
+        yield f"names the unsupported driver `{found['name']}`"
         return
     host, database = (unquote(part or "") for part in (found["ipv6"] or found["host"], found["database"]))
     if _HOST.fullmatch(host) is None:
-        yield f"has the host {host!r}, which holds more than a name"
+        yield f"has the host {host!r}, which is more than a name"
     if dialect not in ("sqlite", "duckdb") and _DATABASE.fullmatch(database) is None:
-        yield f"has the database {database!r}, which holds more than a name"
+        yield f"has the database {database!r}, which is more than a name"
     if dialect == "duckdb" and ("://" in database or re.match(r"(?:md|motherduck):", database, re.IGNORECASE)):
-        yield f"has the database {database!r}, which is not a file of this machine"
+        yield f"has the database {database!r}, which is not a local file"
     for key, value in parse_qsl(found["query"] or "", keep_blank_values=True):
         if (key.lower() if dialect == "mssql" else key) not in drivers[driver]:
             yield f"has the argument `{key}`"
         elif key.lower() == "driver" and (_DRIVER_NAME.fullmatch(value) is None or _LIBRARY.search(value)):
             yield f"has the driver {value!r}, which is not the name of an installed driver"
         elif key.lower() not in ("password", "host") and _VALUE.fullmatch(value) is None:
-            yield f"has {value!r} as `{key}`, which holds more than one value"
+            yield f"has {value!r} as `{key}`, which is more than one value"
 
 
 def password_variable(address: str) -> str:
-    """Returns the variable of the environment that a driver takes a password from where the address has none; else the empty text."""
+    """Returns the environment variable with a driver's default password, if the address has none; else ""."""
     found = _ADDRESS.match(address)
     if found is None or found["password"] is not None:
         return ""
@@ -91,6 +91,6 @@ def password_variable(address: str) -> str:
 
 
 def allowed_arguments(address: str) -> tuple[str, ...]:
-    """Returns the arguments that the address may have in a spec; none for a driver that is not known."""
+    """Returns the arguments allowed in the address in a spec; none for an unknown driver."""
     dialect, _, driver = address.partition("://")[0].partition("+")
     return tuple(sorted(ARGUMENTS.get(dialect, {}).get(driver, ())))

@@ -1,6 +1,6 @@
-"""Runs a query so that it can be interrupted: another thread waits for the database, and this one for it.
+"""Runs a query interruptibly: another thread waits for the database, this one for that thread.
 
-Drivers wait in C, where neither Ctrl-C nor a limit of time reaches them.
+Drivers wait in C, where neither Ctrl-C nor a time limit reaches them.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from contextlib import suppress
 from typing import Any
 
 _CHUNK = 1000
-"""Rows that are handed over at a time."""
+"""Rows per chunk."""
 _WAITING = 4
-"""Chunks that wait at most until they are taken."""
+"""Chunks in the queue at most."""
 _LOOK = 0.05
-"""Seconds after which this thread looks whether it was interrupted."""
+"""Seconds between checks for an interrupt."""
 _PATIENCE = 2.0
-"""Seconds in which a database may end a statement that was cancelled."""
+"""Seconds that a database may take to end a cancelled statement."""
 
 
 class LateError(Exception):
-    """The database took longer than it may."""
+    """The database exceeded its time limit."""
 
 
 class Running:
-    """A query on its way.
+    """A running query.
 
     Args:
-        work: Asks the database, in the other thread: it is given what to call with the connection of the driver, and yields first the
-            names of the columns, then rows.
-        limit: Seconds that all of it may take.
+        work: Queries the database in the other thread: calls its argument with the driver's connection, then yields the column names, then
+            rows.
+        limit: Seconds for everything.
     """
 
     def __init__(self, work: Callable[[Callable[[Any], None]], Iterator[Any]], limit: float) -> None:
@@ -46,11 +46,11 @@ class Running:
         self._thread.start()
 
     def columns(self) -> Any:
-        """Returns the names of the columns, once they are known.
+        """Returns the column names.
 
         Raises:
-            LateError: When that takes too long.
-            Exception: What the work raises.
+            LateError: It takes too long.
+            Exception: Whatever the work raises.
         """
         return self._next()[1]
 
@@ -60,7 +60,6 @@ class Running:
             yield from got[1]
 
     def end(self) -> None:
-        """Cancels the query unless it has ended."""
         self._stopped.set()
         while self._thread.is_alive():
             _cancel(self._connection)
@@ -94,7 +93,7 @@ class Running:
             self._hand("end", None)
         except _StoppedError:
             return
-        except BaseException as error:  # it is raised where the query was asked
+        except BaseException as error:  # raised again by the caller's thread
             with suppress(_StoppedError):
                 self._hand("error", error)
 
@@ -112,11 +111,11 @@ class Running:
 
 
 class _StoppedError(Exception):
-    """No one waits for the rest."""
+    """The query was cancelled."""
 
 
 def _cancel(connection: Any) -> None:
-    """Tells a driver to end what its connection does, by the name that it has for that."""
+    """Cancels what a driver's connection does, by the driver's own method."""
     for name in ("interrupt", "cancel", "_force_close", "close"):  # SQLite and DuckDB; PostgreSQL and Oracle; PyMySQL; others
         method = getattr(connection, name, None)
         if method is not None:

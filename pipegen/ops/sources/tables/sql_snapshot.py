@@ -1,6 +1,6 @@
-"""Keeps the rows that a query gave as a file, so that every run and every host sees the same ones.
+"""Keeps the rows of a query in a file, so that every run and every host sees the same ones.
 
-The first line says what was asked, where and when; each further one is a row, a list of texts; the last one counts them and has the
+The first line has the query, the address and the time; then each line is a row, a list of texts; the last one has their number and the
 SHA-256 of all lines before it.
 """
 
@@ -24,12 +24,12 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Rows as they were.
+    """Kept rows.
 
     Attributes:
         columns: Their names.
         rows: A text for each column.
-        taken: When, in ISO form.
+        taken: The time of the query, in ISO form.
     """
 
     columns: tuple[str, ...]
@@ -38,17 +38,17 @@ class Snapshot:
 
 
 def snapshot_name(url: str, query: str) -> str:
-    """Returns the name of the file for a query; the address comes without its password."""
+    """Returns the file name for a query and an address without its password."""
     digest = hashlib.sha256(json.dumps([url, query]).encode()).hexdigest()
     return f"sql-{digest[:16]}.jsonl"
 
 
 def read_snapshot(file: str, url: str, query: str) -> Snapshot | None:
-    """Reads what is kept; `None` where nothing is.
+    """Reads a snapshot; `None` without one.
 
     Raises:
-        ValueError: When the file is damaged, or holds the rows of another query.
-        OSError: When it cannot be read.
+        ValueError: The file is damaged, or belongs to another query.
+        OSError: It cannot be read.
     """
     if not os.path.lexists(file):
         return None
@@ -61,7 +61,7 @@ def read_snapshot(file: str, url: str, query: str) -> Snapshot | None:
         digest.update(line)
     about, end = (_record(line) for line in (lines[0], lines[-1]))
     if about.get("pipegen_sql") != _FORMAT:
-        raise ValueError("it is no snapshot of a query")
+        raise ValueError("it is not a snapshot of a query")
     if end.get("rows") != len(lines) - 2 or end.get("sha256") != digest.hexdigest():
         raise ValueError("it is damaged, or was changed by hand")
     if (about["url"], about["query"]) != (url, query):
@@ -76,10 +76,10 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def keep_snapshot(file: str, url: str, query: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Writes the rows as they come; the file is there whole or not at all. Where another process was quicker, its rows stay.
+    """Writes the rows as they come, atomically. If another process was faster, its rows stay.
 
     Raises:
-        OSError: When it cannot be written.
+        OSError: It cannot be written.
     """
     os.makedirs(os.path.dirname(file), exist_ok=True)
     digest, count = hashlib.sha256(), 0

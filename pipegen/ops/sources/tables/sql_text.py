@@ -1,4 +1,4 @@
-"""Looks at the text of a query: whether it is one statement that reads, and nothing else."""
+"""Checks that the text of a query is one statement that only reads."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _WRITES = frozenset({
     "execute", "grant", "handler", "import", "insert", "install", "into", "load", "lock", "merge", "pragma", "reindex", "rename", "revoke",
     "set", "truncate", "update", "upsert", "vacuum",
 })  # fmt: skip
-"""Words that a statement which reads has none of, outside quotes."""
+"""Words that a reading statement cannot have outside of quotes."""
 
 
 def refuse_writing(query: str) -> None:
-    """Checks that a query is one statement that reads. What it calls is for the database to hold back: it runs read-only.
+    """Checks that a query is one statement that only reads. It also runs read-only, since it may call functions.
 
     Raises:
-        ValueError: What else it is.
+        ValueError: It is not.
     """
     if re.search(r"\\['\"]", query):
-        raise ValueError("a query has no backslash before a quote; a quote in a text is written twice: ''")
+        raise ValueError("a query cannot have a backslash before a quote; double quotes in a text: ''")
     bare = _SKIPPED.sub(lambda match: " " if match["comment"] else " x ", query)
     if "/*" in bare or "'" in bare or '"' in bare:
-        raise ValueError("a query closes its texts and its comments, and has none that only MySQL runs")
+        raise ValueError("a query has an unterminated string or comment, or a MySQL-only comment `/*! */`")
     statement, _, rest = bare.partition(";")
     if rest.strip():
-        raise ValueError("a query is one statement, and this one goes on after `;`")
+        raise ValueError("a query must be one statement; this one continues after `;`")
     words = re.findall(r"[A-Za-z_]\w*", statement.lower())
     if not words or words[0] not in _READS:
-        raise ValueError(f"a query begins with `select`, `with` or `values`{f', and this one with `{words[0]}`' if words else ''}")
+        raise ValueError(f"a query must begin with `select`, `with` or `values`{f', not `{words[0]}`' if words else ''}")
     writing = next((word for word in words if word in _WRITES), None)
     if writing is not None:
-        raise ValueError(f"a query only reads, and this one has `{writing}`; a column of that name stands in double quotes")
+        raise ValueError(f"a query can only read, but this one has `{writing}`; put a column of that name in double quotes")

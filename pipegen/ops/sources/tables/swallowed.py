@@ -1,4 +1,4 @@
-"""Finds rows that a quote swallowed: where one is opened by mistake and another closes it lines later, all between is one cell."""
+"""Finds rows swallowed by a stray quote, which makes one cell of everything up to the next quote."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 _ENDING = re.compile(r"\.[^\W\d_]\w{0,4}\Z")
 _COMPARED = 1000
-"""Rows of whose cells the forms are looked at."""
+"""Rows whose cells are compared."""
 
 
 class Inside(NamedTuple):
-    """The rows that a cell of several lines may hold.
+    """Rows that a cell of several lines may hold.
 
     Attributes:
-        rows: The rows, of which the first and the last hold the other cells of the row, too.
+        rows: The rows; the first and the last include the other cells of the row.
         place: The column of the cell.
     """
 
@@ -26,11 +26,11 @@ class Inside(NamedTuple):
 
 
 def rows_inside(row: Sequence[str], separator: str, width: int) -> Inside | None:
-    """Returns the rows that a cell of several lines holds, where each of its lines would have as many cells as the table has columns.
+    """Returns the rows in a cell of several lines, if each line has as many cells as the table has columns.
 
     Args:
         row: The cells, of which one spans lines.
-        separator: What stands between cells.
+        separator: The separator of cells.
         width: The number of columns.
     """
     for place, cell in enumerate(row):
@@ -45,19 +45,19 @@ def rows_inside(row: Sequence[str], separator: str, width: int) -> Inside | None
 
 
 def verdict(inside: Inside, others: Sequence[Sequence[str]]) -> Literal["rows", "perhaps", "text"]:
-    """Compares what a cell may hold with the rows of the table: numbers, names of files, and texts that stand in the column elsewhere.
+    """Compares possible rows of a cell with the table's rows: numbers, file names, and repeated texts.
 
     Args:
-        inside: What `rows_inside` found.
+        inside: The result of `rows_inside`.
         others: The other rows.
 
     Returns:
-        `rows` where the lines are like them, `perhaps` where nothing but the number of cells speaks for it, `text` where one is not.
+        `rows` if the lines are like them, `perhaps` if only the number of cells agrees, `text` if a line differs.
     """
     sure = False
     last = len(inside.rows) - 1
     for column, every in enumerate(zip(*inside.rows, strict=True)):
-        # Before and behind the cell stand the row's own cells, which prove nothing.
+        # The row's own cells before and after the cell prove nothing.
         own = [cell for i, cell in enumerate(every) if (i or column >= inside.place) and (i < last or column <= inside.place)]
         there = [row[column] for row in others[:_COMPARED]] or [every[0]]
         forms, values = set(map(_form, there)), set(there)
@@ -68,7 +68,7 @@ def verdict(inside: Inside, others: Sequence[Sequence[str]]) -> Literal["rows", 
 
 
 def _form(cell: str) -> str:
-    """Classifies a cell: a number, a file with a certain ending, a text, or nothing."""
+    """Classifies a cell: a number, a file ending, a text, or nothing."""
     cell = cell.strip()
     if not cell:
         return "nothing"

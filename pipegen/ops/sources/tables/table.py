@@ -1,4 +1,4 @@
-"""A table read as text: its columns by name or by number, and where in the file each row stands."""
+"""`Table`: columns by name or number, and the place of each row in the file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TABS = (".tsv", ".tab")
 _MOST_FIELD = 1 << 24
 _MARK = "\ufeff"
 _SEPARATOR = re.compile(r'"?sep=([^"\n\r])"?\s*\Z')
-_DOUBLED = 'close the quote on its line, or write a blank for each line break; a quote within a cell is doubled: `"say ""hi"""`'
+_DOUBLED = 'close the quote on its line, or replace line breaks by blanks; double quotes within a cell: `"say ""hi"""`'
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Table:
     """The columns of a table, as text.
 
     Attributes:
-        called: What it is called in messages.
+        called: Its name in messages.
         file: The absolute path; empty for a table in memory.
-        folder: What image paths in it are relative to.
+        folder: The folder that image paths are relative to.
         names: The names of the columns, or `None` for a table without a header.
-        width: How many columns there are.
-        num_rows: How many rows.
-        columns: From the number of a column to its values. Those are read that are asked for.
+        width: The number of columns.
+        num_rows: The number of rows.
+        columns: Returns the values of a column by number. Only requested columns are read.
     """
 
     called: str
@@ -57,20 +57,20 @@ class Table:
     columns: Callable[[int], Iterable[Any]]
 
     def has(self, wanted: str | int) -> bool:
-        """Returns whether there is one column of this name or number."""
+        """Tells whether exactly one column has this name or number."""
         if isinstance(wanted, int):
             return wanted < self.width
         return self.names is not None and self.names.count(wanted) == 1
 
     def holds_bytes(self, wanted: str | int, field: str) -> bool:
-        """Returns whether the cells of a column are the bytes of files, and not their paths; for errors, see `column`."""
+        """Tells whether the cells of a column are the bytes of files rather than paths; for errors see `column`."""
         return False
 
     def arrays(self, wanted: str | int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> Any:
         """Reads a column of arrays of one shape, float32 or int64 `(n, *shape)`.
 
         Raises:
-            OpError: As `column`; `PG410` where they do not fit in memory, `PG423`, `PG449` and `PG666` as `nested.checked`.
+            OpError: As `column`; `PG410` if they do not fit in memory, `PG423`, `PG449` and `PG666` as `nested.checked`.
         """
         import numpy as np
 
@@ -81,55 +81,56 @@ class Table:
         return checked(values, cells, self.place_in(wanted), shape, field, dtype)
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
-        """Returns what reads the cells of columns that hold bytes, by the names of their features."""
+        """Returns the reader of columns that hold bytes, by feature name."""
         raise NotImplementedError
 
     def notes(self) -> tuple[Note, ...]:
-        """Says what is odd about the table as a whole."""
+        """Returns findings about the table as a whole."""
         return ()
 
     def place(self, row: int) -> str:
-        """Says where a row stands, for messages: here its number, from 0, and the table's name."""
+        """Describes the place of a row, for messages: here its number, from 0, and the table's name."""
         return f"row {row} of {self.called}"
 
     def row_names(self, rows: Sequence[int]) -> Strings:
-        """Returns what rows without files are known as: here their numbers."""
+        """Names rows without files: here by number."""
         return Strings.hold(map(str, rows))
 
     def row_places(self, rows: Sequence[int]) -> Strings:
-        """Returns where rows stand that hold files themselves."""
+        """Names the places of rows that hold files themselves."""
         return self.row_names(rows).below(f"{self.file}#")
 
     def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
-        """The cells of a column.
+        """Returns the cells of a column as text.
 
         Args:
             wanted: Its name, or its number from 0.
             field: The argument that names it, for errors.
 
         Raises:
-            OpError: `PG421` when there is none of that name or number; `PG402` for a table without rows.
+            OpError: `PG421` without such a column; `PG402` for a table without rows.
         """
         if not self.num_rows:
             raise OpError("PG402", f"{self.called} has no rows", field="path" if self.file else None)
         return tuple(map(text_of, self.values(wanted, field)))
 
     def labels(self, wanted: str | int, field: str) -> Sequence[str]:
-        """The labels of a column as text; for arguments and errors see `column`."""
+        """Returns the labels of a column as text; for arguments and errors see `column`."""
         if not self.num_rows:
             return self.column(wanted, field)
         return label_texts(self.values(wanted, field))
 
     def json_place(self, wanted: str | int) -> tuple[str | int, tuple[str, ...]]:
-        """Returns the column that is meant, and the path of a field in its JSON: `about.label` is `label` in the column `about`."""
+        """Splits a name into a column and the path of a field in its JSON: `about.label` is `label` in the column `about`."""
         names = self.names or ()
         return (wanted, ()) if isinstance(wanted, int) or wanted in names else column_and_path(wanted, names)
 
     def values(self, wanted: str | int, field: str) -> Iterable[Any]:
-        """The values of a column, or of a field of the JSON in it: `None` where a row lacks it. For arguments and errors see `column`.
+        """Returns the values of a column, or of a field of its JSON, with `None` for rows without it. For arguments and errors see
+        `column`.
 
         Raises:
-            OpError: `PG421` as well where a cell is not JSON, or no row has the field.
+            OpError: `PG421` also if a cell is not JSON, or no row has the field.
         """
         (column, path), cells = self.json_place(wanted), self.columns(self.number(wanted, field))
         return self._fields(column, path, cells, field) if path else cells
@@ -146,7 +147,7 @@ class Table:
             except MissingFieldError as error:
                 lacking[row] = str(error)
             except ValueError as error:
-                message = f"no column is named {'.'.join((str(column), *path))!r}, and {column!r} in {place(row)} holds no field: {error}"
+                message = f"no column is named {'.'.join((str(column), *path))!r}, and {column!r} in {place(row)} has no fields: {error}"
                 raise OpError("PG421", message, field=field, help=f"the columns are {quoted(self.names or ())}") from None
             if isinstance(value, dict):
                 message = f"{'.'.join(path)!r} of the JSON in {column!r}, {place(row)}, is an object"
@@ -158,18 +159,17 @@ class Table:
         return found
 
     def place_in(self, column: str | int) -> Callable[[int], str]:
-        """Returns what says where the cell of a row stands, for a column that there is."""
+        """Returns a function that describes the place of a cell, for an existing column."""
         return self.place
 
     def folder_of(self, column: str | int) -> str:
-        """Returns the folder that the paths in a column are relative to."""
         return self.folder
 
     def require(self, rows: Iterable[int], column: str | int | None = None) -> None:
-        """Checks that the cells of these rows are there: all of them, or those of one column. Here they are."""
+        """Checks that the cells of these rows exist, all or those of one column; here they always do."""
 
     def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
-        """The cells of a column that `where` names, for some rows; and where the cell of a row stands.
+        """Returns the cells of a column in `where` for some rows, and a function that describes the place of a cell.
 
         Raises:
             OpError: As `column` and `require`.
@@ -180,7 +180,7 @@ class Table:
         return [whole[row] for row in rows], self.place_in(wanted)
 
     def only(self, rows: Sequence[int]) -> Table:
-        """The table of some rows alone; each stands where it stood."""
+        """Returns the table of some rows, which keep their places."""
         return SomeRows(
             self.called,
             self.file,
@@ -195,7 +195,7 @@ class Table:
 
     @property
     def whole(self) -> Table:
-        """The table with the rows that were left out."""
+        """The table with all its rows."""
         return self
 
     @property
@@ -204,14 +204,14 @@ class Table:
         return range(self.num_rows)
 
     def number(self, wanted: str | int, field: str) -> int:
-        """The number of a column, also of one that a field of JSON stands in; see `column`."""
+        """Returns the number of a column, or of the column of a JSON field; see `column`."""
         if isinstance(wanted, int):
             if wanted < self.width:
                 return wanted
-            message = f"{self.called} has {count(self.width, 'column')}, numbered from 0; there is no column {wanted}"
+            message = f"{self.called} has {count(self.width, 'column')}, numbered from 0, but not {wanted}"
             raise OpError("PG421", message, field=field)
         if self.names is None:
-            help_ = "give the number of the column, from 0; with `header: true` the first line names them"
+            help_ = "use the number of the column, from 0, or `header: true` if the first line has the names"
             raise OpError("PG421", f"the table is read without a header, so it has no column named {wanted!r}", field=field, help=help_)
         named, _ = self.json_place(wanted)
         found = [i for i, name in enumerate(self.names) if name == named]
@@ -219,7 +219,7 @@ class Table:
             return found[0]
         if found:
             message = f"{count(len(found), 'column')} of {self.called} are named {named!r}"
-            raise OpError("PG421", message, field=field, help=f"give the number of the one that is meant: {', '.join(map(str, found))}")
+            raise OpError("PG421", message, field=field, help=f"use the number of one: {', '.join(map(str, found))}")
         near = close_names(str(wanted), self.names)
         help_ = f"is {quoted(near[:1])} meant?" if near else f"its columns are {quoted(self.names)}"
         raise OpError("PG421", f"{self.called} has no column {wanted!r}", field=field, help=help_)
@@ -231,41 +231,34 @@ class SomeRows(Table):
 
     Attributes:
         table: The table with all its rows.
-        rows: The numbers of those that are left.
+        rows: The numbers of the remaining rows.
     """
 
     table: Table
     rows: tuple[int, ...]
 
     def place(self, row: int) -> str:
-        """Says where it stands in the whole table."""
         return self.table.place(self.rows[row])
 
     def holds_bytes(self, wanted: str | int, field: str) -> bool:
-        """As the whole table does."""
         return self.table.holds_bytes(wanted, field)
 
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
-        """Returns what reads the whole table."""
         return self.table.reader(columns)
 
     def place_in(self, column: str | int) -> Callable[[int], str]:
-        """Returns what says where the cell stands in the whole table."""
         place = self.table.place_in(column)
         return lambda row: place(self.rows[row])
 
     def folder_of(self, column: str | int) -> str:
-        """That of the whole table."""
         return self.table.folder_of(column)
 
     @property
     def whole(self) -> Table:
-        """The table with all its rows."""
         return self.table
 
     @property
     def kept(self) -> Sequence[int]:
-        """The numbers of the rows that are left."""
         return self.rows
 
 
@@ -275,12 +268,12 @@ def _at(cells: Sequence[Any], rows: Sequence[int]) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class TextTable(Table):
-    """A table of text.
+    """A text table.
 
     Attributes:
         rows: The rows, each with a cell for every column.
         lines: The line of the file that each row begins on, from 1.
-        odd: What is odd about it.
+        odd: Findings about it.
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -288,11 +281,9 @@ class TextTable(Table):
     odd: tuple[Note, ...] = ()
 
     def notes(self) -> tuple[Note, ...]:
-        """Says which cells may hold rows."""
         return self.odd
 
     def place(self, row: int) -> str:
-        """The file and the line."""
         return f"{self.file}:{self.lines[row]}"
 
 
@@ -305,8 +296,8 @@ def as_text(table: Table) -> TextTable:
 
 
 def text_of(value: Any) -> str:
-    """Writes a cell as text: nothing for a missing value, whole numbers without a fraction, `LIST` before each item of a list, an object as
-    JSON."""
+    """Converts a cell to text: "" for a missing value, integers without a fraction, `LIST` before each item of a list, JSON for an
+    object."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bytes):
@@ -326,39 +317,34 @@ def text_of(value: Any) -> str:
 
 
 def find_table(base: str, path: str) -> str:
-    """The absolute path of a table's file.
-
-    Raises:
-        OpError: `PG401` when there is no such file.
-    """
+    """Returns the absolute path of a table's file; `PG401` if it is missing."""
     file = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
     if not os.path.isfile(file):
-        raise OpError("PG401", f"{file!r} {'is a folder and no table' if os.path.isdir(file) else 'does not exist'}", field="path")
+        raise OpError("PG401", f"{file!r} {'is a folder, not a table' if os.path.isdir(file) else 'does not exist'}", field="path")
     return file
 
 
 def not_text(file: str, error: UnicodeDecodeError) -> OpError:
-    """Returns what is said of a file that is not text in UTF-8."""
+    """Returns the error for a file that is not UTF-8."""
     packed = compression(content_of(file, 16))
     if packed:
-        message = f"{file!r} is compressed by {packed}, and tables are read as text"
+        message = f"{file!r} is compressed by {packed}; tables must be text"
         return OpError("PG421", message, field="path", help=f"unpack it: {UNPACK}")
-    message = f"{file!r} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
+    message = f"{file!r} is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
     return OpError("PG421", message, field="path", help="save it as UTF-8")
 
 
 def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
-    """Read a table of text in UTF-8.
+    """Reads a text table in UTF-8.
 
     Args:
         base: What a relative path is relative to.
         path: The file.
-        separator: One character, or `whitespace` for blanks and tabs in any number; by default what a first line such as `sep=;` says,
-            which Excel writes, a tab in `.tsv` and `.tab`, else a comma.
+        separator: As `CsvTable.separator`.
         header: Whether the first row names the columns.
 
     Raises:
-        OpError: `PG401` when there is no such file; `PG421` when it is no table of text, or its rows differ in length.
+        OpError: `PG401` if the file is missing; `PG421` if it is not a text table, or its rows differ in length.
     """
     file = find_table(base, path)
     lines: list[int] = []
@@ -380,7 +366,7 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
         raise not_text(file, error) from None
     except (OSError, csv.Error) as error:
         help_ = _DOUBLED if isinstance(error, csv.Error) and lines else None
-        after = f" behind line {lines[-1]:,}" if help_ else ""
+        after = f" after line {lines[-1]:,}" if help_ else ""
         raise OpError("PG421", f"{file!r} cannot be read as a table{after}: {error}", field="path", help=help_) from None
     names = None
     width = len(cells[0]) if cells else 0
@@ -388,7 +374,7 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
         names = tuple(name.strip() for name in cells[0])
     odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
     if odd is not None:
-        message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, and the rows before it have {width}"
+        message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, but the rows before it have {width}"
         raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
     notes = _swallowed(file, lines, cells, spanning, separator, header=header)
     if names is not None:
@@ -399,33 +385,29 @@ def read_table(base: str, path: str, *, separator: str | None, header: bool) -> 
 
 
 def _checked(stream: Iterable[str], file: str) -> Iterator[str]:
-    """Yields the lines of a file; what no editor writes is an error, since it would be taken for a part of a cell."""
+    """Yields lines; raises for zero bytes and byte order marks, which would become parts of cells."""
     for number, line in enumerate(stream, 1):
         if "\0" in line:
-            message = f"{file}:{number} holds a zero byte, as where a part of the file was lost"
+            message = f"{file}:{number} holds a zero byte, as if a part of the file was lost"
             raise OpError("PG421", message, field="path", help="copy or write the file again; save it as UTF-8")
         if line[0] == _MARK:
-            message = f"{file}:{number} begins with a byte order mark, as where a second file was joined to the first"
-            raise OpError("PG421", message, field="path", help="remove the mark, and the header behind it")
+            message = f"{file}:{number} begins with a byte order mark, as if a second file was appended"
+            raise OpError("PG421", message, field="path", help="remove the mark, and the header after it")
         yield line
 
 
 def _check_headers(file: str, lines: Sequence[int], cells: Sequence[Sequence[str]], names: Sequence[str]) -> None:
-    """Checks that the header stands in the first row alone."""
+    """Raises `PG421` if the header is repeated."""
     for line, row in zip(lines[1:], cells[1:], strict=True):
         if row[0].strip() == names[0] and [cell.strip() for cell in row] == [*names]:
-            message = f"{file}:{line} repeats the header, as where a second file was joined to the first"
+            message = f"{file}:{line} repeats the header, as if a second file was appended"
             raise OpError("PG421", message, field="path", help="remove this line")
 
 
 def _swallowed(
     file: str, lines: Sequence[int], cells: Sequence[Sequence[str]], spanning: Sequence[int], separator: str, *, header: bool
 ) -> tuple[Note, ...]:
-    """Reports cells of several lines that hold rows: as an error, or as notes where they may.
-
-    Raises:
-        OpError: `PG421`.
-    """
+    """Reports cells of several lines that hold rows: `PG421` if it is sure, else a note."""
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.tables.swallowed import rows_inside, verdict
 
@@ -440,19 +422,19 @@ def _swallowed(
             others = [row for i, row in enumerate(cells) if i not in own and not (header and i == 0)]
         found = "rows" if header and place == 0 else verdict(inside, others)
         if found == "rows":
-            message = f"a cell of {file}:{lines[place]} holds {count(len(inside.rows) - 1, 'more row')}: a quote opens there by mistake"
+            message = f"a cell of {file}:{lines[place]} holds {count(len(inside.rows) - 1, 'more row')}; it begins with a stray quote"
             raise OpError("PG421", message, field="path", help=_DOUBLED)
         if found == "perhaps":
             perhaps.append(place)
     if not perhaps:
         return ()
-    more = f"; so it is with {count(len(perhaps) - 1, 'other row')}" if len(perhaps) > 1 else ""
-    message = f"a cell of {file}:{lines[perhaps[0]]} spans lines, each of which has as many cells as a row{more}"
+    more = f", like {count(len(perhaps) - 1, 'other row')}" if len(perhaps) > 1 else ""
+    message = f"a cell of {file}:{lines[perhaps[0]]} spans lines with as many cells each as a row{more}"
     return (Note("PG421", message, _DOUBLED, "path", "warning"),)
 
 
 def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, int, Sequence[str]]]:
-    """The rows, each with the lines that it begins and ends on; blank lines are empty rows."""
+    """Yields rows with their first and last lines; blank lines are empty rows."""
     if separator == WHITESPACE:
         for number, text in enumerate(stream, 1):
             yield number, number, text.split()
@@ -467,5 +449,5 @@ def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, int, Seq
 
 def _why_uneven(separator: str, row: Sequence[str]) -> str:
     if separator != WHITESPACE and len(row) == 1:
-        return "`separator` says what stands between cells, such as `;` or `whitespace`"
-    return "a cell that holds the separator stands in double quotes"
+        return "set `separator`, such as `;` or `whitespace`"
+    return "put cells that contain the separator in double quotes"

@@ -1,1 +1,1 @@
-"""Reads folders of images that lie in archives, as if they were unpacked."""
+"""Folders of images in archives, read as if unpacked."""

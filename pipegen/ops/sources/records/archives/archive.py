@@ -1,4 +1,4 @@
-"""Finds the archive that a path leads into, and lists what lies there."""
+"""Finds the archive that a path leads into, and lists its files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.members import Members
 
 LISTS = {".zip": zip_members, ".tar": tar_members}
-"""By the ending of an archive, what lists its members."""
+"""Functions that list the members of an archive, by file ending."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +30,11 @@ class Archive:
 
     Attributes:
         file: The archive itself.
-        inner: The folder in it that counts; empty for all of it.
+        inner: The folder in it that is read; empty for all.
         members: All of its files.
-        numbers: The numbers of those below that folder, by their paths relative to it.
-        damage: What is wrong behind the last member; empty where nothing is.
-        notes: What else was found in that folder, such as links that lead nowhere.
+        numbers: The numbers of those below that folder, by relative path.
+        damage: Damage after the last member, or "".
+        notes: Other findings in that folder, such as broken links.
     """
 
     file: Found
@@ -46,14 +46,14 @@ class Archive:
 
     @property
     def root(self) -> str:
-        """Returns the path of the folder, as if the archive were one."""
+        """The path of the folder, as if unpacked."""
         return f"{self.file.path}/{self.inner}" if self.inner else self.file.path
 
     def read(self, number: int, most: int | None = None) -> bytes:
-        """Reads a member; of one that is not compressed at `most` so many bytes.
+        """Reads a member, at most `most` bytes of an uncompressed one.
 
         Raises:
-            OSError: When it cannot be read, or is damaged.
+            OSError: The member cannot be read or is damaged.
         """
         members = self.members
         check = 0 if members.checks is None else int(members.checks[number])
@@ -67,7 +67,7 @@ class Archive:
 
 
 def split_path(path: str) -> tuple[str, str] | None:
-    """Returns the archive that an absolute path leads to or into, and the path in it; `None` where it leads to neither."""
+    """Splits an absolute path that leads to or into an archive into the archive and the path in it; else `None`."""
     archive, inner = path, ""
     while archive and not os.path.lexists(archive):
         upper, name = os.path.split(archive)
@@ -79,10 +79,10 @@ def split_path(path: str) -> tuple[str, str] | None:
 
 
 def open_archive(path: str, field: str = "path") -> Archive | None:
-    """Lists the archive that an absolute path leads to or into; `None` where it leads to neither.
+    """Lists the archive that an absolute path leads to or into, if any.
 
     Raises:
-        OpError: `PG401` where the archive has no such folder, `PG430` where it cannot be read.
+        OpError: `PG401` if the archive lacks the folder, `PG430` if it cannot be read.
     """
     found = split_path(path)
     if found is None:
@@ -97,7 +97,7 @@ def open_archive(path: str, field: str = "path") -> Archive | None:
     before = f"{inner}/" if inner else ""
     seen = [(kind, name) for kind, name in listed.seen if KINDS[kind].severity == "error" or inside(name).startswith(before)]
     pairs = [*_clean(listed.names, seen)]
-    every = dict(pairs)  # of members of one name the last counts, as it does where they are unpacked
+    every = dict(pairs)  # the last member of a name wins, as when unpacking
     seen += [("twice", listed.names[number]) for name, number in pairs if every[name] != number and name.startswith(before)]
     notes = tuple(finding_notes([(file, tallied(seen))], field))
     if not every and damage:
@@ -108,12 +108,12 @@ def open_archive(path: str, field: str = "path") -> Archive | None:
     if inner and not numbers:
         tops = sorted({name.split("/")[0] for name in every if "/" in name})
         help_ = f"it holds the folders {', '.join(map(repr, tops[:5]))}" if tops else "it holds no folders"
-        raise OpError("PG401", f"there is no folder {inner!r} in {file!r}", field=field, help=help_)
+        raise OpError("PG401", f"the folder {inner!r} is missing in {file!r}", field=field, help=help_)
     return Archive(Found(os.path.basename(file), file, about.st_size, about.st_mtime_ns), inner, listed, numbers, damage, notes)
 
 
 def _check_packed(path: str, field: str) -> None:
-    """Raises `PG430` where a path leads to or into a tar archive that is compressed."""
+    """Raises `PG430` if a path leads to or into a compressed tar archive."""
     parts = path.split("/")
     for i, part in enumerate(parts):
         if unpacked_name(part.lower()).endswith(".tar") and os.path.isfile(archive := "/".join(parts[: i + 1])):
@@ -122,13 +122,13 @@ def _check_packed(path: str, field: str) -> None:
 
 
 def inside(name: str) -> str:
-    """Returns the path that a member has where it is unpacked, below the folder of that; empty where it would lie outside."""
+    """Normalises the path of a member; empty if it leads outside."""
     parts = [part for part in name.split("/") if part not in (".", "")]
     return "/".join(parts) if ".." not in parts else ""
 
 
 def _clean(names: Iterable[str], seen: list[tuple[str, str]]) -> Iterator[tuple[str, int]]:
-    """Yields the paths of the members that stay in the folder that they would be unpacked to, with their numbers; the others are `seen`."""
+    """Yields normalised paths and numbers of members; those that lead outside go to `seen`."""
     for number, name in enumerate(names):
         around = f"/{name}/"
         if "//" not in around and "/." not in around:

@@ -1,4 +1,4 @@
-"""Reads members of an archive as if they were files: those that are stored where they lie, the others inflated, in the graph."""
+"""Members of an archive read as files in the graph: stored ones in place, the others inflated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHECK = "check"
 
 
 class MemberReader(MappedReader):
-    """Reads members of one archive by their numbers, each a feature of its own.
+    """A reader of members of one archive by number, each with one feature.
 
     Args:
         archive: The archive.
@@ -40,23 +40,22 @@ class MemberReader(MappedReader):
         lengths: Ints = np.stack([members.lengths[own], np.zeros(len(own), np.int64)], 1).astype(np.int32)
         index = RecordIndex(np.array([0, len(own)], np.int64), np.stack([members.offsets[own], checks], 1), lengths, ("",), ("",))
         super().__init__([archive.file], index, ("", _CHECK), {})
-        self.fetches = False  # what it opens takes no places of several records ahead
+        self.fetches = False  # its `Read` has no `ahead`
 
     def verifying(self) -> MemberReader:
-        """Return one that compares the checksums of what is not compressed as well."""
+        """Returns a reader that also checks the checksums of uncompressed members."""
         made = copy(self)
         made._verifies = True
         return made
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        """Returns what reads the bytes of members, of one or of `(n,)`."""
         from pipegen.ops.lowering.mapped import alone
 
         read = alone(super().open_together((feature,), ram_budget, hold), feature)
         return lambda row: read(row * 0, row)
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        """Returns the same for several features, though a record has but one."""
+        """Returns a function for several features, though a record has only one."""
         together = super().open_together(features, ram_budget, hold)
         return lambda names, row: together(names, row * 0, row)
 
@@ -72,5 +71,4 @@ class MemberReader(MappedReader):
         return dict.fromkeys(features, content)
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        """Return the bytes of members."""
         return [self._archive.read(int(self._records[row])) for row in place[0].tolist()]

@@ -18,28 +18,27 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.archives.archive import Archive
 
 _PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})
-"""Endings of the names of most images."""
+"""Endings of most image files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """Holds the paths of what lies directly in a folder: files with their sizes, and folders."""
+    """Direct entries of a folder: files with their sizes, and folders."""
 
     files: dict[str, int] = field(default_factory=dict)
     folders: dict[str, None] = field(default_factory=dict)
 
 
 class ArchiveScan(Scan):
-    """One walk below a folder of an archive. It holds no links that could be followed."""
+    """A walk below a folder of an archive. It has no links to follow."""
 
     def __init__(self, archive: Archive, **about: Any) -> None:
-        """Start as `Scan`."""
         super().__init__(archive.root, **about)
         self.archive = archive
 
     @cached_property
     def _folders(self) -> dict[str, _Folder]:
-        """Lists what lies directly in each folder."""
+        """The direct entries of each folder."""
         found = {"": _Folder()}
         sizes, last, files = self.archive.members.sizes.tolist(), "", found[""].files
         for path, number in self.archive.numbers.items():
@@ -52,7 +51,7 @@ class ArchiveScan(Scan):
         return found
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
-        """Lists what lies directly in a folder; see `Scan.level`. What is an image by its name is not asked anything else."""
+        """Lists the direct entries of a folder; see `Scan.level`. An image ending is enough for an image."""
         own = self._folders.get(folder, _Folder())
         files, begin = own.files, len(folder) + 1 if folder else 0
         images: list[Found] = []
@@ -68,16 +67,14 @@ class ArchiveScan(Scan):
         return self.archive.read(self.archive.numbers[entry.path], count)[:count]
 
     def has_folder(self, folder: str) -> bool:
-        """Returns whether the archive has such a folder."""
         return folder in self._folders
 
     def reader(self, paths: Strings) -> Reader:
-        """Returns what reads these members by their numbers."""
         return MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
 
 
 def _add_folder(found: dict[str, _Folder], folder: str) -> None:
-    """Adds a folder, and those that it lies in, to what lies in each."""
+    """Adds a folder and its parents."""
     found[folder] = _Folder()
     while folder:
         upper = folder[: max(0, folder.rfind("/"))]
@@ -87,14 +84,14 @@ def _add_folder(found: dict[str, _Folder], folder: str) -> None:
 
 
 class _Stat(NamedTuple):
-    """Says of a member what `os.stat` says of a file, as far as a walk asks."""
+    """The parts of `os.stat_result` that a walk uses, for a member."""
 
     st_size: int
     st_mode: int = stat.S_IFREG
 
 
 class _Entry(NamedTuple):
-    """Says of a member, or of a folder that members lie in, what `os.DirEntry` says of a file."""
+    """The parts of `os.DirEntry` that a walk uses, for a member or a folder."""
 
     name: str
     path: str
