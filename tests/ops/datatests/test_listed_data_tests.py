@@ -127,7 +127,7 @@ def test_each_test_passes_and_fails(folder: Path, right: str, wrong: str, code: 
 @pytest.mark.parametrize(
     ("test", "code", "said"),
     [
-        ("exmaples: {min: 3}", "PG103", "there is no test `exmaples`"),
+        ("exmaples: {min: 3}", "PG103", "unknown test `exmaples`"),
         ("examples: {mn: 3}", "PG102", "has no argument `mn`"),
         ("examples: {min: many}", "PG104", "`examples.min` is a whole number"),
         ("examples", "PG105", "give `min`, `max` or `share`"),
