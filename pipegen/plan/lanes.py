@@ -241,7 +241,7 @@ def _chosen(spec: PipelineSpec, features: Mapping[str, str], locate: Locate) -> 
                 yield make("PG247", message, at, help=f"did you mean `{near}`?" if near else f"images are {one_of(images, 'and')}")
             elif (own := first[1].images()) is not None and chosen not in own and {*own} <= {*images}:
                 message = f"`{name}` is of `{chosen}`, but the first branch, `{first[0]}`, is not; other splits have only the first view"
-                help_ = (f"add `{chosen}` to `of` of `{first[0]}`", "or write the branch that is of both first")
+                help_ = (f"name `{chosen}` in `of` of `{first[0]}`, too", "or write the branch that is of both first")
                 yield make("PG248", message, at, locate(("views", str(first[0]), "of"), "not of that image"), help=help_)
 
 

@@ -194,7 +194,7 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
         traits, here = ref.step.traits(type_), locate(ref.path, key=True)
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:
             message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and no better"
-            help_ = f"put `{ref.step.op}` before `{arithmetic.step.op}`"
+            help_ = f"move `{ref.step.op}` before `{arithmetic.step.op}`"
             yield make("PG504", message, here, locate(arithmetic.path, "floats from here", key=True), help=help_)
             arithmetic = None
         if traits.family is Family.POINTWISE:

@@ -273,7 +273,7 @@ def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     if op is not None and value[op] is None:
         help_ = [f"indent the arguments of `{op}` below it, or put them in braces: `{op}: {{{names[1]}: …}}`"]
     elif what == "source":
-        several = "for a source for each split, write `by_split: {train: SOURCE, test: SOURCE}`"
+        several = "for a source for each split, use `by_split: {train: SOURCE, test: SOURCE}`"
         help_ = [_such_as(what), several]
     return make("PG112", message, place.at(names[1]).label(key=True), help=tuple(help_))
 

@@ -62,10 +62,10 @@ class Shared:
     file: str
 
     def beside(self, value: str) -> Self:
-        """Returns the address of what a path in that file leads to.
+        """The address of a path that is relative to this file.
 
         Raises:
-            BaseProblem: `PG115` where that is outside of what holds the file.
+            BaseProblem: `PG115` if it is outside of the package or repository.
         """
         file = posixpath.normpath(posixpath.join(posixpath.dirname(self.file), value))
         if posixpath.isabs(file) or file.split("/")[0] in ("..", "."):
@@ -145,7 +145,7 @@ def _check_host(parts: SplitResult, value: str) -> None:
     """Refuses protocols other than https and ssh, and secrets in the address, since locks and specs are committed."""
     if parts.scheme not in ("https", "ssh"):
         named = f"`{GIT}{parts.scheme}:`" if parts.scheme else f"`{value}`"
-        ssh = "for `git@HOST:REPOSITORY` write `git+ssh://git@HOST/REPOSITORY`"
+        ssh = "the address of `git@HOST:REPOSITORY` is `git+ssh://git@HOST/REPOSITORY`"
         raise BaseProblem("PG115", f"bases are fetched over https or ssh, not by {named}", _GIT_FORM, ssh)
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host

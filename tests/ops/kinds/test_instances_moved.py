@@ -422,7 +422,7 @@ def test_a_mask_of_instances_has_no_classes_to_encode() -> None:
     given["output"]["encode"] = {"masks": "one_hot"}
     import pipegen
 
-    with pytest.raises(SpecError, match="`masks` is no label of the output"):
+    with pytest.raises(SpecError, match="`masks` is not a label of the output"):
         pipegen.build(given, data=scenes())
 
 

@@ -204,7 +204,7 @@ def test_boxes_beside_it_are_a_finding() -> None:
     sections = {"transforms": [{"resize": {"size": 24}}, "copy_paste"], "output": {"x": "image", "y": ["mask", "boxes"]}}
     (error,) = checked({**sections, "source": {"arrays": {"features": features}}}).diagnostics
     assert error.code == "PG203"
-    assert "no rule for a feature of kind `boxes`" in error.message
+    assert "no rule to mix `boxes`, a feature of kind `boxes`" in error.message
 
 
 def test_what_changes_nothing() -> None:

@@ -161,7 +161,7 @@ def test_what_decides_is_the_mask_of_what_the_model_gets() -> None:
     ({"copy_paste": {"background": 3}}, ("mask",), {}, "PG596", "`background` is a class, but `mask` numbers objects"),
     ({"copy_paste": {"mask": "classes"}}, ("classes", "points"), {"points": {"kind": "keypoints", "with": "boxes", "names": ["a"]}},
      "PG203", "`classes`, whose pixels do not number the items of `boxes`"),
-    ("copy_paste", ("mask", "other"), {"other": {"kind": "boxes"}}, "PG203", "no rule for a feature of kind `boxes`, which `other` is"),
+    ("copy_paste", ("mask", "other"), {"other": {"kind": "boxes"}}, "PG203", "no rule to mix `other`, a feature of kind `boxes`"),
     ("copy_paste", ("mask", "others"), {"other": {"kind": "boxes"}, "others": {"kind": "mask", "with": "other"}}, "PG203",
      "pastes the objects of `mask`, but `others` numbers other objects, `other`"),
 ])  # fmt: skip
