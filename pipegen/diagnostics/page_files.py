@@ -1,4 +1,4 @@
-"""The files beside the specs of a page, in words: a page lists them in a notation from which tests make them."""
+"""Descriptions of the files beside the specs of a page, which lists them in a notation for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS = {"bytes": "image files", "path": "paths", "class": "labels", "numbers
 
 
 def with_files_in_words(text: str) -> str:
-    """Returns the Markdown of a page whose blocks of files are such as people read, each with a line before it that says what it is."""
+    """Replaces the blocks of files in the Markdown of a page by descriptions, each with a line before it."""
     return _FENCE.sub(lambda fence: _block(fence[1], fence[2]), text)
 
 
@@ -25,7 +25,7 @@ def _block(kind: str, listed: str) -> str:
 
 
 def described(lines: list[str]) -> list[str]:
-    """Returns what the lines of a block of files describe, a line for each; the lines of a text follow it, indented.
+    """Describes the lines of a block of files, a line for each; the lines of a text follow it, indented.
 
     Raises:
         ValueError: For a line that does not describe a file.
