@@ -51,7 +51,7 @@ def _paths(path: str, count: int) -> str:
 
 
 def _what(kind: str, count: int, rest: str) -> str:
-    """Returns what a file of a kind holds, or each of several."""
+    """Describes the content of a file of a kind, or of each of several."""
     if kind == "text":
         return ("this text" if count == 1 else "this text in each") if rest else "an empty file"
     if kind in _IMAGES:
@@ -82,7 +82,7 @@ def _images(name: str, count: int, size: str) -> str:
 
 
 def _scenes(path: str, count: int, rest: str, seen: dict[int, tuple[str, str]]) -> str:
-    """Returns what pictures show: copies of earlier ones have their seeds."""
+    """Describes images; copies of earlier ones have equal seeds."""
     size, seed, *edits = rest.split()
     first = int(seed)
     said = _images("picture", count, size)
@@ -105,7 +105,7 @@ def _rows(count: str, *columns: str) -> str:
 
 
 def _records(rest: str) -> str:
-    """Returns how many records there are, and what each key holds."""
+    """Describes the number of records, and the content of each key."""
     count, *keys = rest.removesuffix(" cut").split()
     told = ", ".join(f"{key} ({_value(what)})" for key, what in (k.split("=") for k in keys))
     return f"{count} records of {told}" + ("; its last bytes are missing" if rest.endswith(" cut") else "")

@@ -213,8 +213,8 @@ def _label(plan: OutputPlan, name: str, x: FeatureType) -> None:
         help_ = write("one_hot", "value", "use {}; if a column holds several labels, give the feature the `separator` between them")
         plan.fail("PG218", f"`multi_hot` is for several labels, but `{name}` has one for each example", at, help_)
     elif encoding == "binary" and x.classes is not None and x.classes != 2:
-        help_ = "use `one_hot`, or `int` for class indices (as Keras' `class_mode='binary'` gives for more than two classes)"
-        plan.fail("PG218", f"`binary` needs two classes, but `{name}` has {x.classes}", at, help_)
+        indices = "use `one_hot`, or `int` for class indices (as Keras' `class_mode='binary'` gives for more than two classes)"
+        plan.fail("PG218", f"`binary` needs two classes, but `{name}` has {x.classes}", at, indices)
     elif encoding != UNENCODED and not is_encoded(x):
         plan.stages.append((name, *encode(name, encoding, x)))
 

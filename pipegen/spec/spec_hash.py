@@ -80,7 +80,7 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
 
 
 def _view(spec: PipelineSpec, name: str) -> dict[str, Any]:
-    """Returns the meaning of a branch of views; its steps by their ids, in order."""
+    """The meaning of a branch of views, with its steps by their ids, in order."""
     view, own = branches(spec)[name], of_branch(spec, name).transforms
     when = view.when if isinstance(view.when, str) else "train" if {*view.when} == {"train"} else sorted({*view.when})
     steps = list(zip(own, ids_of(own), strict=True))[len(spec.transforms) :]
@@ -93,7 +93,7 @@ def _view(spec: PipelineSpec, name: str) -> dict[str, Any]:
 
 
 def _other(stage: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    """Returns the settings of a stage that are others than those of the whole spec; steps by their ids where these are the same."""
+    """The settings of a stage that differ from the whole spec; steps by their ids if these are equal."""
     found = {}
     for key, value in stage.items():
         own, known = value, whole.get(key)
@@ -144,8 +144,10 @@ def meaning(spec: PipelineSpec) -> dict[str, Any]:
 
 
 def alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns two meanings as they are to be compared: steps that only some views or parts have in the words of the first where they have
-    the same effects, and without the paths of data that older versions wrote down."""
+    """Prepares two meanings for a comparison, without paths of data.
+
+    Steps of single views or parts with equal effects get the spelling of the first meaning.
+    """
     old, new = ({**side, "source": _without_paths(side["source"])} if "source" in side else side for side in (a, b))
     inner = [side.get("inner", {}) for side in (a, b)]
     for name in _shared(inner, "views"):

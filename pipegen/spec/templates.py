@@ -44,8 +44,10 @@ def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
 
 
 def marks_of(row: Row) -> list[tuple[str, str, str, str]]:
-    """Returns which arguments of elsewhere stand for ours in the steps of a row: our name, `1-` where it is what is left of 1 and `1+`
-    where it is about 1 and theirs about 0, their name or names, and by what their number is multiplied."""
+    """The arguments of another library in the steps of a row.
+
+    Each is our name, a sign (`1-` for one minus theirs, `1+` for one plus theirs), their name or names, and a factor.
+    """
     found = [mark for lines in row.lines.split(" ; ") for _, mark, _ in _marks(parsed(row, lines))]
     return [(mark[1], mark[2] or "", mark[3], mark[4] or "") for mark in found]
 

@@ -43,9 +43,9 @@ _MOST = 2
 
 
 def instead_of_step(name: str, given: Any) -> list[str]:
-    """Returns what to write in place of a step of another library, whose arguments are a map, a single value, or nothing.
+    """Advice in place of a step of another library, whose arguments are a map, a single value, or nothing.
 
-    A single line of advice says the same as what was written; where it may not, or nothing does, other lines say why.
+    A single line is an exact equivalent; if there may be none, more lines explain why.
     """
     if known := meanings_elsewhere(name, given):
         return _of_peers(name, given, known)

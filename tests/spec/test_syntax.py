@@ -12,8 +12,8 @@ from pipegen.spec.compose import compose
 @pytest.mark.parametrize(
     ("text", "words", "line", "column"),
     [
-        ("a:\n\t- b\n", "a tab stands", 2, 1),
-        ("a: 1\n\tb: 2\n", "a tab stands", 2, 1),
+        ("a:\n\t- b\n", "a tab where", 2, 1),
+        ("a: 1\n\tb: 2\n", "a tab where", 2, 1),
         ("a: [1, 2\nb: 3\n", "expected `,` or `]`", 2, 2),
         ("a: [1, 2\n", "`[` is opened and never closed", 1, 4),
         ("a: {x: 1\n", "`{` is opened and never closed", 1, 4),
