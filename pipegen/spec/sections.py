@@ -24,9 +24,9 @@ from pipegen.spec.locate import Place
 from pipegen.spec.mapping import endless
 from pipegen.spec.mismatch import AnyStep, UnknownStep, certain, keeps_shape, name_of, replacement, stand_ins, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec
-from pipegen.spec.source_map import ABSENT, KeyPath, Tree, format_path, lookup
+from pipegen.spec.source_map import Tree, lookup
 from pipegen.spec.split_sizes import bare_sizes
-from pipegen.spec.steps import KEYS, SOURCE_KEYS, collisions, every_id
+from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id
 from pipegen.spec.translate import anywhere, in_its_section, instead_of_key
 from pipegen.spec.validate import check
 
@@ -116,11 +116,10 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     """Builds the spec of a tree with merged bases and filled-in params; its default name is that of `file`."""
     out = place.out
     raw = tree.value
-    reserved = _reserved(raw, place)
     _endless(raw, place)
     _version(raw, place, file)
     values: dict[str, Any] = {"pipegen": VERSION, "name": _stem(file), "params": params}
-    values |= _sections(raw, place, reserved)
+    values |= _sections(raw, place)
     if "source" in raw:
         values["source"] = build_source(raw["source"], place.at("source"))
     elif not tree.partial and not _meant(raw, "source"):
@@ -132,16 +131,14 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     if None not in steps:
         _same_ids(tuple(step for step in steps if step is not None), place)
     _parts(values.get("splits"), place)
-    _odd_keys(tree, place, reserved)
+    _odd_keys(tree, place)
     return None if tree.partial else draft(raw, values, steps, out)
 
 
-def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict[str, Any]:
+def _sections(raw: dict[str, Any], place: Place) -> dict[str, Any]:
     values: dict[str, Any] = {}
     known = ["extends", *PipelineSpec.model_fields]
     for key, value in raw.items():
-        if (key,) in reserved:
-            continue
         if key not in PipelineSpec.model_fields:
             near = closest(key, [k for k in known if k not in raw or place.locate.is_outside((key,))])
             listed = f"sections are {one_of(known, 'and')}"
@@ -155,10 +152,10 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
                 advice, listed = (own, listed) if isinstance(own, Advice) else (None, own)
             place.at(key).add(unknown_key(key, near, known, f"unknown section `{key}`", listed, place, advice))
         elif key not in _BY_HAND:
-            kept = _without(value, (key,), reserved) if isinstance(value, dict) else value
-            if key == "splits" and isinstance(kept, dict) and (bare := bare_sizes(kept, place.at(key))) is not None:
+            kept = value
+            if key == "splits" and isinstance(value, dict) and (bare := bare_sizes(value, place.at(key))) is not None:
                 place.out.add(bare[0])
-                kept = {name: inner for name, inner in kept.items() if name not in bare[1]}
+                kept = {name: inner for name, inner in value.items() if name not in bare[1]}
             right = key != "views" or steps_of_each(kept, place.at(key))
             values[key] = check(field_type(PipelineSpec, key), kept, place.at(key)) if right else None
     return values
@@ -202,39 +199,13 @@ def _first_line(place: Place, file: str | None) -> Fix | None:
     return Fix(f"insert `pipegen: {VERSION}`", (Edit(at, f"pipegen: {VERSION}\n"),), Applicability.SAFE)
 
 
-def _reserved(raw: dict[str, Any], place: Place) -> set[KeyPath]:
-    """Reports reserved keys; returns their paths."""
-    found: set[KeyPath] = set()
-    for path, what in KEYS.items():
-        if lookup(raw, path, ABSENT) is ABSENT:
-            continue
-        found.add(path)
-        here = place.at(*path)
-        help_ = ("the syntax is reserved; this version cannot run it",)
-        here.add(make("PG190", f"`{format_path(path)}` ({what}) comes with a later version of pipegen", here.label(key=True), help=help_))
-    return found
-
-
-def _without(value: dict[str, Any], path: KeyPath, reserved: set[KeyPath]) -> dict[str, Any]:
-    """Removes reserved keys from a section, and choices that become empty."""
-    result: dict[str, Any] = {}
-    for key, inner in value.items():
-        at = (*path, key)
-        if at in reserved:
-            continue
-        kept = _without(inner, at, reserved) if isinstance(inner, dict) and any(r[: len(at)] == at for r in reserved) else inner
-        if kept != {} or inner == {}:
-            result[key] = kept
-    return result
-
-
-def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
+def _odd_keys(tree: Tree, place: Place) -> None:
     told = {d.primary for d in place.out.items}
     for path, reading in tree.odd_keys.items():
         deep = len(path) > 3 and (path[:1] in (("transforms",), ("views",)) or path[:3] == ("source", "mix", "parts"))
         schedule = deep or path[:2] == ("order", "pace")
         described = path[:1] == ("source",) and not SOURCE_KEYS.isdisjoint(path)
-        if schedule or described or any(path[: len(r)] == r for r in reserved):
+        if schedule or described:
             continue
         here = place.at(*path)
         key = next(reversed(path))

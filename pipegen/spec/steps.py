@@ -106,9 +106,6 @@ def arguments_of(steps: list[Any], index: int, name: str) -> dict[str, Any]:
     return arguments
 
 
-KEYS: dict[KeyPath, str] = {}
-"""Reserved keys, with their future content."""
-
 SOURCES = frozenset({"audio_folder", "text"})
 
 SOURCE_KEYS = frozenset({"features", "of", "bits"})
