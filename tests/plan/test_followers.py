@@ -191,7 +191,7 @@ def test_predictions_decode_as_evaluation_does_and_take_one_image() -> None:
     second = spec.model_copy(update={"output": spec.output.model_copy(update={"x": "other"})})
     assert {st.feature for st in unlabelled_plan(second, nowhere).stages()} == {"other"}, "whichever image the model takes"
     two = spec.model_copy(update={"output": spec.output.model_copy(update={"x": ["image", "other"]})})
-    with pytest.raises(SpecError, match="the model takes `other` as well"):
+    with pytest.raises(SpecError, match="but the model also needs `other`"):
         unlabelled_plan(two, nowhere)
 
 
